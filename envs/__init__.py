@@ -1,0 +1,9 @@
+"""The world: vocabulary, bodies, textures, backgrounds, placement, renderer.
+
+Knows nothing of captions or files.
+"""
+
+from envs.scene import Scene, Thing
+from envs.world import World, load_world
+
+__all__ = ["Scene", "Thing", "World", "load_world"]

@@ -1,0 +1,35 @@
+"""The one exception that a user's mistake raises, and the helpers that phrase it."""
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+
+
+class UserError(Exception):
+    """Bad input, told in one line: what is wrong, where, and the way out."""
+
+
+def choose(kind: str, name: str, options: Iterable[str]) -> str:
+    """Return `name` if it is among `options`; else raise with the nearest option."""
+    known = list(options)
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    raise UserError(f"unknown {kind} {name!r}; {hint}")
+
+
+def run_command(main: Callable[[], int | None]) -> None:
+    """Run a command line's `main` and turn its `UserError` into one line and exit status 2.
+
+    Ctrl-C ends with status 130, as shells expect.
+    """
+    try:
+        status = main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        status = 2
+    except KeyboardInterrupt:
+        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        status = 130
+    sys.exit(status or 0)

@@ -1,0 +1,46 @@
+"""What is to be seen in one image: an immutable value with a canonical key."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from envs.errors import UserError
+from envs.slots import RELATIONS
+
+
+class Thing(NamedTuple):
+    """One textured animal in one slot (see `envs.slots`)."""
+
+    animal: str
+    texture: str
+    slot: str
+
+
+@dataclass(frozen=True, order=True)
+class Scene:
+    """A background, the things in it in slot order, and the number of the view.
+
+    Equal scenes are the same image, byte for byte. Two scenes that differ only in the
+    order of `things` are the same scene: the constructor sorts by slot name.
+    """
+
+    background: str
+    things: tuple[Thing, ...]
+    view: int = 0
+
+    def __post_init__(self) -> None:
+        things = tuple(sorted((Thing(*thing) for thing in self.things), key=lambda thing: thing.slot))
+        slots = [thing.slot for thing in things]
+        if not things or len(set(slots)) != len(slots):
+            raise UserError(f"a scene needs at least one thing and a slot for each, got slots {slots}")
+        object.__setattr__(self, "things", things)
+
+    @property
+    def relation(self) -> str | None:
+        """The relation that the slots realise ("left/right"), or None for a lone thing."""
+        return RELATIONS.get(tuple(thing.slot for thing in self.things))
+
+    @property
+    def key(self) -> str:
+        """Canonical text of the scene: the same key if and only if the same scene."""
+        things = "+".join(f"{thing.texture} {thing.animal}@{thing.slot}" for thing in self.things)
+        return f"{things}|{self.background}|{self.view}"

@@ -1,0 +1,31 @@
+"""Where things may stand, and how far a view may move them.
+
+World units: metres, x to the right of the image, y away from the camera, z up, the ground
+at z = 0. Every animal is built to about the same visual size before `scale` is applied.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for one thing: its centre and scale, and the bounds of a view's variation."""
+
+    position: tuple[float, float, float]
+    scale: float
+    yaw: float  # degrees; 0 faces right, -90 faces the camera
+    yaw_range: float = 25.0  # +- degrees
+    shift_range: tuple[float, float] = (0.06, 0.06)  # +- metres in x and y
+    scale_range: float = 0.06  # +- share of the scale
+
+
+SLOTS: dict[str, Slot] = {
+    # A lone thing may stand anywhere that a pair's things may, so that what is learnt
+    # of an animal alone covers the places where it stands in a pair.
+    "center": Slot((0.0, 0.0, 0.0), 1.05, -30.0, shift_range=(0.95, 0.1), scale_range=0.12),
+    "left": Slot((-1.0, 0.0, 0.0), 1.0, -30.0),
+    "right": Slot((1.0, 0.0, 0.0), 1.0, -150.0),
+}
+
+# Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
+RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right"}
