@@ -1,0 +1,82 @@
+"""From a scene to a caption, its scene graph and its hard negative.
+
+Every synthetic caption knows its graph exactly; nothing is parsed.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.scene import Scene, Thing
+from generators.graph import SceneGraph
+
+
+class Caption(NamedTuple):
+    """A caption and the scene graph that it states."""
+
+    text: str
+    graph: SceneGraph
+
+
+# How a caption places a scene in a background; any other background is "in the".
+PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
+
+
+def generator(seed: int, *parts: object) -> np.random.Generator:
+    """A random generator that depends on nothing but `seed` and the text of `parts`."""
+    text = "\x1f".join(map(str, (seed, *parts)))
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big"))
+
+
+def with_article(phrase: str) -> str:
+    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"."""
+    return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
+
+
+def conjunction(scene: Scene, things: tuple[Thing, ...]) -> Caption:
+    """ "a red cat and a white caribou in the desert": things in the order given, no relation.
+
+    The background is a node of the graph too: like the animals it is a thing that the caption
+    mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
+    """
+    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
+    place = PLACES.get(scene.background, f"in the {scene.background}")
+    text = f"{' and '.join(map(with_article, phrases))} {place}"
+    return Caption(text, SceneGraph((*phrases, scene.background)))
+
+
+# A template turns a scene and a mention order into a caption. Add one by adding an entry.
+TEMPLATES: dict[str, Callable[[Scene, tuple[Thing, ...]], Caption]] = {"conjunction": conjunction}
+
+
+def mention_order(scene: Scene, seed: int) -> tuple[Thing, ...]:
+    """The things of `scene` in random order, so that word order tells nothing of position."""
+    order = generator(seed, "mention", scene.key).permutation(len(scene.things))
+    return tuple(scene.things[i] for i in order)
+
+
+def swap_textures(scene: Scene) -> Scene:
+    """The scene of the attribute-binding hard negative: two things exchange their textures."""
+    first, second = scene.things
+    swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
+    return replace(scene, things=swapped)
+
+
+def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:
+    """The true caption of `scene`."""
+    return TEMPLATES[template](scene, mention_order(scene, seed))
+
+
+def hard_negative(scene: Scene, seed: int, template: str = "conjunction") -> Caption | None:
+    """The same bag of words with the textures swapped, animals mentioned in the same order.
+
+    None where a swap changes nothing: a lone thing, or two things of one texture.
+    """
+    if len({thing.texture for thing in scene.things}) != 2 or len(scene.things) != 2:
+        return None
+    texture_of = {thing.slot: thing.texture for thing in swap_textures(scene).things}
+    mentioned = tuple(thing._replace(texture=texture_of[thing.slot]) for thing in mention_order(scene, seed))
+    return TEMPLATES[template](scene, mentioned)

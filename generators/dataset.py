@@ -1,0 +1,112 @@
+"""A split as a torch data set."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from envs.errors import UserError, choose
+from generators.graph import SceneGraph
+from generators.split_file import Records, Split, check_store, read_split
+
+# Pixels of a subset below this size are read into memory once; above it, image by image.
+PRELOAD_BYTES = 4 << 30
+
+
+class Example(NamedTuple):
+    """One image with its caption, its hard negative, and the scene graphs of both.
+
+    Real data sets take the same form. `negative` is empty where there is none.
+    """
+
+    image: UInt8[Tensor, "3 h w"]
+    caption: str
+    negative: str
+    graph: SceneGraph
+    negative_graph: SceneGraph
+
+
+class PixelReader:
+    """Reads images and masks of a split's rows; safe to share with forked workers."""
+
+    def __init__(self, split: Split) -> None:
+        check_store(split)
+        self.split = split
+        self.starts = np.array([shard.start for shard in split.shards])
+        self._files: dict[tuple[int, int], h5py.File] = {}
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_files": {}}  # open files don't travel to spawned workers
+
+    def read(self, row: int, name: str = "images") -> np.ndarray:
+        """The image (h, w, 3) or mask (h, w) of one row of the store, uint8."""
+        index = int(np.searchsorted(self.starts, row, side="right")) - 1
+        # h5py handles must not cross a fork: each process opens its own.
+        key = (os.getpid(), index)
+        if key not in self._files:
+            self._files[key] = h5py.File(self.split.path.parent / self.split.shards[index].file, "r")
+        try:
+            return self._files[key][name][row - self.starts[index]]
+        except OSError as error:
+            file = self._files[key].filename
+            raise UserError(f"the shard {file} is damaged at row {row} ({error}); delete it and run again") from error
+
+    def read_all(self, rows: Sequence[int], name: str = "images") -> np.ndarray:
+        """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""
+        first = self.read(rows[0], name)
+        out = np.empty((len(rows), *first.shape), first.dtype)
+        for i, row in enumerate(rows):
+            out[i] = self.read(row, name)
+        return out
+
+
+class SplitDataset(torch.utils.data.Dataset):
+    """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
+
+    def __init__(self, path: str | Path, subset: str = "train", preload: bool | None = None) -> None:
+        split = read_split(Path(path))
+        choose(f"subset of {path}", subset, split.subsets)
+        self.subset = subset
+        self.split = split
+        self.records: Records = split.subsets[subset]
+        self.reader = PixelReader(split)
+        self._pixels: np.ndarray | None = None
+        if len(self) and (self._bytes() < PRELOAD_BYTES if preload is None else preload):
+            self._pixels = self.reader.read_all(self.records.rows)
+
+    def _bytes(self) -> int:
+        return self.reader.read(self.records.rows[0]).nbytes * len(self)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def images(self, indices: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of `indices`."""
+        if self._pixels is None:
+            pixels = self.reader.read_all(self.records.rows[np.asarray(indices)])
+        else:
+            pixels = self._pixels[np.asarray(indices)]
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2)
+
+    def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
+        """The instance masks of `indices`: 0 is background, i + 1 the scene's thing i."""
+        return torch.from_numpy(self.reader.read_all(self.records.rows[np.asarray(indices)], "masks"))
+
+    def __getitem__(self, index: int) -> Example:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of {len(self)} examples")
+        r = self.records
+        image = self.images([index])[0]
+        return Example(image, r.captions[index], r.negatives[index], r.graphs[index], r.negative_graphs[index])
+
+
+def collate(examples: Sequence[Example]) -> Example:
+    """A batch for `DataLoader(..., collate_fn=collate)`: images stacked, texts and graphs as lists."""
+    images, *rest = zip(*examples, strict=True)
+    return Example(torch.stack(images), *map(list, rest))

@@ -1,0 +1,195 @@
+"""The image store: every scene is rendered once, ever.
+
+A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard; a
+shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
+i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image.
+Rows count through all shards. Writers of one store wait for each other.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+from jaxtyping import UInt8
+
+from envs.errors import UserError
+from envs.files import whole_file
+from envs.scene import Scene
+from envs.world import World
+from generators.tables import SCENE_TYPE, Vocabulary, open_hdf5
+
+SHARD_ROWS = 1024
+SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("bytes", "i8")])
+INDEX = "index.h5"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of the store: its name, its first row, how many rows and bytes it has."""
+
+    file: str
+    start: int
+    rows: int
+    bytes: int
+
+
+def store_identity(world: World, resolution: int) -> str:
+    """Names what the store's pixels depend on: vocabulary, resolution, renderer version.
+
+    Not the pixels themselves, which may differ in the last bit between processors.
+    """
+    from envs.renderer import RENDERER_VERSION
+
+    recipe = json.dumps([world.name, Vocabulary.of(world).to_json(), resolution, RENDERER_VERSION])
+    return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+
+
+class ImageStore:
+    """The store of one world at one resolution, in a folder of its own below `root`."""
+
+    def __init__(self, root: Path, world: World, resolution: int) -> None:
+        self.world = world
+        self.resolution = resolution
+        self.identity = store_identity(world, resolution)
+        self.atlas = root / "atlas"
+        self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
+        self.vocabulary = Vocabulary.of(world)
+
+    def index(self) -> tuple[list[Shard], np.ndarray]:
+        """All shards, and the scene table of all rows."""
+        path = self.folder / INDEX
+        if not path.exists():
+            return [], np.empty(0, SCENE_TYPE)
+        with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
+            shards = [Shard(name.decode(), *map(int, rest)) for name, *rest in file["shards"][:]]
+            return shards, file["scenes"][:]
+
+    def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
+        """The row (n,) int64 of each of `scenes`; a scene not yet rendered raises."""
+        row_of = self._row_of()
+        missing = [scene.key for scene in scenes if scene not in row_of]
+        if missing:
+            raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
+        return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
+
+    def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
+        """The distinct scenes that the store does not hold yet, in the order of their keys."""
+        return sorted(set(scenes) - self._row_of().keys())
+
+    def bytes_needed(self, scenes: Sequence[Scene]) -> int:
+        """Disk space that rendering the missing ones of `scenes` takes, uncompressed."""
+        return len(self.missing(scenes)) * self.resolution**2 * 4
+
+    def add(
+        self, scenes: Sequence[Scene], workers: int = 1, codec: str = "none", progress: Progress | None = None
+    ) -> None:
+        """Render what is missing of `scenes` into new shards; one already there is left alone.
+
+        Stopped at any moment, it goes on from the last whole shard. `progress` is told the
+        stage ("factors", then "scenes"), what is done and the total.
+        """
+        report = progress or (lambda stage, done, total: None)
+        with self._locked():
+            self._restore_shards(workers, codec)
+            missing = self.missing([self.world.check(scene) for scene in scenes])
+            if not missing:
+                return
+            renderer = self._renderer(workers)
+            renderer.prepare(missing, lambda done, total: report("factors", done, total))
+            for start in range(0, len(missing), SHARD_ROWS):
+                self._append(renderer, missing[start : start + SHARD_ROWS], codec)
+                report("scenes", min(start + SHARD_ROWS, len(missing)), len(missing))
+
+    def _row_of(self) -> dict[Scene, int]:
+        return {scene: row for row, scene in enumerate(self.vocabulary.decode(self.index()[1]))}
+
+    def _renderer(self, workers: int):
+        from envs.renderer import Renderer
+
+        return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for leftover in self.folder.glob(".*.tmp.h5"):  # of a killed writer: we hold the lock
+                leftover.unlink()
+            yield
+
+    def _restore_shards(self, workers: int, codec: str) -> None:
+        """Render again the shards whose files were deleted; one cut short raises."""
+        shards, table = self.index()
+        for shard in shards:
+            path = self.folder / shard.file
+            if not path.exists():
+                scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
+                write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), codec)
+            else:
+                check_size(path, shard)
+
+    def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.vocabulary.encode(scenes), *self._renderer(workers).render(scenes)
+
+    def _append(self, renderer, scenes: list[Scene], codec: str) -> None:
+        shards, table = self.index()
+        path = self.folder / f"shard-{len(shards):05d}.h5"
+        rows = self.vocabulary.encode(scenes)
+        write_shard(path, self.identity, self.vocabulary, rows, *renderer.render(scenes), codec)
+        # One killed between the two writes leaves a shard that the index does not list; the
+        # next writer renders those scenes again and replaces it.
+        shards.append(Shard(path.name, len(table), len(scenes), path.stat().st_size))
+        with whole_file(self.folder / INDEX) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["identity"] = self.identity
+            file.attrs["vocabulary"] = self.vocabulary.to_json()
+            file["scenes"] = np.concatenate([table, rows])
+            file["shards"] = np.array([(s.file.encode(), s.start, s.rows, s.bytes) for s in shards], SHARD_TYPE)
+
+
+def check_size(path: Path, shard: Shard) -> None:
+    """Raise if the file at `path` is not as long as `shard` was when it was written."""
+    found = path.stat().st_size
+    if found != shard.bytes:
+        raise UserError(
+            f"the shard {path} is truncated or changed ({found} of {shard.bytes} bytes); "
+            f"delete it and run again: its {shard.rows} scenes are rendered anew, nothing else is lost"
+        )
+
+
+def codec_options(codec: str) -> dict:
+    """h5py options of a codec: "none" (any HDF5 reader opens it), "lz4" or "zstd"."""
+    if codec == "none":
+        return {}
+    import hdf5plugin
+
+    codecs = {"lz4": hdf5plugin.LZ4, "zstd": hdf5plugin.Zstd}
+    if codec not in codecs:
+        raise UserError(f"unknown codec {codec!r}; known: none, {', '.join(codecs)}")
+    return dict(codecs[codec]())
+
+
+def write_shard(
+    path: Path,
+    identity: str,
+    vocabulary: Vocabulary,
+    rows: np.ndarray,
+    images: UInt8[np.ndarray, "n h w 3"],
+    masks: UInt8[np.ndarray, "n h w"],
+    codec: str = "none",
+) -> None:
+    """Write one shard, one chunk and one checksum (HDF5's fletcher32) per image."""
+    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+        file.attrs["identity"] = identity
+        file.attrs["vocabulary"] = vocabulary.to_json()
+        file["scenes"] = rows
+        for name, data in (("images", images), ("masks", masks)):
+            chunk = (1, *data.shape[1:])
+            file.create_dataset(name, data=data, chunks=chunk, fletcher32=True, **codec_options(codec))

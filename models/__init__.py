@@ -1,0 +1,1 @@
+"""Scorers, objectives, training and evaluation. Knows nothing of animals."""

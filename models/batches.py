@@ -1,0 +1,72 @@
+"""Batches as a pure function of (seed, step): a resumed run sees what an undisturbed one sees,
+and two models with the same recipe see the same images in the same order."""
+
+import hashlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from models.towers import normalise
+
+
+def seed_of(seed: int, *parts: object) -> int:
+    """A 63-bit seed that depends on `seed` and the text of `parts` only."""
+    text = "\x1f".join(map(str, (seed, *parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+class Stream:
+    """Endless shuffled passes over some indices; any part of it can be asked for."""
+
+    def __init__(self, indices: np.ndarray, seed: int, name: str) -> None:
+        self.indices, self.seed, self.name = indices, seed, name
+
+    def take(self, start: int, count: int) -> np.ndarray:
+        """Items `start` to `start + count` of the stream."""
+        size = len(self.indices)
+        passes = range(start // size, (start + count - 1) // size + 1)
+        orders = [np.random.default_rng(seed_of(self.seed, self.name, n)).permutation(size) for n in passes]
+        offset = start - passes[0] * size
+        return self.indices[np.concatenate(orders)[offset : offset + count]]
+
+
+class BatchSampler:
+    """Draws each batch from lone animals and from pairs in a fixed proportion."""
+
+    def __init__(self, is_single: np.ndarray, batch: int, singles_share: float, seed: int) -> None:
+        singles, pairs = np.flatnonzero(is_single), np.flatnonzero(~is_single)
+        share = singles_share if len(singles) and len(pairs) else float(len(singles) > 0)
+        n_singles = round(share * batch)
+        counts = (n_singles, batch - n_singles)
+        streams = (Stream(singles, seed, "singles"), Stream(pairs, seed, "pairs"))
+        self.parts = [(stream, count) for stream, count in zip(streams, counts, strict=True) if count]
+
+    def indices(self, step: int) -> np.ndarray:
+        """Indices of the batch of `step`."""
+        return np.concatenate([stream.take(step * count, count) for stream, count in self.parts])
+
+
+def prepare(
+    images: UInt8[Tensor, "n 3 h w"], augment: bool, generator: torch.Generator, device: torch.device
+) -> Float[Tensor, "n 3 h w"]:
+    """Normalised floats on `device`, shifted and lightened at random if `augment`."""
+    pixels = normalise(images.to(device))
+    return vary(pixels, generator) if augment else pixels
+
+
+def vary(pixels: Float[Tensor, "n 3 h w"], generator: torch.Generator) -> Float[Tensor, "n 3 h w"]:
+    """Shift each image by up to a sixteenth of its side, reflected at the border, and scale its
+    contrast by up to 15 %."""
+    n, _, height, width = pixels.shape
+    reach = height // 16
+    rows = torch.randint(0, 2 * reach + 1, (n, 1), generator=generator) + torch.arange(height)
+    columns = torch.randint(0, 2 * reach + 1, (n, 1), generator=generator) + torch.arange(width)
+    gain = 1 + 0.3 * (torch.rand(n, 1, 1, 1, generator=generator) - 0.5)
+    padded = F.pad(pixels, (reach, reach, reach, reach), mode="reflect")
+    rows, columns, gain = rows.to(pixels.device), columns.to(pixels.device), gain.to(pixels.device)
+    rows = rows[:, None, :, None].expand(n, 3, height, padded.shape[-1])
+    columns = columns[:, None, None, :].expand(n, 3, height, width)
+    return padded.gather(2, rows).gather(3, columns) * gain

@@ -1,0 +1,43 @@
+"""Configurations of towers and scorers, free of torch so that `--help` answers at once."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TowerConfig:
+    """Which towers a scorer is built on."""
+
+    architecture: str = "mini"
+    """A name in `models.towers.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    pretrained: str = ""
+    """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
+    resolution: int = 64
+    """Side of the square images, in pixels."""
+
+
+@dataclass(frozen=True)
+class CLIPConfig:
+    """What is specific to CLIP: nothing but how long a caption it reads."""
+
+    context: int = 20
+    """Tokens of a caption when trained from scratch."""
+
+
+@dataclass(frozen=True)
+class OCCLIPConfig:
+    """Sizes and choices of OC-CLIP; defaults are table 11's."""
+
+    dim: int = 256
+    """Width of patches, queries and slots in the binding module."""
+    relation_dim: int = 128
+    """Width of relation embeddings."""
+    layers: int = 2
+    """Self-attention layers over the patches."""
+    heads: int = 4
+    """Heads of those layers."""
+    default_tokens: int = 4
+    """Queries that take what the caption doesn't mention."""
+    query_norm: bool = True
+    """Normalise the queries (table 11 does, figure 9 doesn't)."""
+    context: int = 20
+    """Tokens of a phrase when trained from scratch (table 9)."""

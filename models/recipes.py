@@ -1,0 +1,59 @@
+"""Recipes: everything about a training run but the model and the data. Free of torch."""
+
+from dataclasses import dataclass
+
+from envs.errors import UserError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """AdamW with warm-up and cosine decay; towers may have learning rates of their own."""
+
+    steps: int = 1000
+    """Optimiser steps; every model of a study takes as many."""
+    batch: int = 64
+    """Images of a step."""
+    learning_rate: float = 2e-3
+    """Peak learning rate of what is trained from scratch."""
+    vision_learning_rate: float | None = None
+    """The same for the image tower; None takes `learning_rate`."""
+    text_learning_rate: float | None = None
+    """The same for the text tower; None takes `learning_rate`."""
+    warmup: int = 50
+    """Steps of linear warm-up."""
+    vision_warmup: int | None = None
+    """The same for the image tower; None takes `warmup`."""
+    text_warmup: int | None = None
+    """The same for the text tower; None takes `warmup`."""
+    weight_decay: float = 0.05
+    """Decoupled weight decay of matrices; vectors have none."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Adam's moments."""
+    singles_share: float = 0.5
+    """Share of a batch that shows one animal alone, where the data have both kinds."""
+    augment: bool = True
+    """Shift images by up to a sixteenth and vary their brightness by up to 15 %."""
+    local_weight: float = 1.0
+    """Weight of the local relation loss, for scorers and data that have relations."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.batch < 2:
+            raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
+        if not 0 <= self.singles_share <= 1:
+            raise UserError(f"singles_share is a fraction from 0 to 1, got {self.singles_share:g}")
+
+
+# Pretrained towers: appendix A.8 for OC-CLIP (steps and batch belong to the study)...
+OC_CLIP_PRETRAINED = Recipe(
+    batch=128,
+    learning_rate=2e-4,
+    text_learning_rate=2e-5,
+    vision_learning_rate=1e-6,
+    warmup=0,
+    text_warmup=1000,
+    vision_warmup=5000,
+    weight_decay=0.2,
+    betas=(0.9, 0.95),
+)
+# ... and section 4.2 for the finetuned CLIP.
+CLIP_PRETRAINED = Recipe(batch=256, learning_rate=4e-6, weight_decay=0.2, betas=(0.9, 0.95))

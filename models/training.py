@@ -1,0 +1,106 @@
+"""Train a scorer on a split; stop and resume at any step with the same result."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from envs.errors import UserError
+from envs.files import whole_file
+from generators.dataset import SplitDataset
+from models.batches import BatchSampler, prepare, seed_of
+from models.objectives import contrastive_loss, local_relation_loss, same_meaning
+from models.optimizer import build_optimizer, set_rates
+from models.recipes import Recipe
+from models.scorer import Scorer
+
+# Gradients are clipped to this norm.
+LARGEST_GRADIENT = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a training run tells of itself after a step."""
+
+    step: int
+    steps: int
+    loss: float
+
+
+def loss_of(scorer: Scorer, data: SplitDataset, indices: np.ndarray, recipe: Recipe, seed: int) -> Tensor:
+    """The training loss of one batch; all its randomness comes from `seed`."""
+    generator = torch.Generator().manual_seed(seed)
+    device = scorer.log_scale.device
+    graphs = [data.records.graphs[i] for i in indices]
+    captions = [data.records.captions[i] for i in indices]
+    pixels = prepare(data.images(indices), recipe.augment, generator, device)
+    images, texts = scorer.encode_images(pixels), scorer.encode_texts(captions, graphs)
+    loss = contrastive_loss(scorer.similarity(images, texts), scorer.logit_scale(), same_meaning(graphs).to(device))
+    if "perturbed_graphs" in scorer.capabilities and recipe.local_weight and any(graph.edges for graph in graphs):
+        local = scorer.perturbed_similarities(images, texts, generator)
+        loss = loss + recipe.local_weight * local_relation_loss(local, scorer.logit_scale())
+    return loss
+
+
+def train(
+    scorer: Scorer,
+    data: SplitDataset,
+    recipe: Recipe,
+    seed: int,
+    state_file: Path | None = None,
+    save_every: int = 100,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> None:
+    """Train `scorer` in place.
+
+    With a `state_file` the run goes on from it where there is one, and saves to it every
+    `save_every` steps; its result doesn't depend on how often it was stopped.
+    """
+    is_single = np.array([len(scene.things) == 1 for scene in data.records.scenes])
+    sampler = BatchSampler(is_single, recipe.batch, recipe.singles_share, seed)
+    optimizer = build_optimizer(scorer, recipe)
+    step = load_state(state_file, scorer, optimizer) if state_file else 0
+    scorer.train()
+    while step < recipe.steps:
+        set_rates(optimizer, step, recipe.steps)
+        loss = loss_of(scorer, data, sampler.indices(step), recipe, seed_of(seed, "step", step))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
+        optimizer.step()
+        step += 1
+        if state_file and step % save_every == 0:
+            save_state(state_file, scorer, optimizer, step)
+        report(Progress(step, recipe.steps, loss.item()))
+    scorer.eval()
+
+
+def save_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int) -> None:
+    """Everything that the rest of the run depends on."""
+    state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
+    with whole_file(path) as temporary:
+        torch.save(state, temporary)
+
+
+def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
+    """Load what `save_state` wrote and return the step to go on from; 0 where there is no file."""
+    if not path.exists():
+        return 0
+    with damaged_state(path):
+        state = torch.load(path, weights_only=True, map_location=scorer.log_scale.device)
+        scorer.load_state_dict(state["scorer"])
+        optimizer.load_state_dict(state["optimizer"])
+        return state["step"]
+
+
+@contextlib.contextmanager
+def damaged_state(path: Path):
+    """Turn whatever a foreign or damaged file raises into one clear error."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(f"{path} can't be resumed from ({type(error).__name__}); delete it to train anew") from error
