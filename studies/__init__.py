@@ -1,0 +1,1 @@
+"""Questions: each study is a Config, its cells, and a report."""

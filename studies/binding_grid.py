@@ -1,0 +1,233 @@
+"""Which models bind attributes to objects, and how many pairs and hard negatives do they need?
+
+The experiment of OC-CLIP's section 4.1 (figure 2): a grid of (fraction of animal pairs in
+training) x (fraction of those with hard negatives), one training run per model, place and seed.
+
+    python studies/binding_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
+    python studies/binding_grid.py                     # laptop: four corners, one seed, minutes
+    python studies/binding_grid.py --preset paper --device cuda
+
+Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+Run again, it skips finished cells; stopped in the middle of one, it goes on from its last state.
+"""
+
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from envs.errors import UserError, choose, run_command
+from envs.world import load_world
+from generators.binding import BindingRecipe, binding_scenes
+from models.configs import OCCLIPConfig, TowerConfig
+from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
+from models.registry import check_scorer
+from studies.cells import Cell, Job
+from studies.command_line import parse
+
+# Fields that don't decide results, so that a run may go on with others.
+EXECUTION = frozenset({"out", "store", "workers"})
+
+
+@dataclass(frozen=True)
+class Config:
+    """One binding grid."""
+
+    out: Path | None = None
+    """Folder of the results; without it, runs/binding_grid-PRESET."""
+    store: Path = Path("store")
+    """Folder of the image stores; every scene is rendered once for all studies."""
+    world: str = "pug"
+    """Vocabulary of the scenes."""
+    resolution: int = 64
+    """Side of the square images, in pixels."""
+    models: tuple[str, ...] = ("clip", "oc-clip")
+    """Scorers by name, or file.py:Class for one of your own."""
+    pairs: tuple[float, ...] = (0.2, 0.8)
+    """Fractions of the trainable animal pairs."""
+    hard_negatives: tuple[float, ...] = (0.0, 1.0)
+    """Fractions of the training pairs that also have their hard negatives."""
+    seeds: int = 1
+    """Number of seeds, 0 to seeds - 1; a seed decides the split and the training."""
+    views: int = 16
+    """Views of each training scene."""
+    test_views: int = 4
+    """Views of each test scene, none of them used in training."""
+    test_scenes: int = 400
+    """The most scenes of a test subset."""
+    architecture: str = "mini"
+    """Towers: nano, mini, small, or any open_clip architecture such as ViT-B-16."""
+    pretrained: str = ""
+    """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(default_factory=Recipe)
+    """Training recipe, the same for all models. With pretrained weights the paper's learning
+    rates and warm-ups replace these (OC-CLIP, section 4.2 and appendix A.8)."""
+    oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32))
+    """Sizes of OC-CLIP's binding module."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    threads: int = 1
+    """Threads of each training run; part of the configuration, because sums depend on it."""
+    workers: int = 0
+    """Runs at once; 0 takes one per core on a cpu and one on cuda. Results don't depend on it."""
+
+
+PRESETS: dict[str, Config] = {
+    "smoke": Config(
+        world="tiny",
+        resolution=32,
+        pairs=(0.5,),
+        views=4,
+        test_views=1,
+        test_scenes=48,
+        architecture="nano",
+        recipe=Recipe(steps=60, batch=32, warmup=5),
+        oc_clip=OCCLIPConfig(dim=32, relation_dim=16, layers=1, heads=2),
+    ),
+    "laptop": Config(),
+    # 224 px and ViT-B/16 as in the paper, but from scratch unless --pretrained names weights:
+    # then learning rate 5e-4, weight decay 0.5 and 1 000 steps of warm-up, the paper's recipe
+    # for training from scratch (section 4.3.1), with our number of steps.
+    "paper": Config(
+        resolution=224,
+        pairs=(0.2, 0.4, 0.6, 0.8, 1.0),
+        hard_negatives=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        seeds=3,
+        test_scenes=2000,
+        architecture="ViT-B-16",
+        recipe=Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
+        oc_clip=OCCLIPConfig(),
+    ),
+}
+
+PRETRAINED_RECIPES = {"clip": CLIP_PRETRAINED, "oc-clip": OC_CLIP_PRETRAINED}
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work, before anything is made."""
+    load_world(config.world)
+    for model in config.models:
+        check_scorer(model)
+    for name in ("models", "pairs", "hard_negatives"):
+        values = getattr(config, name)
+        if not values or len(set(values)) != len(values):
+            raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
+    if config.seeds < 1 or config.threads < 1 or config.workers < 0:
+        raise UserError("--seeds and --threads must be at least 1, --workers at least 0")
+    if not 16 <= config.resolution <= 1024:
+        raise UserError(f"--resolution must be from 16 to 1024 pixels, got {config.resolution}")
+    device = config.device.partition(":")[0]
+    choose("device", device, ("cpu", "cuda"))
+    for recipe in splits(config):
+        binding_scenes(replace(recipe, views=1, test_views=1))  # refuses fractions that can't be had
+
+
+def splits(config: Config) -> list[BindingRecipe]:
+    """The recipes of all splits of the grid, in its order."""
+    return [
+        BindingRecipe(config.world, pairs, negatives, config.views, config.test_views, config.test_scenes, seed=seed)
+        for seed in range(config.seeds)
+        for pairs in config.pairs
+        for negatives in config.hard_negatives
+    ]
+
+
+def training_recipe(config: Config, model: str) -> Recipe:
+    """The recipe of one model: the study's own, or with pretrained weights the paper's rates."""
+    if not config.pretrained or model not in PRETRAINED_RECIPES:
+        return config.recipe
+    own = config.recipe
+    return replace(
+        PRETRAINED_RECIPES[model],
+        steps=own.steps,
+        batch=own.batch,
+        singles_share=own.singles_share,
+        augment=own.augment,
+    )
+
+
+def cells(config: Config, store_identity: str) -> list[Cell]:
+    """All cells of the grid; the hardest come first, so that a stopped grid has said something."""
+    towers = TowerConfig(config.architecture, config.pretrained, config.resolution)
+    options = {"oc-clip": asdict(config.oc_clip)}
+    return [
+        Cell(
+            model=model,
+            seed=recipe.seed,
+            split=recipe,
+            store=store_identity,
+            towers=towers,
+            recipe=training_recipe(config, model),
+            options=options.get(model, {}),
+            device=config.device,
+            threads=config.threads,
+        )
+        for recipe in splits(config)
+        for model in config.models
+    ]
+
+
+def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]]:
+    """Fill the image store and write the split files; returns its identity and the files."""
+    from generators.split_file import make_binding_split
+    from generators.store import ImageStore
+    from studies.engine import progress_bar
+
+    store = ImageStore(config.store, load_world(config.world), config.resolution)
+    scenes = {scene for recipe in splits(config) for subset in binding_scenes(recipe).values() for scene in subset}
+    missing, needed = len(store.missing(list(scenes))), store.bytes_needed(list(scenes))
+    print(f"{len(scenes)} scenes, {missing} of them to render: {needed / 1e6:.0f} MB in {store.folder}", flush=True)
+    with progress_bar() as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
+            bar.update(tasks[stage], completed=done)
+
+        store.add(list(scenes), workers, progress=show)
+    return store.identity, {recipe: make_binding_split(store, recipe) for recipe in splits(config)}
+
+
+def run(config: Config, out: Path) -> None:
+    """Render, train what isn't finished, and write results and report."""
+    from studies.engine import run_jobs
+    from studies.grid_report import write_report
+    from studies.results import collect, write_results
+    from studies.run_folder import provenance
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    identity, files = render(config, config.workers or cores)
+    jobs = [Job(cell, files[cell.split], out / "cells" / cell.id) for cell in cells(config, identity)]
+    folders = [job.folder for job in jobs]
+    sample = files[splits(config)[0]]
+
+    def publish(_: Job | None = None) -> Path:
+        results = collect(folders)
+        write_results(out, results)
+        return write_report(out, config, provenance(), results, sample)
+
+    done = {result["id"] for result in collect(folders)}
+    print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
+    publish()
+    workers = config.workers or (1 if config.device.startswith("cuda") else cores)
+    run_jobs([job for job in jobs if job.cell.id not in done], workers, publish)
+    print(f"report: {publish()}")
+
+
+def main() -> None:
+    """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
+    check(config)
+    from studies.run_folder import run_folder
+
+    if config.architecture == "ViT-B-16" and not config.pretrained:
+        print("no --pretrained weights: training from scratch (OC-CLIP, section 4.3.1: AdamW, 5e-4, decay 0.5)")
+    with run_folder(config.out or Path(f"runs/binding_grid-{preset}"), config, EXECUTION) as out:
+        run(config, out)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,23 @@
+"""What every study's command line shares: presets by name, overrides by field."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import TypeVar
+
+import tyro
+
+from envs.errors import choose
+
+Config = TypeVar("Config")
+
+
+def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
+    """The preset named by `--preset`, with the fields overridden that the command line gives."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--preset", default=default)
+    chosen, rest = first.parse_known_args(sys.argv[1:])
+    preset = presets[choose("preset", chosen.preset, presets)]
+    options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
+    text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
+    return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)

@@ -1,0 +1,100 @@
+"""Figures of a grid, in the layout of OC-CLIP's figure 2."""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from jaxtyping import UInt8
+
+from studies.results import mean_accuracy
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+TITLES = {
+    "seen_pairs": "Seen pairs,\nswapped textures",
+    "unseen_pairs": "Unseen pairs",
+    "different_bag": "Seen pairs,\nother textures",
+    "train_pairs": "Training pairs,\nnew views",
+    "validation": "Validation pairs",
+}
+DOTS_PER_INCH = 110
+
+
+def heat_maps(
+    results: Sequence[dict[str, Any]],
+    models: Sequence[str],
+    subsets: Sequence[str],
+    pairs: Sequence[float],
+    hard_negatives: Sequence[float],
+) -> Figure:
+    """Accuracy (%): a row per subset, a panel per model; % of pairs up, % of hard negatives across.
+
+    A place whose subset is empty, or whose cell isn't finished, shows a dash.
+    """
+    width, height = 1.3 + 1.0 * len(hard_negatives), 0.9 + 0.62 * len(pairs)
+    figure = Figure((width * len(models) + 2.0, height * len(subsets) + 0.4), layout="constrained")
+    axes = figure.subplots(len(subsets), len(models), squeeze=False)
+    for row, subset in zip(axes, subsets, strict=True):
+        for axis, model in zip(row, models, strict=True):
+            table = [[mean_accuracy(results, model, subset, p, h) for h in hard_negatives] for p in sorted(pairs)]
+            image = draw_panel(axis, table)
+            axis.set_title(model, fontsize=10)
+            axis.set_xticks(range(len(hard_negatives)), [f"{h:.0%}" for h in hard_negatives])
+            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in sorted(pairs)])
+            axis.set_xlabel("training pairs with hard negatives", fontsize=8)
+        row[0].set_ylabel(f"{TITLES.get(subset, subset)}\n\n% of animal pairs", fontsize=9)
+    figure.colorbar(image, ax=axes, label="accuracy (%), chance is 50", shrink=0.8)
+    return figure
+
+
+def draw_panel(axis: Any, table: list[list[Any]]) -> Any:
+    """One heat map with its numbers: mean, and deviation where there are several seeds."""
+    values = np.array([[np.nan if cell.mean is None else 100 * cell.mean for cell in row] for row in table])
+    image = axis.imshow(values, vmin=50, vmax=100, cmap="viridis", origin="lower", aspect="auto")
+    axis.set_facecolor("0.85")
+    for y, row in enumerate(table):
+        for x, cell in enumerate(row):
+            text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
+            if cell.deviation is not None:
+                text += f"\n±{100 * cell.deviation:.1f}"
+            dark = cell.mean is not None and cell.mean < 0.8
+            axis.text(x, y, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+    return image
+
+
+def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
+    """Images in a row, each with its caption and, in red, its hard negative."""
+    figure = Figure((2.3 * len(images), 3.1), layout="constrained")
+    for axis, image, (caption, negative) in zip(
+        figure.subplots(1, len(images), squeeze=False)[0], images, captions, strict=True
+    ):
+        axis.imshow(image)
+        axis.axis("off")
+        axis.set_title(wrap(caption), fontsize=8, color="#0a5c2c")
+        axis.text(
+            0.5, -0.04, wrap(negative), fontsize=8, color="#a01818", ha="center", va="top", transform=axis.transAxes
+        )
+    return figure
+
+
+def wrap(text: str, width: int = 30) -> str:
+    """Lines of at most `width` characters."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, facecolor="white")
+    return buffer.getvalue()
+
+
+def data_uri(content: bytes) -> str:
+    """A PNG for the `src` of an image, so that a page needs no other file."""
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"

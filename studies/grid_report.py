@@ -1,0 +1,82 @@
+"""`report.html` of a grid: one page that needs no other file."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from envs.files import whole_file, write_text
+from generators.binding import TESTS
+from studies.figures import data_uri, heat_maps, png, sample_sheet
+from studies.results import mean_accuracy
+
+SAMPLES = 5
+
+
+def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], split: Path) -> Path:
+    """Write figures and `report.html` from the finished cells; `split` gives the sample images."""
+    figures = {"accuracy": heat_maps(results, config.models, TESTS, config.pairs, config.hard_negatives)}
+    figures |= {f"samples-{name}": sheet for name, sheet in sample_sheets(split).items()}
+    pages = {name: png(figure) for name, figure in figures.items()}
+    (out / "figures").mkdir(exist_ok=True)
+    for name, content in pages.items():
+        with whole_file(out / "figures" / f"{name}.png") as temporary:
+            temporary.write_bytes(content)
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    html = environment.get_template("grid_report.html").render(
+        title="Attribute binding: CLIP and its object-centric rivals",
+        config=flat(asdict(config)),
+        notes=notes,
+        table=summary(config, results),
+        tests=TESTS,
+        accuracy=data_uri(pages["accuracy"]),
+        samples={name.removeprefix("samples-"): data_uri(page) for name, page in pages.items() if name != "accuracy"},
+        finished=len(results),
+        cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
+    )
+    write_text(out / "report.html", html)
+    return out / "report.html"
+
+
+def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested fields as dotted names and short texts."""
+    texts: dict[str, str] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            texts |= flat(value, f"{prefix}{name}.")
+        else:
+            texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return texts
+
+
+def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per model and place of the grid, with a text per test."""
+    rows = []
+    for pairs in config.pairs:
+        for hard_negatives in config.hard_negatives:
+            for model in config.models:
+                means = {test: mean_accuracy(results, model, test, pairs, hard_negatives) for test in TESTS}
+                texts = {test: "–" if m.mean is None else f"{100 * m.mean:.1f}" for test, m in means.items()}
+                rows.append(
+                    {"pairs": f"{pairs:.0%}", "hard_negatives": f"{hard_negatives:.0%}", "model": model, **texts}
+                )
+    return rows
+
+
+def sample_sheets(split: Path) -> dict[str, Any]:
+    """A row of sample images for every subset that has any."""
+    from generators.dataset import SplitDataset
+
+    sheets = {}
+    for subset in ("train", *TESTS):
+        data = SplitDataset(split, subset, preload=False)
+        if not len(data):
+            continue
+        chosen = [len(data) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
+        images = data.images(chosen).permute(0, 2, 3, 1).numpy()
+        captions = [(data.records.captions[i], data.records.negatives[i]) for i in chosen]
+        sheets[subset] = sample_sheet(images, captions)
+    return sheets

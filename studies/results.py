@@ -1,0 +1,61 @@
+"""Results of a grid: one line per cell, one row per cell and subset, and tables of means."""
+
+import csv
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.files import whole_file, write_text
+from studies.cells import finished
+
+COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "accuracy", "tie_rate", "n", "images_seen")
+
+
+class Mean(NamedTuple):
+    """Mean and standard deviation over seeds; None where the subset is empty."""
+
+    mean: float | None
+    deviation: float | None
+    seeds: int
+
+
+def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
+    """The results of all finished cells, in the order of `folders`."""
+    return [result for folder in folders if (result := finished(folder))]
+
+
+def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row of `COLUMNS` for each result and subset."""
+    return [
+        {**{name: result[name] for name in COLUMNS if name in result}, "subset": subset, **scores}
+        for result in results
+        for subset, scores in result["subsets"].items()
+    ]
+
+
+def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
+    """Write `cells.jsonl` and `results.csv` from what is finished."""
+    write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
+    with whole_file(out / "results.csv") as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in rows(results):
+            writer.writerow({name: "" if row[name] is None else row[name] for name in COLUMNS})
+
+
+def mean_accuracy(
+    results: Sequence[dict[str, Any]], model: str, subset: str, pairs: float, hard_negatives: float
+) -> Mean:
+    """Accuracy over the seeds of one place of the grid."""
+    found = [
+        result["subsets"][subset]["accuracy"]
+        for result in results
+        if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
+    ]
+    defined = [accuracy for accuracy in found if accuracy is not None]
+    if not defined:
+        return Mean(None, None, 0)
+    deviation = statistics.stdev(defined) if len(defined) > 1 else None
+    return Mean(statistics.mean(defined), deviation, len(defined))

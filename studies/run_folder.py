@@ -1,0 +1,94 @@
+"""A study's output folder: one configuration, one writer at a time."""
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from envs.errors import UserError
+from envs.files import write_text
+
+LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
+
+
+def plain(value: Any) -> Any:
+    """`value` as it comes back from JSON: paths become text, tuples lists."""
+    return json.loads(json.dumps(value, default=str))
+
+
+@contextlib.contextmanager
+def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
+    """Yield `out` as the folder of `config`, made or continued, and keep other writers out.
+
+    Fields in `ignored` don't decide results and may differ from run to run.
+    """
+    claim(out, config, ignored)
+    with (out / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another run is working in {out}; wait for it or choose another --out") from None
+        yield out
+
+
+def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
+    """Raise unless `out` is new, empty or of the same configuration; write `config.json`."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"the output folder {out} is a file; choose another --out")
+    file = out / "config.json"
+    wanted = plain(asdict(config))
+    if file.exists():
+        try:
+            found = json.loads(file.read_text())["config"]
+        except (ValueError, KeyError) as error:
+            raise UserError(f"{file} is damaged; choose another --out, or delete the folder") from error
+        names = sorted(name for name in wanted.keys() | found.keys() if name not in ignored)
+        differing = [name for name in names if wanted.get(name) != found.get(name)]
+        if differing:
+            told = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} asked)" for name in differing)
+            raise UserError(f"{out} belongs to another configuration: {told}; choose another --out")
+        return
+    if out.exists() and any(path.name != ".lock" for path in out.iterdir()):
+        raise UserError(f"{out} has files but no config.json, so it is not a study's; choose another --out")
+    write_text(file, json.dumps({"config": wanted, **provenance()}, indent=1))
+
+
+def provenance() -> dict[str, Any]:
+    """Command, versions, processor and commit of this run."""
+    return {
+        "command": " ".join(["python", *sys.argv]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def commit() -> str:
+    """The commit of this code, with "+" where it has changes; empty outside git."""
+    here = Path(__file__).parent
+    try:
+        call = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+        return subprocess.run(call, cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def processor() -> str:
+    """The processor's name, as the system tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
