@@ -59,6 +59,11 @@ class BindingModule(nn.Module):
         return logits[:, : len(phrases)], logits[:, len(phrases) :]
 
 
+def full_precision(tensor: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+    """At least float32: half precision loses `EPSILON` and small shares."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 def competitive_attention(
     logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"], default_logits: Float[Tensor, "... default p"]
 ) -> Float[Tensor, "... m p"]:
@@ -67,13 +72,13 @@ def competitive_attention(
     The default tokens' shares are left out of the result, so at each patch it sums to at
     most one. Absent (padding) queries take nothing.
     """
-    logits = logits.float().masked_fill(~present, -torch.inf)
+    logits = full_precision(logits).masked_fill(~present, -torch.inf)
     # All default tokens together are one competitor: theirs is the sum of their exponentials.
-    rest = torch.logsumexp(default_logits.float(), dim=-2, keepdim=True)
+    rest = torch.logsumexp(full_precision(default_logits), dim=-2, keepdim=True)
     return torch.cat([logits, rest.expand(*logits.shape[:-2], 1, logits.shape[-1])], dim=-2).softmax(-2)[..., :-1, :]
 
 
 def visual_slots(attention: Float[Tensor, "... m p"], values: Float[Tensor, "... p d"]) -> Float[Tensor, "... m d"]:
     """Means of the values, weighted by each query's share of the patches (figure 9)."""
     weights = attention + EPSILON
-    return (weights / weights.sum(-1, keepdim=True)) @ values.float()
+    return (weights / weights.sum(-1, keepdim=True)) @ full_precision(values)

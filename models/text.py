@@ -6,7 +6,7 @@ step on rows that never occur.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int64
@@ -15,6 +15,7 @@ from torch import Tensor
 from envs.errors import UserError
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What a scorer needs of a tokenizer."""
 

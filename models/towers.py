@@ -2,6 +2,7 @@
 pretrained where its hub or a local file gives the weights."""
 
 import copy
+from itertools import pairwise
 
 import open_clip
 import torch
@@ -43,7 +44,7 @@ class ConvStem(nn.Module):
         halvings = patch_size.bit_length() - 1
         channels = [3, *(width >> (halvings - i) for i in range(1, halvings)), width]
         layers: list[nn.Module] = []
-        for i, (before, after) in enumerate(zip(channels[:-1], channels[1:], strict=True)):
+        for i, (before, after) in enumerate(pairwise(channels)):
             layers.append(nn.Conv2d(before, after, 4, 2, 1))
             if i < halvings - 1:
                 # Per-image normalisation: batch statistics would let the images of a batch

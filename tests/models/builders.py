@@ -1,0 +1,38 @@
+"""Small scorers and random scene graphs for the tests of models."""
+
+import numpy as np
+import torch
+
+from generators.graph import Edge, SceneGraph
+from models.checkpoint import build_scorer
+from models.configs import TowerConfig
+from models.scorer import Scorer
+
+THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
+PLACES = ["desert", "city", "circus"]
+WORDS = tuple(sorted({word for text in (*THINGS, *PLACES, "a and in the to left of") for word in text.split()}))
+TOWERS = TowerConfig("nano", resolution=32)
+OPTIONS = {"clip": {}, "oc-clip": {"dim": 16, "relation_dim": 8, "layers": 1, "heads": 2}}
+
+
+def scorer(name: str, seed: int = 0, **options: object) -> Scorer:
+    """A tiny scorer with the weights of `seed`."""
+    torch.manual_seed(seed)
+    return build_scorer(name, TOWERS, WORDS, OPTIONS[name] | options).eval()
+
+
+def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> SceneGraph:
+    """`n_things` different things in a place, the first related to the second if asked."""
+    things = rng.choice(THINGS, n_things, replace=False).tolist()
+    edges = (Edge("to the left of", 0, 1),) if relation else ()
+    return SceneGraph((*things, str(rng.choice(PLACES))), edges)
+
+
+def caption(graph: SceneGraph) -> str:
+    """Some caption of the graph's words."""
+    return "a " + " and a ".join(graph.nodes[:-1]) + f" in the {graph.nodes[-1]}"
+
+
+def images(n: int, seed: int = 0) -> torch.Tensor:
+    """Random normalised images (n, 3, 32, 32)."""
+    return torch.randn(n, 3, 32, 32, generator=torch.Generator().manual_seed(seed))

@@ -1,0 +1,73 @@
+"""Attention: who competes with whom, and what is left to the default tokens."""
+
+import torch
+
+from models.binding import competitive_attention, visual_slots
+from tests.models.builders import images, scorer
+
+
+def logits(*shape: int) -> torch.Tensor:
+    return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+
+
+def reference(query_logits: torch.Tensor, default_logits: torch.Tensor) -> torch.Tensor:
+    """Equation 1 as it is written: softmax over all queries, defaults included."""
+    return torch.cat([query_logits, default_logits], dim=-2).softmax(-2)
+
+
+def test_sums_to_one_over_queries_and_defaults():
+    queries, defaults = logits(2, 3, 9), logits(2, 4, 9)
+    attention = competitive_attention(queries, torch.ones(2, 3, 1, dtype=torch.bool), defaults)
+    shares = reference(queries, defaults)
+    torch.testing.assert_close(attention, shares[:, :3])
+    torch.testing.assert_close(attention.sum(-2) + shares[:, 3:].sum(-2), torch.ones(2, 9))
+
+
+def test_without_defaults_queries_share_every_patch():
+    attention = competitive_attention(logits(2, 3, 9), torch.ones(2, 3, 1, dtype=torch.bool), logits(2, 0, 9))
+    torch.testing.assert_close(attention.sum(-2), torch.ones(2, 9))
+
+
+def test_default_tokens_take_what_is_not_mentioned():
+    """Patches 0-4 match the query, patches 5-8 match a default token."""
+    queries, defaults = torch.full((1, 1, 9), 8.0), torch.full((1, 4, 9), 0.0)
+    queries[..., 5:] = 0.0
+    defaults[:, 2, 5:] = 8.0
+    attention = competitive_attention(queries, torch.ones(1, 1, 1, dtype=torch.bool), defaults)
+    assert (attention[..., :5] > 0.99).all()
+    assert (attention[..., 5:] < 0.01).all()
+
+
+def test_absent_queries_take_nothing():
+    queries, defaults = logits(2, 3, 9), logits(2, 4, 9)
+    present = torch.tensor([[True, True, False]])[..., None]
+    attention = competitive_attention(queries, present, defaults)
+    assert (attention[:, 2] == 0).all()
+    torch.testing.assert_close(attention[:, :2], competitive_attention(queries[:, :2], present[:, :2], defaults))
+
+
+def test_slots_are_weighted_means_of_values():
+    attention = torch.tensor([[0.9, 0.1, 0.0]])
+    values = torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    torch.testing.assert_close(visual_slots(attention, values), torch.tensor([[0.9, 0.1]]), atol=1e-5, rtol=0)
+
+
+def test_an_ignored_query_has_a_finite_slot():
+    slot = visual_slots(torch.zeros(1, 3), torch.eye(3))
+    torch.testing.assert_close(slot, torch.full((1, 3), 1 / 3))
+
+
+def test_gradcheck_in_float64():
+    def slots(queries, defaults, values):
+        present = torch.tensor([[[True], [True], [False]]])
+        return visual_slots(competitive_attention(queries, present, defaults), values)
+
+    inputs = [logits(2, 3, 5), logits(2, 2, 5), logits(2, 5, 4)]
+    assert torch.autograd.gradcheck(slots, [x.double().requires_grad_() for x in inputs])
+
+
+def test_query_norm_is_a_field():
+    normed, plain = scorer("oc-clip"), scorer("oc-clip", query_norm=False)
+    assert isinstance(normed.binding.query_norm, torch.nn.LayerNorm)
+    assert isinstance(plain.binding.query_norm, torch.nn.Identity)
+    assert plain.encode_images(images(1)).keys.shape == (1, 16, 16)

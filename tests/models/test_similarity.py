@@ -1,0 +1,170 @@
+"""The structured similarity (OC-CLIP, equation 2) and the graphs behind it."""
+
+import numpy as np
+import pytest
+import torch
+
+from generators.graph import Edge, SceneGraph
+from models.graphs import batch_graphs, pair_number, pair_of_number, perturb_edges
+from models.objectives import contrastive_loss, local_relation_loss, same_meaning
+from models.similarity import RelationScorer, structured_similarity
+from tests.models.builders import OPTIONS, caption, graph, images, scorer
+
+RNG = np.random.default_rng(0)
+GRAPHS = [graph(RNG, n, relation) for n, relation in [(1, False), (2, True), (3, True), (2, False), (2, True)]]
+CAPTIONS = [caption(g) for g in GRAPHS]
+
+
+def scores(model, graphs, n_images=4):
+    return model.similarity(
+        model.encode_images(images(n_images)), model.encode_texts([caption(g) for g in graphs], graphs)
+    )
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_all_pairs_equal_a_loop_over_pairs(name):
+    model = scorer(name)
+    together = scores(model, GRAPHS)
+    for i in range(4):
+        for j, one in enumerate(GRAPHS):
+            alone = model.similarity(
+                model.encode_images(images(4)[i : i + 1]), model.encode_texts([caption(one)], [one])
+            )
+            torch.testing.assert_close(together[i, j], alone[0, 0], atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_padding_nodes_and_edges_never_change_a_score(name):
+    """A text of a large graph beside it pads the small one."""
+    model = scorer(name)
+    large = SceneGraph(
+        ("red cat", "white dog", "grass pig", "red crow", "city"),
+        (Edge("to the left of", 0, 1), Edge("to the left of", 1, 2), Edge("to the left of", 3, 0)),
+    )
+    for small in GRAPHS:
+        torch.testing.assert_close(
+            scores(model, [small, large])[:, 0], scores(model, [small])[:, 0], atol=2e-6, rtol=1e-5
+        )
+
+
+def test_similarity_is_equation_2():
+    """Spelt out for one image and one graph with slots from its own attention."""
+    model, one = scorer("oc-clip"), GRAPHS[2]
+    code, texts = model.encode_images(images(1)), model.encode_texts([caption(one)], [one])
+    attention = model.attention(code, texts)[0] + 1e-8
+    slots = attention / attention.sum(-1, keepdim=True) @ code.values[0]
+    cosine = torch.nn.functional.cosine_similarity
+    nodes = sum(cosine(texts.phrases[i], slots[i], dim=0) for i in range(4))
+    relation = texts.predicates[0]
+    predicted = model.relation.subject(torch.cat([relation, slots[0]])) + model.relation.object(
+        torch.cat([relation, slots[1]])
+    )
+    expected = (1.5 * nodes + 0.5 * cosine(relation, predicted, dim=0)) / (1.5 * 4 + 0.5)
+    torch.testing.assert_close(model.similarity(code, texts)[0, 0], expected)
+
+
+def test_default_tokens_matter():
+    none, four = scorer("oc-clip", default_tokens=0), scorer("oc-clip")
+    texts = [none.encode_texts(CAPTIONS, GRAPHS), four.encode_texts(CAPTIONS, GRAPHS)]
+    sums = [
+        model.attention(model.encode_images(images(5)), text).sum(1)
+        for model, text in zip((none, four), texts, strict=True)
+    ]
+    torch.testing.assert_close(sums[0], torch.ones_like(sums[0]))
+    assert (sums[1] < 0.999).all()
+
+
+def test_gradcheck_in_float64():
+    torch.manual_seed(0)
+    relation_scorer = RelationScorer(3, 4).double()
+
+    def similarity(slots, phrases, predicate, alpha, beta):
+        nodes = torch.nn.functional.cosine_similarity(phrases, slots, dim=-1)
+        edges = relation_scorer(predicate[None], slots[:1], slots[1:2])
+        present = torch.tensor([True, True, False])
+        return structured_similarity(nodes, present, edges, torch.tensor([True]), alpha, beta)
+
+    inputs = [torch.randn(3, 4), torch.randn(3, 4), torch.randn(3), torch.tensor(1.5), torch.tensor(0.5)]
+    assert torch.autograd.gradcheck(similarity, [x.double().requires_grad_() for x in inputs])
+
+
+def test_alpha_has_no_gradient_without_relations():
+    model = scorer("oc-clip")
+    plain = [g for g in GRAPHS if not g.edges]
+    scores(model, plain).sum().backward()
+    assert model.alpha.grad is None
+    model.zero_grad()
+    scores(model, GRAPHS).sum().backward()
+    assert model.alpha.grad.abs() > 0
+
+
+def test_perturbed_column_zero_is_the_true_similarity():
+    model = scorer("oc-clip")
+    code, texts = model.encode_images(images(5)), model.encode_texts(CAPTIONS, GRAPHS)
+    local = model.perturbed_similarities(code, texts, torch.Generator().manual_seed(0))
+    has_edges = [bool(g.edges) for g in GRAPHS]
+    torch.testing.assert_close(local[:, 0], model.similarity(code, texts).diagonal()[has_edges])
+    assert (local[:, 0] != local[:, 1]).all()
+
+
+def test_shuffled_edges_are_uniform_over_all_but_the_truth():
+    graphs = batch_graphs([SceneGraph(("a", "b", "c"), (Edge("r", 0, 1),))] * 6000, torch.device("cpu"))
+    swapped, (subjects, objects) = perturb_edges(graphs, torch.Generator().manual_seed(0))
+    assert (swapped[0] == 1).all()
+    assert (swapped[1] == 0).all()
+    drawn = torch.bincount(3 * subjects.flatten() + objects.flatten(), minlength=9).reshape(3, 3)
+    assert drawn.diagonal().sum() == 0
+    assert drawn[0, 1] == 0
+    others = drawn[drawn > 0]
+    assert len(others) == 5
+    assert (others.float() / 6000 - 0.2).abs().max() < 0.03
+
+
+def test_on_two_nodes_shuffled_equals_swapped():
+    graphs = batch_graphs([SceneGraph(("a", "b"), (Edge("r", 0, 1),))] * 20, torch.device("cpu"))
+    swapped, shuffled = perturb_edges(graphs, torch.Generator().manual_seed(0))
+    assert all((a == b).all() for a, b in zip(swapped, shuffled, strict=True))
+
+
+def test_pair_numbers_run_through_all_ordered_pairs():
+    numbers = torch.arange(12)[None]
+    subjects, objects = pair_of_number(numbers, torch.tensor([[4]]))
+    assert len(set(zip(subjects[0].tolist(), objects[0].tolist(), strict=True))) == 12
+    assert (subjects != objects).all()
+    assert (pair_number(subjects, objects, torch.tensor([[4]])) == numbers).all()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_loss_at_initialisation_is_near_log_batch(name):
+    rng = np.random.default_rng(3)
+    distinct = {g.meaning: g for g in (graph(rng, 2) for _ in range(60))}
+    graphs = list(distinct.values())[:32]
+    losses = []
+    for seed in range(5):
+        model = scorer(name, seed)
+        similarity = scores(model, graphs, len(graphs))
+        losses.append(contrastive_loss(similarity, model.logit_scale(), same_meaning(graphs)).item())
+    assert abs(np.mean(losses) / np.log(32) - 1) < 0.15
+
+
+def test_texts_that_mean_the_same_are_not_negatives():
+    first = SceneGraph(("red cat", "white dog", "city"))
+    reordered = SceneGraph(("white dog", "red cat", "city"))
+    other = SceneGraph(("red dog", "white cat", "city"))
+    same = same_meaning([first, reordered, other])
+    assert same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    perfect = torch.where(same, 1.0, -1.0)
+    assert contrastive_loss(perfect, torch.tensor(100.0), same) == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
+
+
+def test_edge_direction_is_part_of_the_meaning():
+    nodes = ("red cat", "white dog")
+    graphs = [SceneGraph(nodes, (Edge("left of", 0, 1),)), SceneGraph(nodes, (Edge("left of", 1, 0),))]
+    assert not same_meaning(graphs)[0, 1]
+
+
+def test_local_loss_is_equation_6():
+    similarities, scale = torch.tensor([[0.5, 0.2, -0.1]]), torch.tensor(2.0)
+    expected = -torch.log(torch.exp(torch.tensor(1.0)) / torch.exp(2 * similarities).sum())
+    torch.testing.assert_close(local_relation_loss(similarities, scale), expected)
+    assert local_relation_loss(similarities[:0], scale) == 0
