@@ -47,7 +47,10 @@ WORLDS: dict[str, World] = {
         TEXTURES,
         BACKGROUNDS,
     ),
-    "tiny": World("tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "white", "grass"), ("desert", "city")),
+    # For tests and smoke runs.
+    "tiny": World(
+        "tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "white", "grass"), ("desert", "city")
+    ),
 }
 
 

@@ -1,0 +1,18 @@
+"""The backgrounds that a world can name: one file each, found by its name."""
+
+from typing import TYPE_CHECKING
+
+from envs.catalog import load, names
+
+if TYPE_CHECKING:
+    from envs.background import Background
+
+
+def background_names() -> tuple[str, ...]:
+    """World names of all backgrounds, sorted ("a_b.py" is "a b")."""
+    return names("backgrounds")
+
+
+def load_background(name: str) -> "Background":
+    """The background called `name`; an unknown name raises with the nearest one."""
+    return load("backgrounds", "background", name)

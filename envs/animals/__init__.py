@@ -1,0 +1,18 @@
+"""The animals that a world can name: one file each, found by its name."""
+
+from typing import TYPE_CHECKING
+
+from envs.catalog import load, names
+
+if TYPE_CHECKING:
+    from envs.animal import Animal
+
+
+def animal_names() -> tuple[str, ...]:
+    """World names of all animals, sorted ("a_b.py" is "a b")."""
+    return names("animals")
+
+
+def load_animal(name: str) -> "Animal":
+    """The animal called `name`; an unknown name raises with the nearest one."""
+    return load("animals", "animal", name)

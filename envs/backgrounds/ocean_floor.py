@@ -1,0 +1,71 @@
+"""Ocean floor: sand under dancing light, blue-green fog, weeds, corals and a rock."""
+
+import numpy as np
+
+from envs.background import (
+    Backdrop,
+    Background,
+    Prop,
+    Rays,
+    blend,
+    fog,
+    ground_noise,
+    lay_ground,
+    set_props,
+    smoothstep,
+)
+from envs.noise import noise
+from envs.sdf import Capsules, Ellipsoid
+from envs.shading import Light
+from envs.texture import color
+
+
+def _weed(lean: float) -> tuple[Capsules, ...]:
+    return tuple(
+        Capsules(
+            [(0, y, 0), (0.1 * lean, y + 0.1, 0.5), (-0.1 * lean, y - 0.02, 1.0), (0.08, y + 0.12, 1.6 + 0.3 * y)],
+            [0.07, 0.09, 0.07, 0.02],
+            blend=0.02,
+            squash=(0.4, 1, 1),
+        )
+        for y in (0.05, 0.3, 0.55)
+    )
+
+
+_CORAL = (
+    Capsules([(0, 0, 0), (0, 0.1, 0.35), (0.1, 0.35, 0.75)], [0.11, 0.09, 0.07]),
+    Capsules([(0, 0.1, 0.3), (0.2, 0.15, 0.7)], [0.08, 0.06]),
+    Capsules([(0, 0.05, 0.2), (-0.25, 0.25, 0.55)], [0.08, 0.06]),
+)
+_ROCK = (Ellipsoid((0, 0, 0.1), (0.6, 0.45, 0.4)),)
+_PROPS = (
+    Prop(_weed(1), (-2.5, 3.4, 0), 0.9, (0.05, 0.26, 0.07)),
+    Prop(_weed(-1), (2.5, 3.6, 0), 1.0, (0.06, 0.30, 0.09)),
+    Prop(_CORAL, (1.5, 4.4, 0), 1.2, (0.62, 0.16, 0.13)),
+    Prop(_CORAL, (-1.2, 5.0, 0), 1.2, (0.70, 0.40, 0.08)),
+    Prop(_ROCK, (0.2, 5.6, 0), 1.2, (0.16, 0.17, 0.17)),
+)
+
+
+def _water(rays: Rays) -> np.ndarray:
+    deep = blend(color(0.01, 0.10, 0.17), color(0.10, 0.46, 0.56), smoothstep(-0.35, 0.25, rays.height))
+    beams = np.stack([rays.azimuth * 0.25 + rays.height * 0.12, 0 * rays.azimuth, 0 * rays.azimuth], -1)
+    strength = np.clip(noise(beams)[..., 1], 0, 3) * smoothstep(-0.15, 0.25, rays.height)
+    return (deep + strength[..., None] * color(0.02, 0.07, 0.07)).astype(np.float32)
+
+
+def _draw(rays: Rays, light: Light) -> Backdrop:
+    water, distance = _water(rays), rays.to_ground()
+    near = np.clip(1.4 - distance / 14, 0, 1)
+    waves, fine, wide = ground_noise(rays, 0.11), ground_noise(rays, 0.5), ground_noise(rays, 0.06)
+    ripples = np.sin(rays.at(distance)[..., 1] * 6 + 2 * wide[..., 0]) * near
+    sand = color(0.46, 0.42, 0.30) * (1 + 0.06 * fine[..., 2] + 0.10 * ripples)[..., None].astype(np.float32)
+    backdrop = lay_ground(water, np.full_like(rays.height, 1e4), rays, light, sand)
+    caustics = np.exp(-np.abs(waves[..., 0] + 0.6 * waves[..., 1]) * 5) * near
+    backdrop.direct *= (0.75 + 1.1 * caustics)[..., None].astype(np.float32)
+    set_props(backdrop, rays, light, _PROPS)
+    fog(backdrop, water, 1 - np.exp(-backdrop.distance / 11), backdrop.distance < 60)
+    return backdrop
+
+
+BACKGROUND = Background(Light((0.62, 0.88, 0.95), (0.20, 0.36, 0.46), (0.14, 0.22, 0.22)), _draw)

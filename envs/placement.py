@@ -1,0 +1,39 @@
+"""Where a thing stands in a view: its slot's pose, varied within the slot's bounds."""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+
+from envs.errors import choose
+from envs.slots import SLOTS
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Position in metres, yaw in degrees, scale as a factor."""
+
+    position: tuple[float, float, float]
+    yaw: float
+    scale: float
+
+    @property
+    def rotation(self) -> Float32[np.ndarray, "3 3"]:
+        """Matrix that turns column vectors by the yaw, about z."""
+        c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
+        return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32)
+
+
+def place(animal: str, slot: str, view: int) -> Pose:
+    """The pose of `animal` in `slot` in view number `view`; the same for every scene."""
+    bounds = SLOTS[choose("slot", slot, SLOTS)]
+    random = np.random.default_rng(zlib.crc32(f"{animal}|{slot}|{view}".encode()))
+    turn, right, away, grow = random.uniform(-1, 1, 4)
+    x, y, z = bounds.position
+    shift_x, shift_y = bounds.shift_range
+    return Pose(
+        (x + right * shift_x, y + away * shift_y, z),
+        bounds.yaw + turn * bounds.yaw_range,
+        bounds.scale * (1 + grow * bounds.scale_range),
+    )

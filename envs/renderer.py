@@ -1,0 +1,127 @@
+"""Renders scenes: builds the atlas entries they need, keeps them, and puts scenes together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from envs.atlas import Entry, EntryKey, build_entry
+from envs.cache import entry_path, identity, read_entry, write_entry
+from envs.camera import average, supersampling
+from envs.compositor import MOST_THINGS
+from envs.errors import UserError, choose
+from envs.pool import Pool
+from envs.scene import Scene
+from envs.slots import SLOTS
+from envs.stage import ground, to_bytes
+from envs.world import World
+
+RENDERER_VERSION = 1
+SMALLEST, LARGEST = 16, 1024  # pixels a side
+CHUNK = 256  # scenes put together at once
+POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
+
+
+class Renderer:
+    """Renders a world's scenes at one resolution.
+
+    A scene's pixels depend on nothing but the scene, the resolution and this package's code:
+    not on the other scenes, their order, `workers`, or on what `cache` holds.
+    """
+
+    def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
+        if not SMALLEST <= resolution <= LARGEST:
+            raise UserError(f"resolution {resolution} is out of range; choose {SMALLEST} to {LARGEST} pixels a side")
+        self.world, self.resolution, self.workers = world, resolution, workers
+        self._build = partial(
+            build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution
+        )
+        name = identity(RENDERER_VERSION, resolution, world.textures, world.backgrounds)
+        self._folder = None if cache is None else Path(cache) / name
+        self._pool: Pool | None = None
+
+    def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
+        """Build the entries that `scenes` need and that are not there yet.
+
+        They are built in `workers` processes; `progress` is called with how many are done and
+        how many there are to do.
+        """
+        missing = [key for key in self._keys(scenes) if not self._has(key)]
+        for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
+            self._keep(key, entry)
+            if progress is not None:
+                progress(done, len(missing))
+
+    def render(self, scenes: Sequence[Scene]) -> tuple[UInt8[np.ndarray, "n h w 3"], UInt8[np.ndarray, "n h w"]]:
+        """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`."""
+        side = self.resolution
+        images = np.empty((len(scenes), side, side, 3), np.uint8)
+        masks = np.empty((len(scenes), side, side), np.uint8)
+        for start in range(0, len(scenes), CHUNK):
+            chunk = scenes[start : start + CHUNK]
+            self._load(chunk)
+            here = slice(start, start + len(chunk))
+            images[here], masks[here] = self._held.compose(list(chunk))
+        return images, masks
+
+    @property
+    def _held(self) -> Pool:
+        """The entries in memory."""
+        if self._pool is None:
+            grounds = [ground(name, self.resolution) for name in self.world.backgrounds]
+            side = supersampling(self.resolution)
+            pictures = [[to_bytes(average(p, side)) for p in (g.lit, g.unlit)] for g in grounds]
+            backdrops = np.ascontiguousarray(np.swapaxes(np.array(pictures), 0, 1))
+            self._pool = Pool(self.world.textures, self.world.backgrounds, backdrops)
+        return self._pool
+
+    def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
+        """The entries that scenes need, each once; checks the scenes."""
+        keys = {}
+        for scene in scenes:
+            self.world.check(scene)
+            if len(scene.things) > MOST_THINGS:
+                raise UserError(f"a scene holds at most {MOST_THINGS} things, got {len(scene.things)}")
+            for thing in scene.things:
+                keys[EntryKey(thing.animal, choose("slot", thing.slot, SLOTS), scene.view)] = None
+        return list(keys)
+
+    def _has(self, key: EntryKey) -> bool:
+        return key in self._held or (self._folder is not None and entry_path(self._folder, key).exists())
+
+    def _entries(self, keys: list[EntryKey]) -> Iterator[Entry]:
+        if self.workers <= 1 or len(keys) <= 1:
+            yield from map(self._build, keys)
+            return
+        # A fresh interpreter for each worker: forking after threads have started can hang.
+        with ProcessPoolExecutor(min(self.workers, len(keys)), mp_context=get_context("spawn")) as workers:
+            yield from workers.map(self._build, keys)
+
+    def _keep(self, key: EntryKey, entry: Entry) -> None:
+        """On disk where there is a cache, which spares memory; else in memory."""
+        if self._folder is None:
+            self._held.add(key, entry)
+        else:
+            write_entry(entry_path(self._folder, key), entry)
+
+    def _load(self, scenes: Sequence[Scene]) -> None:
+        """Hold in memory what `scenes` need."""
+        if self._held.nbytes > POOL_BYTES and self._folder is not None:
+            self._pool = Pool(self._held.textures, self._held.backgrounds, self._held.backdrops)
+        self.prepare(scenes)
+        for key in self._keys(scenes):
+            if key not in self._held:
+                self._held.add(key, self._read(key))
+
+    def _read(self, key: EntryKey) -> Entry:
+        """An entry from the cache; a damaged file is built again."""
+        path = entry_path(self._folder, key)
+        entry = read_entry(path)
+        if entry is None:
+            entry = self._build(key)
+            write_entry(path, entry)
+        return entry

@@ -1,0 +1,21 @@
+"""Random scenes of a world, for checks and contact sheets."""
+
+import numpy as np
+
+from envs.scene import Scene, Thing
+from envs.world import World
+
+
+def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
+    """Scenes over all backgrounds in turn; a share of `pairs` holds two animals, the rest one."""
+    random = np.random.default_rng(seed)
+    scenes = []
+    for index in range(count):
+        slots = ("left", "right") if random.random() < pairs else ("center",)
+        animals = random.choice(world.animals, len(slots), replace=False)
+        things = tuple(
+            Thing(str(animal), str(random.choice(world.textures)), slot)
+            for animal, slot in zip(animals, slots, strict=True)
+        )
+        scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], things, int(random.integers(views))))
+    return scenes

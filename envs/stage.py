@@ -1,0 +1,50 @@
+"""What scenes share at one resolution: placed animals, and backgrounds along the camera's rays."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float32
+
+from envs.animals import load_animal
+from envs.background import Rays
+from envs.backgrounds import load_background
+from envs.camera import Camera, supersampling
+from envs.mesh import Mesh, animal_mesh
+from envs.placement import Pose, place
+from envs.shading import tonemap
+from envs.shadows import light_space
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A background in display colours, one row for each row of samples."""
+
+    lit: Float32[np.ndarray, "h w 3"]
+    unlit: Float32[np.ndarray, "h w 3"]  # in full shadow
+    light_points: Float32[np.ndarray, "h w 3"]  # what is seen, in light space
+    distance: Float32[np.ndarray, "h w"]  # metres from the eye
+
+
+def camera(resolution: int) -> Camera:
+    """The camera of a resolution: its samples, not its pixels."""
+    return Camera(resolution * supersampling(resolution))
+
+
+@lru_cache(maxsize=8)
+def ground(name: str, resolution: int) -> Ground:
+    """The background called `name` without things."""
+    background = load_background(name)
+    drawn = background.draw(Rays(camera(resolution)), background.light)
+    lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
+    return Ground(lit, unlit, light_space(drawn.points), drawn.distance)
+
+
+def placed(animal: str, slot: str, view: int) -> tuple[Mesh, Pose]:
+    """The mesh and pose of an animal in a slot in a view."""
+    return animal_mesh(load_animal(animal)), place(animal, slot, view)
+
+
+def to_bytes(display: np.ndarray) -> np.ndarray:
+    """Values in 0..1 as uint8."""
+    return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
