@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-EYE = np.array([0.0, -7.3, 2.6], np.float32)  # metres
-TARGET = np.array([0.0, 0.0, 0.80], np.float32)
-FIELD_OF_VIEW = 30.0  # degrees, across the whole image
+EYE = np.array([0.0, -7.3, 2.35], np.float32)  # metres
+TARGET = np.array([0.0, 0.0, 1.02], np.float32)
+FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 
 
 @dataclass(frozen=True)

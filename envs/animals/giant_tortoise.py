@@ -41,4 +41,4 @@ def _paint(points):
     return np.where(_scutes(points) < -0.003, np.float32(0.40), np.float32(1.0))
 
 
-ANIMAL = Animal(_SHELL + _LIMBS + _HEAD, size=1.52, relief=_scutes, paint=_paint)
+ANIMAL = Animal(_SHELL + _LIMBS + _HEAD, size=1.50, relief=_scutes, paint=_paint)

@@ -34,7 +34,7 @@ _DUNES = ((1.5, 0.070, (0.60, 0.44, 0.28)), (0.84, 0.030, (0.66, 0.47, 0.26)))
 
 
 def _sky_and_dunes(rays: Rays) -> np.ndarray:
-    picture = blend(color(0.66, 0.70, 0.68), color(0.14, 0.34, 0.78), smoothstep(-0.02, 0.26, rays.height))
+    picture = blend(color(0.62, 0.70, 0.74), color(0.12, 0.32, 0.80), smoothstep(-0.02, 0.20, rays.height))
     for index, (stretch, height, sand) in enumerate(_DUNES):
         along = np.stack([rays.azimuth * stretch, np.full_like(rays.azimuth, index * 0.3), 0 * rays.azimuth], -1)
         crest = height * (0.55 + 0.3 * noise(along)[..., 0])

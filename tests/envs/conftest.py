@@ -1,0 +1,36 @@
+"""What the tests of the world share: small renderers, built once."""
+
+import pytest
+
+from envs.renderer import Renderer
+from envs.scene import Scene, Thing
+from envs.world import World, load_world
+
+RESOLUTION = 48
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    return load_world("pug")
+
+
+@pytest.fixture(scope="session")
+def atlas_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("atlas")
+
+
+@pytest.fixture(scope="session")
+def renderer(world, atlas_cache) -> Renderer:
+    return Renderer(world, RESOLUTION, atlas_cache)
+
+
+@pytest.fixture(scope="session")
+def scenes() -> list[Scene]:
+    """A pair on every background, and one lone animal."""
+    return [
+        Scene("desert", (Thing("elephant", "red", "left"), Thing("rabbit", "white", "right"))),
+        Scene("arena", (Thing("crocodile", "grass", "left"), Thing("elephant", "asphalt", "right"))),
+        Scene("ocean floor", (Thing("rabbit", "red", "left"), Thing("crocodile", "asphalt", "right"))),
+        Scene("city", (Thing("elephant", "white", "left"), Thing("rabbit", "grass", "right"))),
+        Scene("circus", (Thing("rabbit", "red", "center"),)),
+    ]

@@ -1,0 +1,94 @@
+"""The compositor agrees with the oracle, in colours, shadows, depth and masks."""
+
+import numpy as np
+import pytest
+
+from envs.atlas import EntryKey
+from envs.check import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from envs.forward import render_forward
+from envs.renderer import Renderer
+from envs.scene import Scene, Thing
+from envs.slots import SLOTS, Slot
+from tests.envs.conftest import RESOLUTION
+
+
+def test_agrees_with_the_oracle(renderer, scenes):
+    images, masks = renderer.render(scenes)
+    results = [compare(*row) for row in zip(scenes, images, masks, strict=True)]
+    assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
+    assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
+    assert min(result.touched for result in results) >= TOUCHED_WORST
+    assert max(result.masks_differ for result in results) < 0.01
+
+
+def test_left_is_left(renderer, scenes):
+    _, masks = renderer.render(scenes[:4])
+    for mask in masks:
+        left, right = (np.nonzero(mask == instance)[1].mean() for instance in (1, 2))
+        assert left < right
+
+
+@pytest.fixture
+def near_slots(monkeypatch):
+    """Two slots in line with the sun, one of them before the other as the camera sees it."""
+    still = {"yaw_range": 0.0, "shift_range": (0.0, 0.0), "scale_range": 0.0}
+    monkeypatch.setitem(SLOTS, "near", Slot((-0.5, -0.5, 0.0), 1.0, -25.0, **still))
+    monkeypatch.setitem(SLOTS, "far", Slot((0.35, 0.5, 0.0), 1.0, -155.0, **still))
+
+
+def _near_and_far() -> Scene:
+    return Scene("desert", (Thing("elephant", "red", "near"), Thing("rabbit", "white", "far")))
+
+
+def _without_shadows_on_things(renderer: Renderer, scene: Scene) -> np.ndarray:
+    """Render while no thing is found to receive light anywhere near another."""
+    boxes = renderer._held._light_boxes
+    kept = boxes.array.copy()
+    boxes.array[:, :4] = (-2e6, -1e6, -2e6, -1e6)
+    image = renderer.render([scene])[0][0]
+    boxes.array[:] = kept
+    return image
+
+
+def test_a_thing_darkens_the_thing_behind_it(near_slots, world):
+    scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
+    (image,), (mask,) = renderer.render([scene])
+    far = mask == 1 + [thing.slot for thing in scene.things].index("far")
+    alone = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[0][0]
+    darker = far & (alone.astype(int).sum(-1) - image.astype(int).sum(-1) > 60)
+    assert darker.sum() > 0.05 * far.sum()
+    oracle = render_forward(scene, RESOLUTION)
+    right = psnr((image.astype(float) - oracle.image)[oracle.touched] ** 2)
+    off = _without_shadows_on_things(renderer, scene)
+    wrong = psnr((off.astype(float) - oracle.image)[oracle.touched] ** 2)
+    assert right >= TOUCHED_WORST
+    assert wrong < right - 6
+
+
+def test_the_nearer_thing_hides_the_farther(near_slots, world):
+    scene, renderer = _near_and_far(), Renderer(world, RESOLUTION)
+    _, (mask,) = renderer.render([scene])
+    near = 1 + [thing.slot for thing in scene.things].index("near")
+    alone = renderer.render([Scene("desert", (Thing("elephant", "red", "near"),))])[1][0] == 1
+    other = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[1][0] == 1
+    assert (alone & other).sum() > 10, "they overlap"
+    assert (mask[alone & other] == near).mean() > 0.97
+    assert (mask != render_forward(scene, RESOLUTION).mask).mean() < 0.003
+
+
+def test_four_things_in_one_scene(monkeypatch, world):
+    for index, (x, y) in enumerate(((-1.1, 0.6), (-0.4, -0.6), (0.4, 0.6), (1.1, -0.6))):
+        monkeypatch.setitem(SLOTS, f"place {index}", Slot((x, y, 0.0), 0.6, -25.0))
+    animals = ("elephant", "rabbit", "crocodile", "penguin")
+    things = tuple(Thing(animal, "red", f"place {index}") for index, animal in enumerate(animals))
+    scene = Scene("city", things)
+    (image,), (mask,) = Renderer(world, RESOLUTION).render([scene])
+    result = compare(scene, image, mask)
+    assert set(np.unique(mask)) == {0, 1, 2, 3, 4}
+    assert result.touched >= TOUCHED_WORST
+
+
+def test_background_is_untouched_far_from_things(renderer, scenes):
+    images, _ = renderer.render([scenes[0], Scene("desert", (Thing("crocodile", "white", "center"),))])
+    assert np.array_equal(images[0, :4], images[1, :4])
+    assert EntryKey("elephant", "left", 0) in renderer._held

@@ -1,0 +1,117 @@
+"""Every animal, texture and background found keeps the same promises."""
+
+import numpy as np
+import pytest
+import trimesh
+
+from envs.animal import TAGS
+from envs.animals import animal_names, load_animal
+from envs.background import Rays
+from envs.backgrounds import background_names, load_background
+from envs.camera import Camera
+from envs.errors import UserError
+from envs.mesh import animal_mesh
+from envs.noise import noise
+from envs.placement import place
+from envs.raster import to_world
+from envs.scene import Scene, Thing
+from envs.slots import SLOTS
+from envs.stage import placed
+from envs.textures import load_texture, texture_names
+from envs.world import WORLDS
+
+
+@pytest.mark.parametrize("name", animal_names())
+def test_mesh_is_closed_finite_and_wound_outward(name):
+    mesh = animal_mesh(load_animal(name))
+    solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
+    assert np.isfinite(mesh.vertices).all()
+    assert solid.is_watertight
+    assert solid.is_winding_consistent
+    assert solid.volume > 0
+    assert np.allclose(np.linalg.norm(mesh.normals, axis=1), 1, atol=1e-3)
+    outward = (solid.face_normals * mesh.normals[mesh.faces].mean(1)).sum(1)
+    assert (outward > 0).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", animal_names())
+def test_animal_has_its_size_and_stands_on_the_ground(name):
+    animal, mesh = load_animal(name), animal_mesh(load_animal(name))
+    metres = (mesh.vertices - mesh.origin) * mesh.scale
+    assert np.ptp(metres, axis=0).max() == pytest.approx(animal.size, rel=1e-4)
+    assert metres[:, 2].min() == pytest.approx(animal.hover, abs=1e-4)
+    assert (mesh.ambient >= 0).all() and (mesh.ambient <= 1).all()
+
+
+@pytest.mark.parametrize("name", animal_names())
+def test_animal_shows_an_eye(name):
+    animal, mesh = load_animal(name), animal_mesh(load_animal(name))
+    assert TAGS.index("eye") in animal.tags(mesh.vertices, 0.4 * mesh.cell)
+
+
+@pytest.mark.parametrize("name", animal_names())
+@pytest.mark.parametrize("slot", SLOTS)
+def test_animal_stays_inside_the_frame(name, slot):
+    camera = Camera(100)
+    for view in range(12):
+        mesh, pose = placed(name, slot, view)
+        screen = camera.project(to_world(mesh, pose, mesh.vertices))[:, :2]
+        assert screen.min() > 1, (name, slot, view)
+        assert screen.max() < 99, (name, slot, view)
+        if slot != "center":
+            assert 0.20 < np.ptp(screen[:, 0]) / 100 < 0.42, (name, slot, view)
+
+
+@pytest.mark.parametrize("name", texture_names())
+def test_texture_is_a_colour(name):
+    points = np.random.default_rng(0).uniform(-2, 2, (20000, 3)).astype(np.float32)
+    albedo = load_texture(name).albedo(noise(points))
+    assert albedo.shape == (20000, 3)
+    assert np.isfinite(albedo).all()
+    assert albedo.min() >= 0 and albedo.max() <= 1
+
+
+@pytest.mark.parametrize("name", background_names())
+def test_background_is_finite_light_behind_the_things(name):
+    background = load_background(name)
+    drawn = background.draw(Rays(Camera(96)), background.light)
+    for picture in (drawn.ambient, drawn.direct, drawn.points):
+        assert picture.shape == (96, 96, 3)
+        assert np.isfinite(picture).all()
+    assert drawn.ambient.min() >= 0 and drawn.direct.min() >= 0
+    assert drawn.direct.any(), "nothing for a shadow to darken"
+    raised = drawn.points[drawn.points[..., 2] > 0.01]
+    assert raised[:, 1].min() > 1.2, "the compositor never draws scenery in front of things"
+
+
+def test_textures_differ_under_every_light(renderer, world):
+    """Mean colours of the same animal in two textures are far apart, whatever the light."""
+    for background in world.backgrounds:
+        scenes = [Scene(background, (Thing("rabbit", texture, "center"),)) for texture in world.textures]
+        images, masks = renderer.render(scenes)
+        means = np.array([image[mask == 1].mean(0) for image, mask in zip(images, masks, strict=True)])
+        apart = np.linalg.norm(means[:, None] - means[None], axis=-1) + 1e3 * np.eye(len(means))
+        assert apart.min() > 30, (background, world.textures, means)
+
+
+def test_worlds_name_only_what_exists():
+    for world in WORLDS.values():
+        assert set(world.animals) <= set(animal_names())
+        assert set(world.textures) <= set(texture_names())
+        assert set(world.backgrounds) <= set(background_names())
+
+
+def test_unknown_animal_names_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'elephant'"):
+        load_animal("elefant")
+
+
+def test_views_differ_within_the_slots_bounds():
+    poses = [place("rabbit", "left", view) for view in range(50)]
+    assert len({pose.yaw for pose in poses}) == 50
+    slot = SLOTS["left"]
+    for pose in poses:
+        assert abs(pose.yaw - slot.yaw) <= slot.yaw_range
+        assert abs(pose.scale / slot.scale - 1) <= slot.scale_range + 1e-9
+        assert abs(pose.position[0] - slot.position[0]) <= slot.shift_range[0]
+    assert place("rabbit", "left", 3) == place("rabbit", "left", 3)

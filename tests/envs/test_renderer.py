@@ -1,0 +1,101 @@
+"""The same scene is the same bytes, however it is rendered."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from envs.cache import identity
+from envs.errors import UserError
+from envs.renderer import Renderer
+from envs.scene import Scene, Thing
+from tests.envs.conftest import RESOLUTION
+
+
+@pytest.fixture(scope="module")
+def rendered(renderer, scenes):
+    return renderer.render(scenes)
+
+
+def test_shapes_and_instances(rendered, scenes):
+    images, masks = rendered
+    assert images.shape == (len(scenes), RESOLUTION, RESOLUTION, 3)
+    assert images.dtype == masks.dtype == np.uint8
+    for scene, mask in zip(scenes, masks, strict=True):
+        assert set(np.unique(mask)) == set(range(len(scene.things) + 1))
+
+
+def test_no_scenes_are_no_images(renderer):
+    images, masks = renderer.render([])
+    assert images.shape == (0, RESOLUTION, RESOLUTION, 3)
+    assert len(masks) == 0
+
+
+def test_batch_and_order_do_not_matter(renderer, rendered, scenes):
+    images, masks = rendered
+    backward = renderer.render(scenes[::-1])
+    assert np.array_equal(backward[0][::-1], images)
+    assert np.array_equal(backward[1][::-1], masks)
+    for index, scene in enumerate(scenes):
+        assert np.array_equal(renderer.render([scene])[0][0], images[index])
+
+
+def test_warm_cache_gives_the_same_bytes(world, atlas_cache, rendered, scenes):
+    warm = Renderer(world, RESOLUTION, atlas_cache)
+    steps = []
+    warm.prepare(scenes, lambda done, total: steps.append((done, total)))
+    assert steps == [], "everything was in the cache"
+    assert np.array_equal(warm.render(scenes)[0], rendered[0])
+
+
+def test_no_cache_and_damaged_cache_give_the_same_bytes(world, rendered, scenes, tmp_path):
+    images = rendered[0]
+    assert np.array_equal(Renderer(world, RESOLUTION).render(scenes[:1])[0], images[:1])
+    Renderer(world, RESOLUTION, tmp_path).prepare(scenes[:1])
+    short, scrambled = sorted(tmp_path.rglob("*.npz"))
+    short.write_bytes(short.read_bytes()[:1000])
+    data = bytearray(scrambled.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    scrambled.write_bytes(data)
+    assert np.array_equal(Renderer(world, RESOLUTION, tmp_path).render(scenes[:1])[0], images[:1])
+    assert len(short.read_bytes()) > 1000, "the file was mended"
+
+
+def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
+    steps = []
+    parallel = Renderer(world, RESOLUTION, tmp_path, workers=2)
+    parallel.prepare(scenes[:1], lambda done, total: steps.append((done, total)))
+    assert steps == [(1, 2), (2, 2)]
+    assert np.array_equal(parallel.render(scenes[:1])[0], rendered[0][:1])
+
+
+def test_identity_tells_apart_what_decides_pixels():
+    names = {
+        identity(1, 64, ("red",), ("city",)),
+        identity(2, 64, ("red",), ("city",)),
+        identity(1, 65, ("red",), ("city",)),
+        identity(1, 64, ("white",), ("city",)),
+        identity(1, 64, ("red",), ("desert",)),
+    }
+    assert len(names) == 5
+
+
+@pytest.mark.parametrize("resolution", [0, -3, 15, 100_000])
+def test_absurd_resolution_is_refused(world, resolution):
+    with pytest.raises(UserError, match="resolution"):
+        Renderer(world, resolution)
+
+
+def test_unknown_names_are_refused(renderer):
+    with pytest.raises(UserError, match="did you mean 'penguin'"):
+        renderer.render([Scene("city", (Thing("pengin", "red", "center"),))])
+    with pytest.raises(UserError, match="did you mean 'left'"):
+        renderer.render([Scene("city", (Thing("penguin", "red", "lefft"),))])
+
+
+def test_world_and_scene_stay_light():
+    code = (
+        "import sys, envs, envs.world, envs.scene; print([m for m in ('numpy', 'numba', 'torch') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
