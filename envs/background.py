@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from envs.camera import EYE, Camera
+from envs.linear import dot
 from envs.mesh import Mesh, mesh_parts
 from envs.noise import noise
 from envs.placement import Pose
@@ -149,7 +150,7 @@ def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop
     for prop, samples in zip(props, trace(placed, rays.camera), strict=True):
         at = samples.rows, samples.columns
         albedo = np.asarray(prop.color, np.float32) * (1 + 0.12 * noise(samples.world, 0.4)[:, 2:3])
-        toward = np.clip(samples.normals @ SUN, 0, 1)[:, None]
+        toward = np.clip(dot(samples.normals, SUN), 0, 1)[:, None]
         backdrop.ambient[at] = albedo * light.ambient(samples.normals[:, 2:])
         backdrop.direct[at] = albedo * light.direct(toward)
         backdrop.points[at] = samples.world

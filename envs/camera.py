@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
+from envs.linear import transform, unit
+
 EYE = np.array([0.0, -7.3, 2.35], np.float32)  # metres
 TARGET = np.array([0.0, 0.0, 1.02], np.float32)
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
@@ -31,7 +33,7 @@ class Camera:
 
     def project(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
         """Column, row (in samples from the top left) and depth (metres along the view axis)."""
-        right, up, depth = ((points - EYE) @ self.axes.T).T
+        right, up, depth = transform(self.axes, points - EYE).T
         center = self.size / 2
         return np.stack([center + self.focal * right / depth, center - self.focal * up / depth, depth], 1).astype(
             np.float32
@@ -41,8 +43,7 @@ class Camera:
         """Unit direction through the middle of every sample."""
         offset = ((np.arange(self.size) + 0.5 - self.size / 2) / self.focal).astype(np.float32)
         across, down = np.meshgrid(offset, offset)
-        rays = np.stack([across, -down, np.ones_like(across)], -1) @ self.axes
-        return rays / np.linalg.norm(rays, axis=-1, keepdims=True)
+        return unit(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
 
 
 def supersampling(resolution: int) -> int:

@@ -15,6 +15,11 @@ ENTRY_COLUMNS = 11
 MOST_THINGS = 8  # in one scene
 
 
+# Rows of the scratch table of one scene hold an entry's columns and then its shadow's place.
+SHADOW_TOP, SHADOW_LEFT, SHADOW_HEIGHT, SHADOW_WIDTH, SHADOW = range(ENTRY_COLUMNS, ENTRY_COLUMNS + 5)
+SCENE_COLUMNS = ENTRY_COLUMNS + 5
+
+
 @njit(cache=True, nogil=True)
 def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images, masks):  # pragma: no cover
     """Render scenes into `images` (n, h, w, 3) and `masks` (n, h, w).
@@ -26,97 +31,144 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
     pool: alpha, depth, light, colors, shadow, map_depth, each the entries' arrays end to end
     backdrops: lit and unlit backgrounds (2, backgrounds, h, w, 3)
     """
-    side = images.shape[1]
     flat_images, flat_lit = images.reshape(images.shape[0], -1), backdrops[0].reshape(backdrops.shape[1], -1)
-    chosen, textures = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
-    work = (np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64))
+    table = np.empty((MOST_THINGS, SCENE_COLUMNS), np.int64)
     casts = np.empty((MOST_THINGS, MOST_THINGS), np.bool_)
+    work = (np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64))
     for n in range(scenes.shape[0]):
-        background, things = scenes[n, 0], 0
-        for k in range((scenes.shape[1] - 1) // 2):
-            if scenes[n, 1 + 2 * k] >= 0:
-                chosen[things], textures[things] = scenes[n, 1 + 2 * k], scenes[n, 2 + 2 * k]
-                things += 1
-        source, target = flat_lit[background], flat_images[n]
-        for j in range(target.shape[0]):  # element by element: numba's slice copy is several times slower
-            target[j] = source[j]
-        box = _touched(chosen, things, background, entries, shadow_boxes, side)
-        _find_casters(chosen, things, entries, light_boxes, casts)
-        for row in range(box[0], box[1]):
-            for column in range(box[2], box[3]):
-                masks[n, row, column] = _pixel(
-                    row, column, chosen, textures, things, background, casts, entries, shadow_boxes, pool,
-                    backdrops, work, images[n, row, column],
-                )  # fmt: skip
+        background = scenes[n, 0]
+        for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
+            flat_images[n, j] = flat_lit[background, j]
+        things = _gather(scenes, n, entries, shadow_boxes, table)
+        _find_casters(scenes, n, things, table, light_boxes, casts)
+        top, bottom, left, right = _touched(things, table, images.shape[1])
+        _fill(n, background, things, table, casts, pool, backdrops, work, images, masks, top, bottom, left, right)
 
 
 @njit(cache=True, nogil=True)
-def _touched(chosen, things, background, entries, shadow_boxes, side):  # pragma: no cover
+def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
+    """Fill `table` for scene n; returns how many things it has.
+
+    Scalars in a small table, because an array view for each pixel costs far more than the pixel.
+    """
+    background, things, backgrounds = scenes[n, 0], 0, shadow_boxes.shape[1]
+    for k in range((scenes.shape[1] - 1) // 2):
+        entry, texture = scenes[n, 1 + 2 * k], scenes[n, 2 + 2 * k]
+        if entry < 0:
+            break
+        for c in range(ENTRY_COLUMNS):
+            table[k, c] = entries[entry, c]
+        for c in range(5):
+            table[k, SHADOW_TOP + c] = shadow_boxes[entry, background, c]
+        table[k, COLORS] += (texture * backgrounds + background) * table[k, HEIGHT] * table[k, WIDTH]
+        things += 1
+    return things
+
+
+@njit(cache=True, nogil=True)
+def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
+    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space."""
+    for i in range(things):
+        r = light_boxes[scenes[n, 1 + 2 * i]]
+        for j in range(things):
+            left, top = table[j, MAP_COLUMN] - SOFTNESS, table[j, MAP_ROW] - SOFTNESS
+            right = table[j, MAP_COLUMN] + table[j, MAP_WIDTH] + SOFTNESS
+            bottom = table[j, MAP_ROW] + table[j, MAP_HEIGHT] + SOFTNESS
+            meet = r[1] >= left and r[0] <= right and r[3] >= top and r[2] <= bottom
+            casts[i, j] = i != j and meet and light_boxes[scenes[n, 1 + 2 * j], 5] < r[4]
+
+
+@njit(cache=True, nogil=True)
+def _touched(things, table, side):  # pragma: no cover
     """First and last row and column (exclusive) that any thing or shadow touches."""
     top, bottom, left, right = side, 0, side, 0
     for k in range(things):
-        e = entries[chosen[k]]
-        s = shadow_boxes[chosen[k], background]
-        top, bottom = min(top, e[TOP]), max(bottom, e[TOP] + e[HEIGHT])
-        left, right = min(left, e[LEFT]), max(right, e[LEFT] + e[WIDTH])
-        if s[2] > 0:
-            top, bottom = min(top, s[0]), max(bottom, s[0] + s[2])
-            left, right = min(left, s[1]), max(right, s[1] + s[3])
+        for c in (TOP, SHADOW_TOP):
+            if c == TOP or table[k, SHADOW_HEIGHT] > 0:  # both begin with row, column, height, width
+                top, bottom = min(top, table[k, c]), max(bottom, table[k, c] + table[k, c + 2])
+                left, right = min(left, table[k, c + 1]), max(right, table[k, c + 1] + table[k, c + 3])
     return top, bottom, left, right
 
 
 @njit(cache=True, nogil=True)
-def _find_casters(chosen, things, entries, light_boxes, casts):  # pragma: no cover
-    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space."""
-    for i in range(things):
-        r = light_boxes[chosen[i]]
-        for j in range(things):
-            e = entries[chosen[j]]
-            left, top = e[MAP_COLUMN] - SOFTNESS, e[MAP_ROW] - SOFTNESS
-            right, bottom = e[MAP_COLUMN] + e[MAP_WIDTH] + SOFTNESS, e[MAP_ROW] + e[MAP_HEIGHT] + SOFTNESS
-            casts[i, j] = i != j and r[1] >= left and r[0] <= right and r[3] >= top and r[2] <= bottom
-            casts[i, j] = casts[i, j] and light_boxes[chosen[j], 5] < r[4]
+def _fill(
+    n, background, things, table, casts, pool, backdrops, work, images, masks, top, bottom, left, right
+):  # pragma: no cover
+    """Colour the pixels of scene n between the bounds."""
+    alpha, depth, light, colors, shadow, map_depth = pool
+    order, pixels = work
+    for row in range(top, bottom):
+        for column in range(left, right):
+            covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
+            sun = _sunlit_ground(row, column, things, table, shadow)
+            if covering == 0 and sun == 1.0:
+                continue
+            first, second, third = _mixed(backdrops, background, row, column, sun)
+            for place in range(covering):
+                k = order[place]
+                at, through = table[k, COLORS] + pixels[k] - table[k, PIXELS], 1 - alpha[pixels[k]] / 255.0
+                share = _sunlight(pixels[k], k, things, table, casts, light, map_depth)
+                first = _over(colors, at, 0, share, first, through)
+                second = _over(colors, at, 1, share, second, through)
+                third = _over(colors, at, 2, share, third, through)
+            images[n, row, column, 0] = np.uint8(min(first, 255.0) + 0.5)
+            images[n, row, column, 1] = np.uint8(min(second, 255.0) + 0.5)
+            images[n, row, column, 2] = np.uint8(min(third, 255.0) + 0.5)
+            masks[n, row, column] = _winner(order, covering, pixels, alpha)
 
 
 @njit(cache=True, nogil=True)
-def _sunlight(pixel, thing, chosen, things, casts, entries, light, map_depth):  # pragma: no cover
+def _mixed(backdrops, background, row, column, sun):  # pragma: no cover
+    """The background's colour at a pixel under a share of the sun."""
+    shade = 1.0 - sun
+    return (
+        backdrops[0, background, row, column, 0] * sun + backdrops[1, background, row, column, 0] * shade,
+        backdrops[0, background, row, column, 1] * sun + backdrops[1, background, row, column, 1] * shade,
+        backdrops[0, background, row, column, 2] * sun + backdrops[1, background, row, column, 2] * shade,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _over(colors, at, channel, share, below, through):  # pragma: no cover
+    """A layer's premultiplied colour under a share of the sun, over what is below."""
+    return colors[at, channel] * share + colors[at, channel + 3] * (1.0 - share) + below * through
+
+
+@njit(cache=True, nogil=True)
+def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: no cover
     """Share of the sun that the other things leave on a thing's pixel."""
     share = 1.0
     for j in range(things):
         if casts[thing, j]:
-            e = entries[chosen[j]]
-            share *= visibility_at(
-                map_depth, e[MAP], e[MAP_HEIGHT], e[MAP_WIDTH],
-                light[pixel, 0] - e[MAP_COLUMN], light[pixel, 1] - e[MAP_ROW], light[pixel, 2] - BIAS,
-            )  # fmt: skip
+            column, row = light[pixel, 0] - table[j, MAP_COLUMN], light[pixel, 1] - table[j, MAP_ROW]
+            height, width, limit = table[j, MAP_HEIGHT], table[j, MAP_WIDTH], light[pixel, 2] - BIAS
+            share *= visibility_at(map_depth, table[j, MAP], height, width, column, row, limit)
     return share
 
 
 @njit(cache=True, nogil=True)
-def _sunlit_ground(row, column, chosen, things, background, shadow_boxes, shadow):  # pragma: no cover
+def _sunlit_ground(row, column, things, table, shadow):  # pragma: no cover
     """Share of the sun that all things leave on the background at a pixel."""
     share = 1.0
     for k in range(things):
-        box = shadow_boxes[chosen[k], background]
-        y, x = row - box[0], column - box[1]
-        if 0 <= y < box[2] and 0 <= x < box[3]:
-            share *= shadow[box[4] + y * box[3] + x] / 255.0
+        y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
+        if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
+            share *= shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x] / 255.0
     return share
 
 
 @njit(cache=True, nogil=True)
-def _back_to_front(row, column, chosen, things, entries, alpha, depth, order, pixels):  # pragma: no cover
+def _back_to_front(row, column, things, table, alpha, depth, order, pixels):  # pragma: no cover
     """Fill `order` with the things that cover a pixel, farthest first; returns how many.
 
     `pixels` gets, for each thing, where its pixel lies in the pool.
     """
     covering = 0
     for k in range(things):
-        e = entries[chosen[k]]
-        y, x = row - e[TOP], column - e[LEFT]
-        if not (0 <= y < e[HEIGHT] and 0 <= x < e[WIDTH]):
+        y, x = row - table[k, TOP], column - table[k, LEFT]
+        if not (0 <= y < table[k, HEIGHT] and 0 <= x < table[k, WIDTH]):
             continue
-        pixel = e[PIXELS] + y * e[WIDTH] + x
+        pixel = table[k, PIXELS] + y * table[k, WIDTH] + x
         if alpha[pixel] == 0:
             continue
         pixels[k] = pixel
@@ -139,37 +191,3 @@ def _winner(order, covering, pixels, alpha):  # pragma: no cover
         if share > most:
             most, winner = share, order[place] + 1
     return winner if most >= rest else 0
-
-
-@njit(cache=True, nogil=True)
-def _pixel(
-    row, column, chosen, textures, things, background, casts, entries, shadow_boxes, pool, backdrops, work, color
-):  # pragma: no cover
-    """Colour one pixel in place; returns its instance, 0 for the background."""
-    alpha, depth, light, colors, shadow, map_depth = pool
-    order, pixels = work
-    covering = _back_to_front(row, column, chosen, things, entries, alpha, depth, order, pixels)
-    sun = _sunlit_ground(row, column, chosen, things, background, shadow_boxes, shadow)
-    if covering == 0 and sun == 1.0:
-        return 0
-    lit, unlit = backdrops[0, background, row, column], backdrops[1, background, row, column]
-    red, green, blue = (
-        unlit[0] + (lit[0] - np.float64(unlit[0])) * sun,
-        unlit[1] + (lit[1] - np.float64(unlit[1])) * sun,
-        unlit[2] + (lit[2] - np.float64(unlit[2])) * sun,
-    )
-    backgrounds = backdrops.shape[1]
-    for place in range(covering):
-        k = order[place]
-        e = entries[chosen[k]]
-        area = e[HEIGHT] * e[WIDTH]
-        at = e[COLORS] + (textures[k] * backgrounds + background) * area + pixels[k] - e[PIXELS]
-        share = _sunlight(pixels[k], k, chosen, things, casts, entries, light, map_depth)
-        c, through = colors[at], 1 - alpha[pixels[k]] / 255.0
-        red = c[3] + (c[0] - np.float64(c[3])) * share + red * through
-        green = c[4] + (c[1] - np.float64(c[4])) * share + green * through
-        blue = c[5] + (c[2] - np.float64(c[5])) * share + blue * through
-    color[0] = np.uint8(min(red, 255.0) + 0.5)
-    color[1] = np.uint8(min(green, 255.0) + 0.5)
-    color[2] = np.uint8(min(blue, 255.0) + 0.5)
-    return _winner(order, covering, pixels, alpha)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float32, Int
 from numba import njit
 
 from envs.camera import EYE, Camera
+from envs.linear import transform, unit
 from envs.mesh import Mesh
 from envs.placement import Pose
 
@@ -31,7 +32,7 @@ class Samples:
 def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
     """Body points of a placed mesh, in the world."""
     metres = (points - mesh.origin) * np.float32(mesh.scale * pose.scale)
-    return (metres @ pose.rotation.T + np.asarray(pose.position, np.float32)).astype(np.float32)
+    return (transform(pose.rotation, metres) + np.asarray(pose.position, np.float32)).astype(np.float32)
 
 
 def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
@@ -51,19 +52,16 @@ def _samples(
 ) -> Samples:
     rows, columns = np.nonzero(seen)
     corners, (second, third) = mesh.faces[face[seen]], weights[seen].T
-    shares = np.stack([1 - second - third, second, third], 1)
+    shares = (1 - second - third, second, third)
 
     def interpolate(values: np.ndarray) -> np.ndarray:
-        return np.einsum("nk,nk...->n...", shares, values[corners]).astype(np.float32)
+        a, b, c = (values[corners[:, k]] * shares[k].reshape(-1, *[1] * (values.ndim - 1)) for k in range(3))
+        return a + b + c
 
     body = interpolate(mesh.vertices)
     world = to_world(mesh, pose, body)
-    normals = _unit(interpolate(mesh.normals) @ pose.rotation.T)
-    return Samples(rows, columns, depth[seen], body, world, normals, _unit(EYE - world), interpolate(mesh.ambient))
-
-
-def _unit(vectors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-9))
+    normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
+    return Samples(rows, columns, depth[seen], body, world, normals, unit(EYE - world), interpolate(mesh.ambient))
 
 
 @njit(cache=True, nogil=True)

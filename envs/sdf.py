@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
+from envs.linear import dot, transform
+
 FAR = np.float32(9.0)  # larger than any body, in body units
 
 
@@ -34,11 +36,14 @@ class Ellipsoid:
     def distance(self, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
         """Signed distance (a first-order estimate) of points in body coordinates."""
         radii = np.asarray(self.radii, np.float32)
-        unit = ((points - np.asarray(self.center, np.float32)) @ _rotation(*self.rotation)) / radii
+        offset = points - np.asarray(self.center, np.float32)
+        if any(self.rotation):
+            offset = transform(_rotation(*self.rotation).T, offset)
+        unit = offset / radii
         if self.power != 2:
             return ((np.abs(unit) ** np.float32(self.power)).sum(-1) ** np.float32(1 / self.power) - 1) * radii.min()
-        length = np.sqrt((unit * unit).sum(-1))
-        slope = np.sqrt(((unit / radii) ** 2).sum(-1))
+        steep = unit / radii
+        length, slope = np.sqrt(dot(unit, unit)), np.sqrt(dot(steep, steep))
         return length * (length - 1) / np.maximum(slope, np.float32(1e-6))
 
 
@@ -66,9 +71,9 @@ class Capsules:
         nearest = np.full(points.shape[:-1], FAR, np.float32)
         for start, end, first, last in zip(joints, joints[1:], radii, radii[1:], strict=False):
             bone, offset = end - start, points - start
-            along = np.clip((offset @ bone) / max(float(bone @ bone), 1e-9), 0, 1).astype(np.float32)
+            along = np.clip(dot(offset, bone) / max(dot(bone, bone), np.float32(1e-9)), 0, 1)
             side = offset - along[..., None] * bone
-            np.minimum(nearest, np.sqrt((side * side).sum(-1)) - (first + (last - first) * along), out=nearest)
+            np.minimum(nearest, np.sqrt(dot(side, side)) - (first + (last - first) * along), out=nearest)
         return nearest * squash.min()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.animal import TAG_COLORS, TAGS, Animal
+from envs.linear import dot, unit
 from envs.mesh import Mesh
 from envs.noise import noise
 from envs.raster import Samples
@@ -71,15 +72,13 @@ def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture) -> Skin
     glossy = tags == TAGS.index("eye")
     specular = np.where(glossy, 0.8, texture.specular).astype(np.float32)[:, None]
     exponent = np.where(glossy, 60.0, texture.gloss).astype(np.float32)
-    halfway = SUN + samples.to_eye
-    halfway /= np.linalg.norm(halfway, axis=1, keepdims=True)
-    toward = np.clip((samples.normals * halfway).sum(1), 0, 1)
+    toward = np.clip(dot(samples.normals, unit(SUN + samples.to_eye)), 0, 1)
     return Skin(albedo, specular, specular * (toward**exponent)[:, None])
 
 
 def shade(samples: Samples, surface: Skin, light: Light) -> tuple[np.ndarray, np.ndarray]:
     """Unlit and lit display colours (n, 3) of a thing's samples."""
-    toward = np.clip(samples.normals @ SUN, 0, 1)[:, None]
+    toward = np.clip(dot(samples.normals, SUN), 0, 1)[:, None]
     ambient = light.ambient(samples.normals[:, 2:]) * samples.ambient[:, None]
     dark = (surface.albedo + surface.specular * np.float32(0.12)) * ambient
     sun = light.direct(toward) * surface.albedo

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float32
 from numba import njit
 
+from envs.linear import transform
 from envs.mesh import Mesh
 from envs.placement import Pose
 from envs.raster import EMPTY, rasterize_parallel, to_world
@@ -37,7 +38,7 @@ class ShadowMap:
 
 def light_space(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
     """World points as column and row in the map, and depth in metres from the sun's side."""
-    turned = (points - CENTER) @ AXES.T
+    turned = transform(AXES, points - CENTER)
     turned[..., :2] = (turned[..., :2] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
     return turned.astype(np.float32)
 

@@ -31,7 +31,7 @@ def camera(resolution: int) -> Camera:
     return Camera(resolution * supersampling(resolution))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def ground(name: str, resolution: int) -> Ground:
     """The background called `name` without things."""
     background = load_background(name)

@@ -1,0 +1,24 @@
+"""Products of many points with one small matrix.
+
+Written out rather than with `@`: BLAS would start threads for them, and its last bit may
+depend on how many points there are.
+"""
+
+import numpy as np
+from jaxtyping import Float32
+
+
+def transform(matrix: np.ndarray, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
+    """The 3 x 3 matrix times each point."""
+    columns = np.asarray(matrix, np.float32).T
+    return points[..., :1] * columns[0] + points[..., 1:2] * columns[1] + points[..., 2:] * columns[2]
+
+
+def dot(a: Float32[np.ndarray, "*n 3"], b: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
+    """Dot product of each pair of vectors."""
+    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
+
+
+def unit(vectors: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
+    """Vectors of length 1; zero stays zero."""
+    return vectors / np.maximum(np.sqrt(dot(vectors, vectors)), np.float32(1e-9))[..., None]
