@@ -36,7 +36,7 @@ def _street(rays: Rays) -> np.ndarray:
     ground, fine, wide = rays.at(distance), ground_noise(rays, 0.5), ground_noise(rays, 0.06)
     x, y = ground[..., 0], ground[..., 1]
     tone = 1 + 0.14 * fine[..., 3] + 0.10 * fine[..., 2] + 0.10 * wide[..., 0]
-    albedo = color(0.135, 0.135, 0.14) * tone[..., None]
+    albedo = color(0.15, 0.15, 0.155) * tone[..., None]
     dashes = (np.abs(y - 2.2) < 0.07) & (x / 2.2 % 1 < 0.55)
     albedo = paint(albedo, dashes, color(0.75, 0.70, 0.55))
     joints = ((x % 1.2 < 0.05) | (y % 1.2 < 0.05)) & (distance < 18)
