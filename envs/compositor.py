@@ -33,16 +33,21 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
     """
     flat_images, flat_lit = images.reshape(images.shape[0], -1), backdrops[0].reshape(backdrops.shape[1], -1)
     table = np.empty((MOST_THINGS, SCENE_COLUMNS), np.int64)
-    casts = np.empty((MOST_THINGS, MOST_THINGS), np.bool_)
-    work = (np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64))
+    casts, meets = np.empty((MOST_THINGS, MOST_THINGS), np.bool_), np.empty(MOST_THINGS, np.bool_)
+    order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
+    # Unpacked here only: unpacking for each pixel would count references to each array.
+    alpha, depth, light, colors, shadow, map_depth = pool
     for n in range(scenes.shape[0]):
         background = scenes[n, 0]
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
             flat_images[n, j] = flat_lit[background, j]
         things = _gather(scenes, n, entries, shadow_boxes, table)
+        _find_meetings(things, table, meets)
         _find_casters(scenes, n, things, table, light_boxes, casts)
-        top, bottom, left, right = _touched(things, table, images.shape[1])
-        _fill(n, background, things, table, casts, pool, backdrops, work, images, masks, top, bottom, left, right)
+        _lay_shadows(n, background, things, table, shadow, backdrops, images)
+        _lay_things(
+            n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -66,6 +71,21 @@ def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
+def _find_meetings(things, table, meets):  # pragma: no cover
+    """meets[i]: the box of thing i in the image overlaps that of another."""
+    for i in range(things):
+        meets[i] = False
+        for j in range(things):
+            above = (
+                table[i, TOP] < table[j, TOP] + table[j, HEIGHT] and table[j, TOP] < table[i, TOP] + table[i, HEIGHT]
+            )
+            beside = (
+                table[i, LEFT] < table[j, LEFT] + table[j, WIDTH] and table[j, LEFT] < table[i, LEFT] + table[i, WIDTH]
+            )
+            meets[i] |= i != j and above and beside
+
+
+@njit(cache=True, nogil=True)
 def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
     """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space."""
     for i in range(things):
@@ -79,53 +99,77 @@ def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no c
 
 
 @njit(cache=True, nogil=True)
-def _touched(things, table, side):  # pragma: no cover
-    """First and last row and column (exclusive) that any thing or shadow touches."""
-    top, bottom, left, right = side, 0, side, 0
+def _lay_shadows(n, background, things, table, shadow, backdrops, images):  # pragma: no cover
+    """Mix the lit and the unlit background where a thing's shadow falls."""
     for k in range(things):
-        for c in (TOP, SHADOW_TOP):
-            if c == TOP or table[k, SHADOW_HEIGHT] > 0:  # both begin with row, column, height, width
-                top, bottom = min(top, table[k, c]), max(bottom, table[k, c] + table[k, c + 2])
-                left, right = min(left, table[k, c + 1]), max(right, table[k, c + 1] + table[k, c + 3])
-    return top, bottom, left, right
+        for y in range(table[k, SHADOW_HEIGHT]):
+            row, start = y + table[k, SHADOW_TOP], table[k, SHADOW] + y * table[k, SHADOW_WIDTH]
+            for x in range(table[k, SHADOW_WIDTH]):
+                if shadow[start + x] == 255:
+                    continue
+                column = x + table[k, SHADOW_LEFT]
+                sun = 1.0
+                for j in range(things):
+                    sun *= _shadow_of(j, row, column, table, shadow) / 255.0
+                for c in range(3):
+                    lit, unlit = backdrops[0, background, row, column, c], backdrops[1, background, row, column, c]
+                    images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
 
 
 @njit(cache=True, nogil=True)
-def _fill(
-    n, background, things, table, casts, pool, backdrops, work, images, masks, top, bottom, left, right
+def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
+    """What thing k leaves of the sun on the background at a pixel, 0..255."""
+    y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
+    if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
+        return np.int64(shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x])
+    return np.int64(255)
+
+
+@njit(cache=True, nogil=True)
+def _lay_things(
+    n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
 ):  # pragma: no cover
-    """Colour the pixels of scene n between the bounds."""
-    alpha, depth, light, colors, shadow, map_depth = pool
-    order, pixels = work
-    for row in range(top, bottom):
-        for column in range(left, right):
-            covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
-            sun = _sunlit_ground(row, column, things, table, shadow)
-            if covering == 0 and sun == 1.0:
-                continue
-            first, second, third = _mixed(backdrops, background, row, column, sun)
-            for place in range(covering):
-                k = order[place]
-                at, through = table[k, COLORS] + pixels[k] - table[k, PIXELS], 1 - alpha[pixels[k]] / 255.0
-                share = _sunlight(pixels[k], k, things, table, casts, light, map_depth)
-                first = _over(colors, at, 0, share, first, through)
-                second = _over(colors, at, 1, share, second, through)
-                third = _over(colors, at, 2, share, third, through)
-            images[n, row, column, 0] = np.uint8(min(first, 255.0) + 0.5)
-            images[n, row, column, 1] = np.uint8(min(second, 255.0) + 0.5)
-            images[n, row, column, 2] = np.uint8(min(third, 255.0) + 0.5)
-            masks[n, row, column] = _winner(order, covering, pixels, alpha)
+    """Blend the things over the background, farthest first at every pixel.
+
+    In one piece, because numba counts references to every array at each call that it does not inline.
+    """
+    for k in range(things):
+        for y in range(table[k, HEIGHT]):
+            row = y + table[k, TOP]
+            for column in range(table[k, LEFT], table[k, LEFT] + table[k, WIDTH]):
+                pixel = table[k, PIXELS] + y * table[k, WIDTH] + column - table[k, LEFT]
+                if alpha[pixel] == 0:
+                    continue
+                covering, order[0], pixels[k] = 1, k, pixel
+                if meets[k]:
+                    covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
+                    if _first(order, covering) < k:
+                        continue  # this pixel was done with the first of the things that cover it
+                red, green, blue = (
+                    images[n, row, column, 0] + 0.0,
+                    images[n, row, column, 1] + 0.0,
+                    images[n, row, column, 2] + 0.0,
+                )
+                for place in range(covering):
+                    i = order[place]
+                    at, through = table[i, COLORS] + pixels[i] - table[i, PIXELS], 1 - alpha[pixels[i]] / 255.0
+                    share = _sunlight(pixels[i], i, things, table, casts, light, map_depth)
+                    red = _over(colors, at, 0, share, red, through)
+                    green = _over(colors, at, 1, share, green, through)
+                    blue = _over(colors, at, 2, share, blue, through)
+                images[n, row, column, 0] = np.uint8(min(red, 255.0) + 0.5)
+                images[n, row, column, 1] = np.uint8(min(green, 255.0) + 0.5)
+                images[n, row, column, 2] = np.uint8(min(blue, 255.0) + 0.5)
+                masks[n, row, column] = _winner(order, covering, pixels, alpha)
 
 
 @njit(cache=True, nogil=True)
-def _mixed(backdrops, background, row, column, sun):  # pragma: no cover
-    """The background's colour at a pixel under a share of the sun."""
-    shade = 1.0 - sun
-    return (
-        backdrops[0, background, row, column, 0] * sun + backdrops[1, background, row, column, 0] * shade,
-        backdrops[0, background, row, column, 1] * sun + backdrops[1, background, row, column, 1] * shade,
-        backdrops[0, background, row, column, 2] * sun + backdrops[1, background, row, column, 2] * shade,
-    )
+def _first(order, covering):  # pragma: no cover
+    """The lowest number among the things that cover a pixel."""
+    first = order[0]
+    for place in range(1, covering):
+        first = min(first, order[place])
+    return first
 
 
 @njit(cache=True, nogil=True)
@@ -143,17 +187,6 @@ def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: 
             column, row = light[pixel, 0] - table[j, MAP_COLUMN], light[pixel, 1] - table[j, MAP_ROW]
             height, width, limit = table[j, MAP_HEIGHT], table[j, MAP_WIDTH], light[pixel, 2] - BIAS
             share *= visibility_at(map_depth, table[j, MAP], height, width, column, row, limit)
-    return share
-
-
-@njit(cache=True, nogil=True)
-def _sunlit_ground(row, column, things, table, shadow):  # pragma: no cover
-    """Share of the sun that all things leave on the background at a pixel."""
-    share = 1.0
-    for k in range(things):
-        y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
-        if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
-            share *= shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x] / 255.0
     return share
 
 
