@@ -8,7 +8,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from envs.errors import UserError, choose
@@ -45,23 +45,23 @@ class PixelReader:
         return {**self.__dict__, "_files": {}}  # open files don't travel to spawned workers
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
-        """The image (h, w, 3) or mask (h, w) of one row of the store, uint8."""
+        """One row of the store: the image (h, w, 3) or mask (h, w), uint8, or its line of the scene table."""
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index)
         if key not in self._files:
             self._files[key] = h5py.File(self.split.path.parent / self.split.shards[index].file, "r")
         try:
-            return self._files[key][name][row - self.starts[index]]
+            return np.asarray(self._files[key][name][row - self.starts[index]])
         except OSError as error:
             file = self._files[key].filename
             raise UserError(f"the shard {file} is damaged at row {row} ({error}); delete it and run again") from error
 
-    def read_all(self, rows: Sequence[int], name: str = "images") -> np.ndarray:
+    def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
         """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""
-        first = self.read(rows[0], name)
+        first = self.read(int(rows[0]), name)
         out = np.empty((len(rows), *first.shape), first.dtype)
-        for i, row in enumerate(rows):
+        for i, row in enumerate(rows.tolist()):
             out[i] = self.read(row, name)
         return out
 
@@ -81,12 +81,12 @@ class SplitDataset(torch.utils.data.Dataset):
             self._pixels = self.reader.read_all(self.records.rows)
 
     def _bytes(self) -> int:
-        return self.reader.read(self.records.rows[0]).nbytes * len(self)
+        return self.reader.read(int(self.records.rows[0])).nbytes * len(self)
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def images(self, indices: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+    def images(self, indices: Sequence[int] | Int64[np.ndarray, " n"]) -> UInt8[Tensor, "n 3 h w"]:
         """The images of `indices`."""
         if self._pixels is None:
             pixels = self.reader.read_all(self.records.rows[np.asarray(indices)])

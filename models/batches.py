@@ -34,15 +34,18 @@ class Stream:
 
 
 class BatchSampler:
-    """Draws each batch from lone animals and from pairs in a fixed proportion."""
+    """Draws batches from all images alike, or lone animals and pairs in a fixed proportion."""
 
-    def __init__(self, is_single: np.ndarray, batch: int, singles_share: float, seed: int) -> None:
-        singles, pairs = np.flatnonzero(is_single), np.flatnonzero(~is_single)
-        share = singles_share if len(singles) and len(pairs) else float(len(singles) > 0)
-        n_singles = round(share * batch)
-        counts = (n_singles, batch - n_singles)
-        streams = (Stream(singles, seed, "singles"), Stream(pairs, seed, "pairs"))
-        self.parts = [(stream, count) for stream, count in zip(streams, counts, strict=True) if count]
+    def __init__(self, is_single: np.ndarray, batch: int, singles_share: float | None, seed: int) -> None:
+        everything = np.arange(len(is_single))
+        parts = [("all", everything, batch)]
+        if singles_share is not None and is_single.any() and not is_single.all():
+            n_singles = round(singles_share * batch)
+            parts = [
+                ("singles", everything[is_single], n_singles),
+                ("pairs", everything[~is_single], batch - n_singles),
+            ]
+        self.parts = [(Stream(indices, seed, name), count) for name, indices, count in parts if count]
 
     def indices(self, step: int) -> np.ndarray:
         """Indices of the batch of `step`."""

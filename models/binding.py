@@ -78,7 +78,10 @@ def competitive_attention(
     return torch.cat([logits, rest.expand(*logits.shape[:-2], 1, logits.shape[-1])], dim=-2).softmax(-2)[..., :-1, :]
 
 
-def visual_slots(attention: Float[Tensor, "... m p"], values: Float[Tensor, "... p d"]) -> Float[Tensor, "... m d"]:
-    """Means of the values, weighted by each query's share of the patches (figure 9)."""
+def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n p d"]) -> Float[Tensor, "n *b m d"]:
+    """Means of an image's values, weighted by each query's share of the patches (figure 9)."""
     weights = attention + EPSILON
-    return (weights / weights.sum(-1, keepdim=True)) @ full_precision(values)
+    weights = weights / weights.sum(-1, keepdim=True)
+    # One product per image: broadcasting `values` over texts would copy them for each.
+    slots = weights.flatten(1, -2) @ full_precision(values)
+    return slots.unflatten(1, attention.shape[1:-1])

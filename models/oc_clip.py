@@ -76,7 +76,7 @@ class OCCLIPScorer(Scorer):
         """Equation 2 for all pairs."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         # Logits come once per distinct phrase; the competition is among the nodes of one text.
-        slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values[:, None], texts)
+        slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
@@ -117,11 +117,11 @@ class OCCLIPScorer(Scorer):
 
     def _slots(
         self,
-        logits: Float[Tensor, "*b q p"],
-        default: Float[Tensor, "*#b default p"],
-        values: Float[Tensor, "*#b p d"],
+        logits: Float[Tensor, "n *b q p"],
+        default: Float[Tensor, "n *#b default p"],
+        values: Float[Tensor, "n p d"],
         texts: TextCode,
-    ) -> Float[Tensor, "*b q d"]:
+    ) -> Float[Tensor, "n *b q d"]:
         attention = competitive_attention(logits, texts.graphs.node_present[..., None], default)
         return visual_slots(attention, values)
 
@@ -134,7 +134,9 @@ class OCCLIPScorer(Scorer):
     ) -> Float[Tensor, "*b"]:
         """Equation 2 with the given arrangement of edges."""
         graphs = texts.graphs
-        nodes = F.cosine_similarity(texts.phrases[graphs.phrase_of_node], slots, dim=-1)
+        # Norms of phrases once each, not once per image and text.
+        phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]
+        nodes = (phrases * slots).sum(-1) / slots.norm(dim=-1).clamp_min(1e-8)
         relations = nodes[..., :0]
         if texts.graphs.predicates:
             predicates = texts.predicates[graphs.predicate_of_edge]

@@ -29,8 +29,8 @@ class Recipe:
     """Decoupled weight decay of matrices; vectors have none."""
     betas: tuple[float, float] = (0.9, 0.98)
     """Adam's moments."""
-    singles_share: float = 0.5
-    """Share of a batch that shows one animal alone, where the data have both kinds."""
+    singles_share: float | None = None
+    """Share of a batch that shows one animal alone; None sees every image equally often."""
     augment: bool = True
     """Shift images by up to a sixteenth and vary their brightness by up to 15 %."""
     local_weight: float = 1.0
@@ -39,7 +39,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 2:
             raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
-        if not 0 <= self.singles_share <= 1:
+        if self.singles_share is not None and not 0 <= self.singles_share <= 1:
             raise UserError(f"singles_share is a fraction from 0 to 1, got {self.singles_share:g}")
 
 

@@ -49,7 +49,7 @@ class ConvStem(nn.Module):
             if i < halvings - 1:
                 # Per-image normalisation: batch statistics would let the images of a batch
                 # see one another.
-                layers += [nn.GroupNorm(1, after), nn.GELU()]
+                layers += [nn.GroupNorm(1, after), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n width rows columns"]:

@@ -1,0 +1,34 @@
+"""One small split for all tests that read; those that damage a file copy it first."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from envs.world import load_world
+from generators.binding import BindingRecipe, binding_scenes
+from generators.split_file import make_binding_split
+from generators.store import ImageStore
+
+RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
+
+
+def make_split(root: Path, recipe: BindingRecipe = RECIPE, resolution: int = 16) -> Path:
+    """Render and write a split below `root`."""
+    store = ImageStore(root, load_world(recipe.world), resolution)
+    store.add([scene for scenes in binding_scenes(recipe).values() for scene in scenes])
+    return make_binding_split(store, recipe)
+
+
+@pytest.fixture(scope="session")
+def split(tmp_path_factory) -> Path:
+    """A split file that nobody may change."""
+    return make_split(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def copied(split, tmp_path) -> Path:
+    """The same split with its store, to be damaged."""
+    folder = tmp_path / split.parent.name
+    shutil.copytree(split.parent, folder)
+    return folder / split.name

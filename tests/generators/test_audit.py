@@ -1,0 +1,135 @@
+"""The audit holds on what we make and fails on every planted fault."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from generators.audit import audit
+from tests.generators.conftest import RECIPE, make_split
+
+
+def failed(path):
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def test_holds_on_a_sound_split(split):
+    assert failed(split) == []
+
+
+@pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.25, 1.0)])
+def test_holds_on_corner_cells(tmp_path, pairs, hard_negatives):
+    from dataclasses import replace
+
+    assert failed(make_split(tmp_path, replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives))) == []
+
+
+def overwrite(file, name, index, value):
+    data = file[name][:]
+    data[index] = value
+    file[name][:] = data
+
+
+def leaked_scene(file):
+    overwrite(file, "subsets/train/factors", -1, file["subsets/different_bag/factors"][0])
+
+
+def leaked_pair(file):
+    overwrite(file, "subsets/train/factors", -1, file["subsets/unseen_pairs/factors"][0])
+
+
+def validation_is_tested(file):
+    overwrite(file, "subsets/unseen_pairs/factors", 0, file["subsets/validation/factors"][0])
+
+
+def seen_is_trained(file):
+    factors = file["subsets/train/factors"][-1]
+    factors["view"] = 9
+    overwrite(file, "subsets/seen_pairs/factors", 0, factors)
+
+
+def swapped_caption(file):
+    overwrite(file, "subsets/unseen_pairs/caption", 0, file["subsets/unseen_pairs/negative"][0])
+
+
+def true_negative(file):
+    for name in ("node_start", "nodes"):
+        assert (file[f"subsets/validation/graph/{name}"].shape) == file[
+            f"subsets/validation/negative_graph/{name}"
+        ].shape
+    file["subsets/validation/negative_graph/nodes"][:] = file["subsets/validation/graph/nodes"][:]
+    file["subsets/validation/negative"][:] = file["subsets/validation/caption"][:]
+
+
+def other_words(file):
+    text = file["subsets/validation/negative"].asstr()[0]
+    overwrite(file, "subsets/validation/negative", 0, text.replace(" and ", " or "))
+
+
+def missing_negative(file):
+    overwrite(file, "subsets/unseen_pairs/negative", 0, "")
+
+
+def broken_graph(file):
+    overwrite(file, "subsets/train/graph/nodes", 0, "purple elephant")
+
+
+def wrong_recipe(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"pairs": 0.75', '"pairs": 0.1')
+
+
+def wrong_rows(file):
+    file["subsets/train/scene"][:] = np.roll(file["subsets/train/scene"][:], 1)
+
+
+FAULTS = {
+    leaked_scene: "in train",
+    leaked_pair: "no animal pair of unseen_pairs is in train",
+    validation_is_tested: "unseen_pairs and validation share no animal pair",
+    seen_is_trained: "no textured pair of seen_pairs is in train",
+    swapped_caption: "every caption of unseen_pairs is true",
+    true_negative: "every negative of validation is false",
+    other_words: "bag of words",
+    missing_negative: "every scene of unseen_pairs has a negative",
+    broken_graph: "every caption of train is true",
+    wrong_recipe: "training pairs: the asked fraction",
+    wrong_rows: "the store shows the scenes of train",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_fails_on_a_planted_fault(copied, fault):
+    with h5py.File(copied, "r+") as file:
+        fault(file)
+    assert any(FAULTS[fault] in claim for claim in failed(copied))
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "generators", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_command_line(copied):
+    sound = run("audit", copied)
+    assert sound.returncode == 0, sound.stderr
+    assert "0 fail" in sound.stdout
+    with h5py.File(copied, "r+") as file:
+        leaked_pair(file)
+    assert run("audit", copied).returncode == 1
+    missing = run("audit", copied.parent / "none.h5")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("error: there is no file")
+    assert len(missing.stderr.splitlines()) == 1
+
+
+def test_make_then_audit(tmp_path):
+    arguments = ("--world", "tiny", "--resolution", "16", "--views", "1", "--test-views", "1", "--store", tmp_path)
+    made = run("make", *arguments)
+    assert made.returncode == 0, made.stderr
+    assert run("audit", made.stdout.splitlines()[-1]).returncode == 0
+    typo = run("make", *arguments, "--pairs", "1.5")
+    assert typo.returncode == 2
+    assert "pairs is a fraction from 0 to 1" in typo.stderr

@@ -1,0 +1,132 @@
+"""Split files and the data set over them."""
+
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from envs.errors import UserError
+from generators import SplitDataset
+from generators.binding import SUBSETS, binding_scenes
+from generators.dataset import collate
+from generators.split_file import read_split
+from tests.generators.conftest import RECIPE, make_split
+
+
+def test_holds_the_scenes_of_its_recipe(split):
+    found = read_split(split).subsets
+    assert set(found) == set(SUBSETS)
+    for name, scenes in binding_scenes(RECIPE).items():
+        assert found[name].scenes == scenes
+
+
+def test_opens_in_three_lines(split):
+    data = SplitDataset(split, "train")
+    example = data[len(data) - 1]
+    assert example.image.shape == (3, 16, 16)
+    assert example.image.dtype == torch.uint8
+    assert example.caption != example.negative
+    assert example.graph.nodes != example.negative_graph.nodes
+
+
+def test_pixels_and_masks_show_the_scene(split):
+    """The thing on the left is to the left in the mask."""
+    data = SplitDataset(split, "unseen_pairs")
+    masks = data.masks(range(len(data))).numpy()
+    for mask in masks:
+        assert set(np.unique(mask)) == {0, 1, 2}
+        left, right = (np.nonzero(mask == i)[1].mean() for i in (1, 2))
+        assert left < right
+
+
+def test_lazy_equals_preloaded(split):
+    lazy, loaded = (SplitDataset(split, "validation", preload=preload) for preload in (False, True))
+    assert torch.equal(lazy.images(range(len(lazy))), loaded.images(range(len(loaded))))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_data_loader(split, workers):
+    data = SplitDataset(split, "train", preload=False)
+    batches = list(DataLoader(data, batch_size=16, collate_fn=collate, num_workers=workers))
+    images = torch.cat([batch.image for batch in batches])
+    assert torch.equal(images, data.images(range(len(data))))
+    assert [c for batch in batches for c in batch.caption] == data.records.captions
+
+
+def test_travels_to_spawned_workers(split):
+    data = SplitDataset(split, "validation", preload=False)
+    _ = data[0]
+    assert torch.equal(pickle.loads(pickle.dumps(data))[0].image, data[0].image)
+
+
+def test_plain_h5py_follows_the_links(split):
+    with h5py.File(split) as file:
+        row = file["subsets/validation/scene"][0]
+        assert file["shards/0/images"][row].shape == (16, 16, 3)
+        assert file["subsets/validation/caption"].asstr()[0].startswith("a")
+
+
+def test_same_recipe_same_bytes(split, tmp_path):
+    assert make_split(tmp_path).read_bytes() == split.read_bytes()
+
+
+def test_unknown_subset_names_the_nearest(split):
+    with pytest.raises(UserError, match="did you mean 'unseen_pairs'"):
+        SplitDataset(split, "unseen_pair")
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"no file .*nowhere\.h5"):
+        SplitDataset(tmp_path / "nowhere.h5")
+
+
+@pytest.mark.parametrize("keep", [0, 100, 5000])
+def test_truncated_split_is_named(copied, keep):
+    copied.write_bytes(copied.read_bytes()[:keep])
+    with pytest.raises(UserError, match=rf"{copied.name} is damaged.*make it again"):
+        SplitDataset(copied)
+
+
+def test_truncated_shard_is_named(copied):
+    shard = copied.parent / "shard-00000.h5"
+    shard.write_bytes(shard.read_bytes()[:-10])
+    with pytest.raises(UserError, match=r"shard-00000\.h5 is truncated .*delete it"):
+        SplitDataset(copied)
+
+
+def test_flipped_byte_in_a_shard_is_noticed(copied):
+    """HDF5's checksum of the image."""
+    shard = copied.parent / "shard-00000.h5"
+    with h5py.File(shard) as file:
+        offset = file["images"].id.get_chunk_info(0).byte_offset
+    content = bytearray(shard.read_bytes())
+    content[offset + 7] ^= 0xFF
+    shard.write_bytes(content)
+    data = SplitDataset(copied, "train", preload=False)
+    with pytest.raises(UserError, match=r"shard-00000\.h5 is damaged at row 0"):
+        data.reader.read(0)
+
+
+def test_a_split_of_another_store_is_refused(copied, tmp_path):
+    other = make_split(tmp_path / "other", resolution=32)
+    stranger = other.parent / copied.name
+    stranger.write_bytes(copied.read_bytes())
+    with pytest.raises(UserError, match=r"belongs to store .* keep .* in the folder of its own store"):
+        SplitDataset(stranger)
+
+
+def test_a_split_never_leaves_its_folder(copied):
+    with h5py.File(copied, "r+") as file:
+        table = file["shard_table"][:]
+        table["file"][0] = b"../shard-00000.h5"
+        file["shard_table"][:] = table
+    with pytest.raises(UserError, match="outside its own folder"):
+        SplitDataset(copied)
+
+
+def test_another_kind_of_hdf5_is_refused(copied):
+    with pytest.raises(UserError, match="not a split file"):
+        SplitDataset(copied.parent / "shard-00000.h5")
