@@ -87,15 +87,21 @@ def _find_meetings(things, table, meets):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
-    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space."""
+    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space.
+
+    casts[i, i]: that of any other thing may.
+    """
     for i in range(things):
+        casts[i, i] = False
         r = light_boxes[scenes[n, 1 + 2 * i]]
         for j in range(things):
             left, top = table[j, MAP_COLUMN] - SOFTNESS, table[j, MAP_ROW] - SOFTNESS
             right = table[j, MAP_COLUMN] + table[j, MAP_WIDTH] + SOFTNESS
             bottom = table[j, MAP_ROW] + table[j, MAP_HEIGHT] + SOFTNESS
             meet = r[1] >= left and r[0] <= right and r[3] >= top and r[2] <= bottom
-            casts[i, j] = i != j and meet and light_boxes[scenes[n, 1 + 2 * j], 5] < r[4]
+            if i != j:
+                casts[i, j] = meet and light_boxes[scenes[n, 1 + 2 * j], 5] < r[4]
+                casts[i, i] |= casts[i, j]
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +159,9 @@ def _lay_things(
                 for place in range(covering):
                     i = order[place]
                     at, through = table[i, COLORS] + pixels[i] - table[i, PIXELS], 1 - alpha[pixels[i]] / 255.0
-                    share = _sunlight(pixels[i], i, things, table, casts, light, map_depth)
+                    share = 1.0
+                    if casts[i, i]:  # the call alone costs more than the rest of the pixel
+                        share = _sunlight(pixels[i], i, things, table, casts, light, map_depth)
                     red = _over(colors, at, 0, share, red, through)
                     green = _over(colors, at, 1, share, green, through)
                     blue = _over(colors, at, 2, share, blue, through)
@@ -183,7 +191,7 @@ def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: 
     """Share of the sun that the other things leave on a thing's pixel."""
     share = 1.0
     for j in range(things):
-        if casts[thing, j]:
+        if j != thing and casts[thing, j]:
             column, row = light[pixel, 0] - table[j, MAP_COLUMN], light[pixel, 1] - table[j, MAP_ROW]
             height, width, limit = table[j, MAP_HEIGHT], table[j, MAP_WIDTH], light[pixel, 2] - BIAS
             share *= visibility_at(map_depth, table[j, MAP], height, width, column, row, limit)
