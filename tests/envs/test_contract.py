@@ -40,7 +40,8 @@ def test_animal_has_its_size_and_stands_on_the_ground(name):
     metres = (mesh.vertices - mesh.origin) * mesh.scale
     assert np.ptp(metres, axis=0).max() == pytest.approx(animal.size, rel=1e-4)
     assert metres[:, 2].min() == pytest.approx(animal.hover, abs=1e-4)
-    assert (mesh.ambient >= 0).all() and (mesh.ambient <= 1).all()
+    assert (mesh.ambient >= 0).all()
+    assert (mesh.ambient <= 1).all()
 
 
 @pytest.mark.parametrize("name", animal_names())
@@ -68,7 +69,8 @@ def test_texture_is_a_colour(name):
     albedo = load_texture(name).albedo(noise(points))
     assert albedo.shape == (20000, 3)
     assert np.isfinite(albedo).all()
-    assert albedo.min() >= 0 and albedo.max() <= 1
+    assert albedo.min() >= 0
+    assert albedo.max() <= 1
 
 
 @pytest.mark.parametrize("name", background_names())
@@ -78,7 +80,8 @@ def test_background_is_finite_light_behind_the_things(name):
     for picture in (drawn.ambient, drawn.direct, drawn.points):
         assert picture.shape == (96, 96, 3)
         assert np.isfinite(picture).all()
-    assert drawn.ambient.min() >= 0 and drawn.direct.min() >= 0
+    assert drawn.ambient.min() >= 0
+    assert drawn.direct.min() >= 0
     assert drawn.direct.any(), "nothing for a shadow to darken"
     raised = drawn.points[drawn.points[..., 2] > 0.01]
     assert raised[:, 1].min() > 1.2, "the compositor never draws scenery in front of things"

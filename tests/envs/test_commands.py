@@ -1,0 +1,33 @@
+"""What a user types."""
+
+import subprocess
+import sys
+
+import matplotlib.image
+import pytest
+
+
+def _run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_gallery_writes_a_sheet(tmp_path):
+    out = tmp_path / "sheet.png"
+    done = _run("envs.gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert matplotlib.image.imread(out).shape[:2] == (32, 64)
+
+
+def test_check_passes_and_prints_its_bounds():
+    done = _run("envs.check", "--scenes", 3, "--resolution", 48, "--world", "tiny")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "whole image" in done.stdout
+    assert "worst scene:" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
+def test_a_mistake_is_told_in_one_line(arguments):
+    done = _run("envs.check", "--scenes", 1, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
