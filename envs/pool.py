@@ -1,5 +1,7 @@
 """Holds atlas entries end to end in a few large arrays, as the compositor reads them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
@@ -62,11 +64,10 @@ class Pool:
         self._light_boxes.append(_light_box(entry)[None])
         self._index[key] = self._entries.append(np.array([row], np.int64))
 
-    def compose(self, scenes: list[Scene]) -> tuple[UInt8[np.ndarray, "n h w 3"], UInt8[np.ndarray, "n h w"]]:
-        """Images and instance masks of scenes whose entries are held."""
-        side = self.backdrops.shape[2]
-        images = np.empty((len(scenes), side, side, 3), np.uint8)
-        masks = np.zeros((len(scenes), side, side), np.uint8)
+    def compose(
+        self, scenes: Sequence[Scene], images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"]
+    ) -> None:
+        """Write images and instance masks of scenes whose entries are held; `masks` must be zero."""
         pooled = (self._alpha, self._depth, self._light, self._colors, self._shadow, self._map)
         compose(
             self._requests(scenes),
@@ -78,9 +79,8 @@ class Pool:
             images,
             masks,
         )
-        return images, masks
 
-    def _requests(self, scenes: list[Scene]) -> Int64[np.ndarray, "n columns"]:
+    def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
         requests = np.full((len(scenes), 1 + 2 * MOST_THINGS), -1, np.int64)
         for request, scene in zip(requests, scenes, strict=True):
             request[0] = self.backgrounds.index(scene.background)

@@ -60,12 +60,12 @@ class Renderer:
         """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`."""
         side = self.resolution
         images = np.empty((len(scenes), side, side, 3), np.uint8)
-        masks = np.empty((len(scenes), side, side), np.uint8)
+        masks = np.zeros((len(scenes), side, side), np.uint8)
         for start in range(0, len(scenes), CHUNK):
             chunk = scenes[start : start + CHUNK]
             self._load(chunk)
             here = slice(start, start + len(chunk))
-            images[here], masks[here] = self._held.compose(list(chunk))
+            self._held.compose(chunk, images[here], masks[here])
         return images, masks
 
     @property
