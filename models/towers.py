@@ -3,6 +3,7 @@ pretrained where its hub or a local file gives the weights."""
 
 import copy
 from itertools import pairwise
+from pathlib import Path
 
 import open_clip
 import torch
@@ -62,13 +63,26 @@ def known_architectures() -> list[str]:
     return [*SMALL_TOWERS, *open_clip.list_models()]
 
 
-def build_towers(config: TowerConfig, words: tuple[str, ...], context: int) -> tuple[nn.Module, Tokenizer]:
-    """open_clip model and tokenizer. `words` is the vocabulary of a small tower; the
-    pretrained ones bring their own, and their own context length."""
+def check_towers(config: TowerConfig) -> None:
+    """Raise, before anything is built, on an architecture, resolution or weights that can't be had."""
     choose("architecture", config.architecture, known_architectures())
     if config.architecture in SMALL_TOWERS:
         if config.pretrained:
             raise UserError(f"there are no pretrained weights for {config.architecture!r}; choose an open_clip model")
+        patch = SMALL_TOWERS[config.architecture]["vision_cfg"]["patch_size"]
+        if config.resolution < patch or config.resolution % patch:
+            raise UserError(
+                f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch}"
+            )
+    elif config.pretrained and not Path(config.pretrained).is_file():
+        choose("pretrained weights", config.pretrained, open_clip.list_pretrained_tags_by_model(config.architecture))
+
+
+def build_towers(config: TowerConfig, words: tuple[str, ...], context: int) -> tuple[nn.Module, Tokenizer]:
+    """open_clip model and tokenizer. `words` is the vocabulary of a small tower; the
+    pretrained ones bring their own, and their own context length."""
+    check_towers(config)
+    if config.architecture in SMALL_TOWERS:
         return build_small(config, words, context)
     model = open_clip.create_model(
         config.architecture,
@@ -83,15 +97,10 @@ def build_small(config: TowerConfig, words: tuple[str, ...], context: int) -> tu
     """A small open_clip model from scratch with a word-level vocabulary."""
     tokenizer = WordTokenizer(words)
     cfg = copy.deepcopy(SMALL_TOWERS[config.architecture])
-    patch_size = cfg["vision_cfg"]["patch_size"]
-    if config.resolution < patch_size or config.resolution % patch_size:
-        raise UserError(
-            f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch_size}"
-        )
     cfg["vision_cfg"] |= {"image_size": config.resolution}
     cfg["text_cfg"] |= {"vocab_size": tokenizer.vocab_size, "context_length": context}
     model = open_clip.CLIP(**cfg)
-    model.visual.conv1 = ConvStem(cfg["vision_cfg"]["width"], patch_size)
+    model.visual.conv1 = ConvStem(cfg["vision_cfg"]["width"], cfg["vision_cfg"]["patch_size"])
     return model, tokenizer
 
 

@@ -20,7 +20,7 @@ import tyro
 
 from envs.errors import UserError, choose, run_command
 from envs.world import load_world
-from generators.binding import BindingRecipe, binding_scenes
+from generators.binding import BindingRecipe, binding_scenes, pair_roles
 from models.configs import OCCLIPConfig, TowerConfig
 from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
 from models.registry import check_scorer
@@ -118,10 +118,21 @@ def check(config: Config) -> None:
         raise UserError("--seeds and --threads must be at least 1, --workers at least 0")
     if not 16 <= config.resolution <= 1024:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {config.resolution}")
-    device = config.device.partition(":")[0]
-    choose("device", device, ("cpu", "cuda"))
     for recipe in splits(config):
-        binding_scenes(replace(recipe, views=1, test_views=1))  # refuses fractions that can't be had
+        pair_roles(recipe)  # refuses fractions that can't be had
+    check_machine(config)
+
+
+def check_machine(config: Config) -> None:
+    """Raise on towers or a device that this machine doesn't have. Imports torch."""
+    choose("device", config.device.partition(":")[0], ("cpu", "cuda"))
+    import torch
+
+    from models.towers import check_towers
+
+    if config.device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
+    check_towers(towers(config))
 
 
 def splits(config: Config) -> list[BindingRecipe]:
@@ -132,6 +143,11 @@ def splits(config: Config) -> list[BindingRecipe]:
         for pairs in config.pairs
         for negatives in config.hard_negatives
     ]
+
+
+def towers(config: Config) -> TowerConfig:
+    """The towers that all models of the grid are built on."""
+    return TowerConfig(config.architecture, config.pretrained, config.resolution)
 
 
 def training_recipe(config: Config, model: str) -> Recipe:
@@ -150,7 +166,6 @@ def training_recipe(config: Config, model: str) -> Recipe:
 
 def cells(config: Config, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has said something."""
-    towers = TowerConfig(config.architecture, config.pretrained, config.resolution)
     options = {"oc-clip": asdict(config.oc_clip)}
     return [
         Cell(
@@ -158,7 +173,7 @@ def cells(config: Config, store_identity: str) -> list[Cell]:
             seed=recipe.seed,
             split=recipe,
             store=store_identity,
-            towers=towers,
+            towers=towers(config),
             recipe=training_recipe(config, model),
             options=options.get(model, {}),
             device=config.device,

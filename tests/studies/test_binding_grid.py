@@ -1,0 +1,179 @@
+"""The binding grid as a user runs it."""
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from studies.results import COLUMNS
+from tests.studies.command import GRID, QUICK, kill_when, run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with one undisturbed run in `runs/a`."""
+    folder = tmp_path_factory.mktemp("grid")
+    result = run([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def outcome(out):
+    """All that must not depend on how a run came about: everything but timing."""
+    lines = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
+    cells = [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+    predictions = [(out / "cells" / cell["id"] / "predictions.csv").read_bytes() for cell in cells]
+    weights = [(out / "cells" / cell["id"] / "checkpoint" / "model.safetensors").read_bytes() for cell in cells]
+    return cells, predictions, weights, (out / "results.csv").read_bytes()
+
+
+def test_makes_what_it_promises(finished):
+    out = finished / "runs" / "a"
+    rows = list(csv.DictReader((out / "results.csv").open()))
+    assert tuple(rows[0]) == COLUMNS
+    assert {(row["model"], row["subset"]) for row in rows} == {
+        (model, subset)
+        for model in ("clip", "oc-clip")
+        for subset in ("validation", "seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
+    }
+    assert all(row["accuracy"] == "" for row in rows if row["n"] == "0")
+    assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if row["n"] != "0")
+    assert {row["images_seen"] for row in rows} == {str(130 * 8)}
+    config = json.loads((out / "config.json").read_text())
+    assert config["config"]["world"] == "tiny"
+    assert {"command", "commit", "processor", "versions"} <= config.keys()
+
+
+def test_accuracy_follows_from_the_predictions(finished):
+    out = finished / "runs" / "a"
+    for line in (out / "cells.jsonl").read_text().splitlines():
+        cell = json.loads(line)
+        records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
+        for subset, scores in cell["subsets"].items():
+            mine = [r for r in records if r["subset"] == subset]
+            assert len(mine) == scores["n"]
+            wins = sum(float(r["score_caption"]) > float(r["score_negative"]) for r in mine)
+            ties = sum(float(r["score_caption"]) == float(r["score_negative"]) for r in mine)
+            if mine:
+                assert scores["accuracy"] == pytest.approx((wins + ties / 2) / len(mine))
+                assert scores["tie_rate"] == pytest.approx(ties / len(mine))
+
+
+def test_report_needs_no_other_file(finished):
+    html = (finished / "runs" / "a" / "report.html").read_text()
+    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
+    assert len(sources) >= 3
+    assert all(source.startswith("data:image/png;base64,iVBOR") for source in sources)
+    assert "2 of 2 cells are finished" in html
+
+
+def test_a_rerun_skips_what_is_finished(finished):
+    out = finished / "runs" / "a"
+    before = outcome(out)
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
+    again = run([*GRID, *QUICK, "--out", "runs/a"], finished)
+    assert again.returncode == 0
+    assert "0 of them to render" in again.stdout
+    assert "2 cells, 2 of them finished before" in again.stdout
+    assert outcome(out) == before
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_one_and_two_workers_make_the_same(finished, tmp_path):
+    assert run([*GRID, *QUICK, "--out", "runs/b", "--workers", "1"], tmp_path).returncode == 0
+    assert outcome(tmp_path / "runs" / "b") == outcome(finished / "runs" / "a")
+
+
+def test_killed_while_rendering_and_while_training(finished, tmp_path):
+    """kill -9 twice; the third run ends as if nothing had been."""
+    command = [*GRID, *QUICK, "--out", "runs/k", "--workers", "1"]
+    kill_when(command, tmp_path, lambda: len(list(tmp_path.glob("store/atlas/**/*.npz"))) >= 3)
+    assert not list(tmp_path.glob("store/**/binding-*.h5"))
+    kill_when(command, tmp_path, lambda: any(tmp_path.glob("runs/k/cells/*/state.pt")))
+    last = run(command, tmp_path)
+    assert last.returncode == 0, last.stderr
+    assert outcome(tmp_path / "runs" / "k") == outcome(finished / "runs" / "a")
+
+
+def test_ctrl_c_leaves_everything_usable(finished, tmp_path):
+    command = [*GRID, *QUICK, "--out", "runs/c", "--workers", "1"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not any(tmp_path.glob("runs/c/cells/*/result.json")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("interrupted: ")
+    assert "Traceback" not in errors
+    assert (tmp_path / "runs/c/report.html").exists()
+    assert run(command, tmp_path).returncode == 0
+    assert outcome(tmp_path / "runs" / "c") == outcome(finished / "runs" / "a")
+
+
+MISTAKES = {
+    "a misspelt model": (["--models", "clip", "oc-clop"], "unknown model 'oc-clop'; did you mean 'oc-clip'?"),
+    "a misspelt preset": (["--preset", "lapttop"], "unknown preset 'lapttop'; did you mean 'laptop'?"),
+    "a misspelt world": (["--world", "pugg"], "unknown world 'pugg'; did you mean 'pug'?"),
+    "a misspelt architecture": (
+        ["--architecture", "ViT-B-15"],
+        "unknown architecture 'ViT-B-15'; did you mean 'ViT-B-1",
+    ),
+    "a fraction above 1": (["--pairs", "20"], "pairs is a fraction from 0 to 1, got 20"),
+    "a fraction below 0": (["--hard-negatives", "-0.1"], "hard_negatives is a fraction from 0 to 1, got -0.1"),
+    "no resolution": (["--resolution", "0"], "--resolution must be from 16 to 1024 pixels, got 0"),
+    "a resolution between patches": (["--resolution", "33"], "resolution 33 is not a multiple of nano's patch 8"),
+    "no steps": (["--steps", "0"], "at least 1 step"),
+    "a file of no class": (["--models", "nothing.py:Scorer"], "there must be a file 'nothing.py'"),
+    "a device that isn't there": (["--device", "tpu"], "unknown device 'tpu'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_clear_line(mistake, tmp_path):
+    arguments, told = MISTAKES[mistake]
+    result = run([*GRID, *QUICK, *arguments], tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert told in result.stderr
+    assert not list(tmp_path.iterdir()), "nothing is made before the mistake is found"
+
+
+def test_output_folder_of_another_configuration(finished):
+    before = outcome(finished / "runs" / "a")
+    result = run([*GRID, *QUICK, "--out", "runs/a", "--batch", "9"], finished)
+    assert result.returncode == 2
+    assert "belongs to another configuration: recipe" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert outcome(finished / "runs" / "a") == before
+
+
+def test_output_folder_that_is_a_file_or_a_strangers(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    result = run([*GRID, *QUICK, "--out", "notes.txt"], tmp_path)
+    assert (result.returncode, (tmp_path / "notes.txt").read_text()) == (2, "mine")
+    assert "notes.txt is a file" in result.stderr
+    result = run([*GRID, *QUICK, "--out", "."], tmp_path)
+    assert result.returncode == 2
+    assert "is not a study's" in result.stderr
+
+
+def test_truncated_shard(finished, tmp_path):
+    """Named; deleted, it is rendered again, and the finished cells stay."""
+    (shard,) = finished.glob("store/*/shard-00000.h5")
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[: len(whole) // 2])
+    result = run([*GRID, *QUICK, "--out", "runs/a"], finished)
+    assert result.returncode == 2
+    assert "shard-00000.h5 is truncated" in result.stderr
+    assert "delete it and run again" in result.stderr
+    shard.unlink()
+    again = run([*GRID, *QUICK, "--out", "runs/a"], finished)
+    assert again.returncode == 0, again.stderr
+    assert shard.read_bytes() == whole
+    assert "2 of them finished before" in again.stdout
