@@ -18,10 +18,8 @@ class SceneGraph(NamedTuple):
     edges: tuple[Edge, ...] = ()
 
     @property
-    def meaning(self) -> str:
-        """Text that two graphs share if and only if they claim the same, whatever the mention order.
-
-        Node indices are replaced by the phrases, which are unique within our synthetic graphs.
-        """
-        edges = sorted(f"{self.nodes[s]} {predicate} {self.nodes[o]}" for predicate, s, o in self.edges)
-        return "; ".join(sorted(self.nodes) + edges)
+    def claims(self) -> frozenset[str]:
+        """All that the graph claims, whatever the mention order: its nodes, and its edges with
+        the phrases in place of indices (phrases are unique within our synthetic graphs)."""
+        edges = (f"{self.nodes[s]} {predicate} {self.nodes[o]}" for predicate, s, o in self.edges)
+        return frozenset(self.nodes).union(edges)

@@ -1,6 +1,7 @@
 """What scorers are trained to do."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -10,25 +11,46 @@ from torch import Tensor
 from generators.graph import SceneGraph
 
 
-def same_meaning(graphs: Sequence[SceneGraph]) -> Bool[Tensor, "n n"]:
-    """Which texts of a batch say the same; such texts are not negatives of each other."""
-    numbers: dict[str, int] = {}
-    ids = torch.tensor([numbers.setdefault(graph.meaning, len(numbers)) for graph in graphs])
-    return ids[:, None] == ids
+class Truths(NamedTuple):
+    """What the texts of a batch say of its images: each is true of its own image, and perhaps of others."""
+
+    same: Bool[Tensor, "n n"]
+    """Text j means the same as text i."""
+    true: Bool[Tensor, "n n"]
+    """Text j is true of image i: text i claims all that text j claims."""
+
+
+def truths(graphs: Sequence[SceneGraph]) -> Truths:
+    """Compare the claims of all texts of a batch."""
+    claims = [graph.claims for graph in graphs]
+    return Truths(
+        same=torch.tensor([[one == other for other in claims] for one in claims]),
+        true=torch.tensor([[one >= other for other in claims] for one in claims]),
+    )
 
 
 def contrastive_loss(
-    similarity: Float[Tensor, "n n"], scale: Float[Tensor, ""], same: Bool[Tensor, "n n"]
+    similarity: Float[Tensor, "n n"], scale: Float[Tensor, ""], truths: Truths, leave_out_true: bool = True
 ) -> Float[Tensor, ""]:
     """Symmetric InfoNCE, image i with text i (CLIP; OC-CLIP, equation 5).
 
     Equation 5 has no temperature, but similarities within -1 and 1 can't tell a batch apart
     without one, so it takes CLIP's; it sums both directions over the batch, this is their mean.
-    Texts that mean the same share the target equally.
+
+    Texts that mean the same share the target equally. "A red cat in the desert" is true of an
+    image of a red cat and a white dog there: unless told otherwise it is no negative of that
+    image, because pushing it away teaches that a dog makes a red cat less red.
     """
-    targets = same / same.sum(1, keepdim=True)
+    targets = truths.same / truths.same.sum(1, keepdim=True)
     logits = scale * similarity
-    return (F.cross_entropy(logits, targets) + F.cross_entropy(logits.T, targets)) / 2
+    if leave_out_true:
+        logits = logits.masked_fill(truths.true & ~truths.same, -torch.inf)
+    return (cross_entropy(logits, targets) + cross_entropy(logits.T, targets)) / 2
+
+
+def cross_entropy(logits: Float[Tensor, "n n"], targets: Float[Tensor, "n n"]) -> Float[Tensor, ""]:
+    """Mean over rows; a left-out place (logit -inf) has target 0 and adds nothing."""
+    return -(targets * logits.log_softmax(1).masked_fill(targets == 0, 0)).sum(1).mean()
 
 
 def local_relation_loss(similarities: Float[Tensor, "k alternatives"], scale: Float[Tensor, ""]) -> Float[Tensor, ""]:

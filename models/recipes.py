@@ -32,7 +32,10 @@ class Recipe:
     singles_share: float | None = None
     """Share of a batch that shows one animal alone; None sees every image equally often."""
     augment: bool = True
-    """Shift images by up to a sixteenth and vary their brightness by up to 15 %."""
+    """Zoom, shift and lighten training images at random (see `models.batches.vary`)."""
+    leave_out_true: bool = True
+    """Texts that are true of an image, but not its own, are not its negatives (see
+    `models.objectives.contrastive_loss`)."""
     local_weight: float = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
 

@@ -13,7 +13,7 @@ from envs.errors import UserError
 from envs.files import whole_file
 from generators.dataset import SplitDataset
 from models.batches import BatchSampler, prepare, seed_of
-from models.objectives import contrastive_loss, local_relation_loss, same_meaning
+from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
 from models.optimizer import build_optimizer, set_rates
 from models.recipes import Recipe
 from models.scorer import Scorer
@@ -39,7 +39,8 @@ def loss_of(scorer: Scorer, data: SplitDataset, indices: np.ndarray, recipe: Rec
     captions = [data.records.captions[i] for i in indices]
     pixels = prepare(data.images(indices), recipe.augment, generator, device)
     images, texts = scorer.encode_images(pixels), scorer.encode_texts(captions, graphs)
-    loss = contrastive_loss(scorer.similarity(images, texts), scorer.logit_scale(), same_meaning(graphs).to(device))
+    told = Truths(*(matrix.to(device) for matrix in truths(graphs)))
+    loss = contrastive_loss(scorer.similarity(images, texts), scorer.logit_scale(), told, recipe.leave_out_true)
     if "perturbed_graphs" in scorer.capabilities and recipe.local_weight and any(graph.edges for graph in graphs):
         local = scorer.perturbed_similarities(images, texts, generator)
         loss = loss + recipe.local_weight * local_relation_loss(local, scorer.logit_scale())

@@ -54,7 +54,7 @@ def test_two_things_of_one_texture_have_no_negative():
     assert hard_negative(pair("red", "red"), 0) is None
 
 
-def test_meaning_ignores_mention_order_and_nothing_else():
+def test_claims_ignore_mention_order_and_nothing_else():
     a = SceneGraph(("red cat", "white dog", "city"))
-    assert a.meaning == SceneGraph(("city", "white dog", "red cat")).meaning
-    assert a.meaning != SceneGraph(("white cat", "red dog", "city")).meaning
+    assert a.claims == SceneGraph(("city", "white dog", "red cat")).claims
+    assert a.claims != SceneGraph(("white cat", "red dog", "city")).claims

@@ -6,7 +6,7 @@ import torch
 
 from generators.graph import Edge, SceneGraph
 from models.graphs import batch_graphs, pair_number, pair_of_number, perturb_edges
-from models.objectives import contrastive_loss, local_relation_loss, same_meaning
+from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
 from models.similarity import RelationScorer, structured_similarity
 from tests.models.builders import OPTIONS, caption, graph, images, scorer
 
@@ -137,13 +137,13 @@ def test_pair_numbers_run_through_all_ordered_pairs():
 @pytest.mark.parametrize("name", OPTIONS)
 def test_loss_at_initialisation_is_near_log_batch(name):
     rng = np.random.default_rng(3)
-    distinct = {g.meaning: g for g in (graph(rng, 2) for _ in range(60))}
+    distinct = {g.claims: g for g in (graph(rng, 2) for _ in range(60))}
     graphs = list(distinct.values())[:32]
     losses = []
     for seed in range(5):
         model = scorer(name, seed)
         similarity = scores(model, graphs, len(graphs))
-        losses.append(contrastive_loss(similarity, model.logit_scale(), same_meaning(graphs)).item())
+        losses.append(contrastive_loss(similarity, model.logit_scale(), truths(graphs)).item())
     assert abs(np.mean(losses) / np.log(32) - 1) < 0.15
 
 
@@ -151,16 +151,38 @@ def test_texts_that_mean_the_same_are_not_negatives():
     first = SceneGraph(("red cat", "white dog", "city"))
     reordered = SceneGraph(("white dog", "red cat", "city"))
     other = SceneGraph(("red dog", "white cat", "city"))
-    same = same_meaning([first, reordered, other])
-    assert same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
-    perfect = torch.where(same, 1.0, -1.0)
-    assert contrastive_loss(perfect, torch.tensor(100.0), same) == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
+    told = truths([first, reordered, other])
+    assert told.same.tolist() == told.true.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    perfect = torch.where(told.same, 1.0, -1.0)
+    assert contrastive_loss(perfect, torch.tensor(100.0), told).item() == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
+
+
+def test_true_texts_are_left_out_in_both_directions():
+    """A lone red cat in the city is true of the image of a red cat and a white dog there, not the reverse."""
+    pair, lone, place = ("red cat", "white dog", "city"), ("red cat", "city"), ("red cat", "desert")
+    told = truths([SceneGraph(nodes) for nodes in (pair, lone, place)])
+    assert told.true.tolist() == [[True, True, False], [False, True, False], [False, False, True]]
+    similarity = torch.zeros(3, 3)
+    # Images have 2, 3 and 3 candidate texts; texts 3, 2 and 3 candidate images.
+    expected = (np.log(2) + 2 * np.log(3)) / 3
+    assert contrastive_loss(similarity, torch.tensor(10.0), told).item() == pytest.approx(expected)
+    everything = contrastive_loss(similarity, torch.tensor(10.0), told, leave_out_true=False)
+    assert everything.item() == pytest.approx(np.log(3))
+
+
+def test_left_out_places_have_no_gradient():
+    told = Truths(same=torch.eye(2, dtype=torch.bool), true=torch.tensor([[True, True], [False, True]]))
+    similarity = torch.zeros(2, 2, requires_grad=True)
+    contrastive_loss(similarity, torch.tensor(10.0), told).backward()
+    assert similarity.grad[0, 1] == 0
+    assert similarity.grad.isfinite().all()
+    assert similarity.grad[1, 0] > 0
 
 
 def test_edge_direction_is_part_of_the_meaning():
     nodes = ("red cat", "white dog")
     graphs = [SceneGraph(nodes, (Edge("left of", 0, 1),)), SceneGraph(nodes, (Edge("left of", 1, 0),))]
-    assert not same_meaning(graphs)[0, 1]
+    assert not truths(graphs).true[0, 1]
 
 
 def test_local_loss_is_equation_6():
