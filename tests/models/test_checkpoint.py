@@ -1,0 +1,114 @@
+"""Checkpoints, names and texts: what is foreign is refused with one clear line."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from envs.errors import UserError
+from models.checkpoint import load_checkpoint, save_checkpoint
+from models.configs import TowerConfig
+from models.registry import SCORERS, check_scorer, scorer_class
+from models.scorer import Scorer
+from models.text import WordTokenizer
+from models.towers import SMALL_TOWERS, build_towers, check_towers
+from tests.models.builders import OPTIONS, WORDS, images, scorer
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_comes_back_the_same(name, tmp_path):
+    model = scorer(name)
+    save_checkpoint(tmp_path, name, model)
+    back = load_checkpoint(tmp_path, name)
+    assert type(back) is type(model)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), back.parameters(), strict=True))
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
+
+
+def test_another_models_checkpoint_is_refused(tmp_path):
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    with pytest.raises(UserError, match="is a checkpoint of 'clip', not of 'oc-clip'"):
+        load_checkpoint(tmp_path, "oc-clip")
+
+
+@pytest.mark.parametrize("change", ["missing", "left over", "reshaped"])
+def test_odd_weights_are_named(tmp_path, change):
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    weights = load_file(tmp_path / "model.safetensors")
+    if change == "missing":
+        del weights["log_scale"]
+    elif change == "left over":
+        weights["stranger"] = torch.zeros(1)
+    else:
+        weights["log_scale"] = torch.zeros(2)
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"the first odd one is (log_scale|stranger)"):
+        load_checkpoint(tmp_path)
+
+
+def test_a_broken_checkpoint_is_named(tmp_path):
+    with pytest.raises(UserError, match="not a whole checkpoint"):
+        load_checkpoint(tmp_path)
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-50])
+    with pytest.raises(UserError, match="not a whole checkpoint"):
+        load_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_of_an_unknown_model_is_refused(tmp_path):
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model": "clop"}))
+    with pytest.raises(UserError, match="unknown model 'clop'; did you mean 'clip'"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_every_registered_scorer_is_one(name):
+    assert issubclass(scorer_class(name), Scorer)
+
+
+def test_a_class_of_ones_own(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from models.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
+    assert scorer_class(f"{file}:Mine").__name__ == "Mine"
+    with pytest.raises(UserError, match="has no class 'Yours'"):
+        scorer_class(f"{file}:Yours")
+    with pytest.raises(UserError, match="did you mean 'oc-clip'"):
+        check_scorer("occlip")
+
+
+def test_words_become_ids_with_the_end_token_largest():
+    tokenizer = WordTokenizer.from_texts(["a red cat", "a dog"])
+    assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
+    with pytest.raises(UserError, match="'pig' of 'a pig' is not in this model's vocabulary"):
+        tokenizer(["a pig"], 5)
+    with pytest.raises(UserError, match="has 5 words, this model reads at most 4"):
+        tokenizer(["a a a a a"], 5)
+
+
+@pytest.mark.parametrize("name", SMALL_TOWERS)
+def test_small_towers_build(name):
+    model, tokenizer = build_towers(TowerConfig(name, resolution=32), WORDS, 8)
+    assert model.encode_image(images(2)).shape == model.encode_text(tokenizer(["red cat", "city"], 8)).shape
+
+
+def test_any_open_clip_architecture_from_scratch():
+    """Its own tokenizer, its own towers, our context and resolution."""
+    model, tokenizer = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), (), 12)
+    tokens = tokenizer(["an asphalt giant tortoise"], 12)
+    assert tokens.shape == (1, 12)
+    assert model.encode_text(tokens).shape == model.encode_image(torch.zeros(1, 3, 64, 64)).shape
+
+
+def test_impossible_towers_are_named():
+    for config, told in [
+        (TowerConfig("ViT-B-61"), "did you mean 'ViT-B-16'"),
+        (TowerConfig("mini", resolution=60), "not a multiple of mini's patch 8"),
+        (TowerConfig("mini", pretrained="openai"), "no pretrained weights for 'mini'"),
+        (TowerConfig("ViT-B-16", pretrained="open_ai", resolution=224), "did you mean 'openai'"),
+    ]:
+        with pytest.raises(UserError, match=told):
+            check_towers(config)

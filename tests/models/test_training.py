@@ -1,0 +1,172 @@
+"""Training: deterministic, resumable, and it learns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from envs.errors import UserError
+from models.batches import BatchSampler, Stream, vary
+from models.checkpoint import build_scorer
+from models.configs import TowerConfig
+from models.evaluation import BinaryScores, score_negatives
+from models.optimizer import build_optimizer, rate_factor, set_rates
+from models.recipes import OC_CLIP_PRETRAINED, Recipe
+from models.training import train
+from studies.cells import vocabulary
+from tests.models.builders import OPTIONS, images, scorer
+
+RECIPE = Recipe(steps=6, batch=8, warmup=2)
+
+
+def fresh(name, data):
+    torch.manual_seed(3)
+    return build_scorer(name, TowerConfig("nano", resolution=32), vocabulary(data), OPTIONS[name])
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_same_seed_same_weights_and_another_seed_others(name, data):
+    runs = []
+    for seed in (0, 0, 1):
+        model = fresh(name, data)
+        train(model, data, RECIPE, seed)
+        runs.append(weights(model))
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_stopped_and_resumed_ends_the_same(name, data, tmp_path):
+    undisturbed = fresh(name, data)
+    train(undisturbed, data, RECIPE, 0)
+
+    class Stop(Exception):
+        pass
+
+    def stop(progress):
+        if progress.step == 5:
+            raise Stop
+
+    state, model = tmp_path / "state.pt", fresh(name, data)
+    with pytest.raises(Stop):
+        train(model, data, RECIPE, 0, state, save_every=2, report=stop)
+    resumed = fresh(name, data)
+    torch.manual_seed(99)  # nothing may depend on the global generator
+    steps = []
+    train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
+    assert steps == [5, 6]
+    assert torch.equal(weights(resumed), weights(undisturbed))
+
+
+def test_a_damaged_state_is_named(data, tmp_path):
+    state = tmp_path / "state.pt"
+    state.write_bytes(b"PK half a file")
+    with pytest.raises(UserError, match=r"state\.pt can't be resumed from .* delete it"):
+        train(fresh("clip", data), data, RECIPE, 0, state)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_it_learns_the_training_images(name, data):
+    """After a few hundred steps on few images the true caption wins."""
+    model = fresh(name, data)
+    losses = []
+    recipe = replace(RECIPE, steps=250, batch=32, warmup=20, augment=False)
+    train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
+    assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:5])
+
+
+def test_a_stream_can_be_read_from_anywhere():
+    stream = Stream(np.arange(7), seed=1, name="all")
+    whole = stream.take(0, 50)
+    assert [stream.take(start, 5).tolist() for start in (0, 5, 33)] == [whole[s : s + 5].tolist() for s in (0, 5, 33)]
+    assert sorted(whole[:7]) == sorted(whole[7:14]) == list(range(7))
+    assert whole[:7].tolist() != whole[7:14].tolist()
+
+
+def test_batches_mix_as_asked():
+    is_single = np.array([True] * 30 + [False] * 10)
+    mixed = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0)
+    assert all(is_single[mixed.indices(step)].sum() == 2 for step in range(20))
+    alike = BatchSampler(is_single, batch=8, singles_share=None, seed=0)
+    seen = np.concatenate([alike.indices(step) for step in range(5)])
+    assert sorted(seen) == list(range(40))
+
+
+def test_variation_is_bounded_and_never_mirrors():
+    """A bright dot on the right stays on the right."""
+    pixels = torch.zeros(200, 3, 32, 32)
+    pixels[:, :, 14:18, 24:28] = 1
+    varied = vary(pixels, torch.Generator().manual_seed(0))
+    columns = (varied.sum((1, 2)) * torch.arange(32)).sum(1) / varied.sum((1, 2, 3))
+    assert columns.min() > 17
+    assert columns.std() > 1
+    assert varied.max() <= 1.16
+
+
+def test_learning_rates_of_pretrained_towers():
+    """Appendix A.8: three rates, two warm-ups."""
+    model = scorer("oc-clip")
+    optimizer = build_optimizer(model, replace(OC_CLIP_PRETRAINED, steps=20_000))
+    peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
+    assert peaks[id(model.binding.default_tokens)] == 2e-4
+    assert peaks[id(model.model.token_embedding.weight)] == 2e-5
+    assert peaks[id(model.model.visual.class_embedding)] == 1e-6
+    assert id(model.model.logit_scale) not in peaks
+    set_rates(optimizer, 499, 20_000)
+    rates = {group["peak"]: group["lr"] for group in optimizer.param_groups}
+    assert rates[2e-5] == pytest.approx(1e-5)
+    assert rates[1e-6] == pytest.approx(1e-7)
+    assert rates[2e-4] > 1.99e-4
+
+
+def test_schedule():
+    assert rate_factor(0, 10, 100) == 0.1
+    assert rate_factor(9, 10, 100) == 1
+    assert rate_factor(55, 10, 100) == pytest.approx(0.5)
+    assert rate_factor(99, 10, 100) < 0.001
+
+
+def test_vectors_do_not_decay():
+    optimizer = build_optimizer(scorer("clip"), RECIPE)
+    for group in optimizer.param_groups:
+        assert all((p.ndim >= 2) == (group["weight_decay"] > 0) for p in group["params"])
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
+    """A constant scorer gets one half by ties alone, and the tie rate says so."""
+    model = fresh(name, data)
+    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(32, 32))
+    monkeypatch.setattr("models.evaluation.BLOCK", 32)
+    scores = score_negatives(model, data)
+    assert (scores.accuracy, scores.tie_rate) == (0.5, 1.0)
+
+
+def test_accuracy_and_ties():
+    scores = BinaryScores(np.array([1.0, 0.5, 0.0, 0.2]), np.array([0.0, 0.5, 1.0, 0.1]))
+    assert (scores.accuracy, scores.tie_rate, scores.n) == (0.625, 0.25, 4)
+    empty = BinaryScores(np.empty(0), np.empty(0))
+    assert np.isnan(empty.accuracy)
+    assert empty.n == 0
+
+
+def test_impossible_recipes_are_named():
+    with pytest.raises(UserError, match="at least 1 step"):
+        Recipe(steps=0)
+    with pytest.raises(UserError, match="singles_share is a fraction"):
+        Recipe(singles_share=2.0)
+
+
+def test_scorers_keep_their_size_on_other_batches():
+    """Scores of an image don't depend on its batch."""
+    for name in OPTIONS:
+        model = scorer(name)
+        together = model.encode_images(images(5))
+        alone = model.encode_images(images(5)[2:3])
+        first, second = (code if isinstance(code, torch.Tensor) else code.values for code in (together, alone))
+        torch.testing.assert_close(first[2], second[0], atol=1e-5, rtol=1e-4)
