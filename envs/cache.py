@@ -9,34 +9,32 @@ import numpy as np
 
 from envs.atlas import Entry, EntryKey
 from envs.files import whole_file
+from envs.world import World
 
-# These modules compose, check or name; the rest of the package decides an entry's pixels.
+# These modules check, name or tell; the rest of the package decides pixels.
 _NOT_PIXELS = frozenset(
-    [
-        "__init__",
-        "cache",
-        "catalog",
-        "check",
-        "compositor",
-        "errors",
-        "files",
-        "forward",
-        "gallery",
-        "pool",
-        "renderer",
-        "sampling",
-        "scene",
-        "world",
-    ]
+    ["__init__", "cache", "catalog", "check", "errors", "files", "forward", "gallery", "sampling", "scene", "world"]
 )
+# These put entries together: they decide an image's pixels, but not an entry's.
+_NOT_ENTRIES = _NOT_PIXELS | {"compositor", "pool", "renderer"}
 
 
-def identity(version: int, resolution: int, textures: tuple[str, ...], backgrounds: tuple[str, ...]) -> str:
+def identity(resolution: int, textures: tuple[str, ...], backgrounds: tuple[str, ...]) -> str:
     """A name for all that decides an entry's pixels besides its key: an edited animal changes it."""
-    digest = hashlib.sha256(repr((version, resolution, textures, backgrounds)).encode())
+    return source_digest(_NOT_ENTRIES, resolution, textures, backgrounds)
+
+
+def image_identity(world: World, resolution: int) -> str:
+    """A name for all that decides the images of a world; the renderer's version is its source."""
+    return source_digest(_NOT_PIXELS, resolution, world)
+
+
+def source_digest(left_out: frozenset[str], *settings: object) -> str:
+    """Hash of `settings` and of this package's source but for the modules in `left_out`."""
+    digest = hashlib.sha256(repr(settings).encode())
     folder = Path(__file__).parent
     for file in sorted(folder.rglob("*.py"), key=lambda file: file.relative_to(folder).as_posix()):
-        if file.parent != folder or file.stem not in _NOT_PIXELS:
+        if file.parent != folder or file.stem not in left_out:
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

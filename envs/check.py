@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from envs.errors import run_command
+from envs.errors import UserError, run_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,6 +120,8 @@ def main(config: Config) -> int:
     from envs.sampling import random_scenes
     from envs.world import load_world
 
+    if config.scenes < 1:
+        raise UserError(f"--scenes must be at least 1, got {config.scenes}")
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, config.seed)
     images, masks = Renderer(world, config.resolution, config.cache).render(scenes)

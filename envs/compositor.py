@@ -7,13 +7,12 @@ numba's disk cache does not notice edits of `visibility_at` in envs/shadows.py: 
 import numpy as np
 from numba import njit
 
+from envs.scene import MOST_THINGS
 from envs.shadows import BIAS, SOFTNESS, visibility_at
 
 # Columns of the table of entries: where an entry's pixels, layers and depth map lie in the pool.
 TOP, LEFT, HEIGHT, WIDTH, PIXELS, COLORS, MAP_ROW, MAP_COLUMN, MAP_HEIGHT, MAP_WIDTH, MAP = range(11)
 ENTRY_COLUMNS = 11
-MOST_THINGS = 8  # in one scene
-
 
 # Rows of the scratch table of one scene hold an entry's columns and then its shadow's place.
 SHADOW_TOP, SHADOW_LEFT, SHADOW_HEIGHT, SHADOW_WIDTH, SHADOW = range(ENTRY_COLUMNS, ENTRY_COLUMNS + 5)

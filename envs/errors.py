@@ -29,6 +29,9 @@ def run_command(main: Callable[[], int | None]) -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         status = 2
+    except OSError as error:  # no permission, a full disk, a file where a folder should be
+        print(f"error: {error}", file=sys.stderr)
+        status = 2
     except KeyboardInterrupt:
         print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
         status = 130

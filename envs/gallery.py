@@ -6,7 +6,7 @@ python -m envs.gallery --out sheet.png --resolution 224
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.errors import run_command
+from envs.errors import UserError, run_command
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ def main(config: Config) -> None:
     from envs.sampling import random_scenes
     from envs.world import load_world
 
+    if config.rows < 1 or config.columns < 1:
+        raise UserError(f"--rows and --columns must be at least 1, got {config.rows} and {config.columns}")
     world = load_world(config.world)
     scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
     images, _ = Renderer(world, config.resolution, config.cache).render(scenes)

@@ -30,10 +30,11 @@ def place(animal: str, slot: str, view: int) -> Pose:
     bounds = SLOTS[choose("slot", slot, SLOTS)]
     random = np.random.default_rng(zlib.crc32(f"{animal}|{slot}|{view}".encode()))
     turn, right, away, grow = random.uniform(-1, 1, 4)
+    yaw = bounds.yaws[random.integers(len(bounds.yaws))]
     x, y, z = bounds.position
     shift_x, shift_y = bounds.shift_range
     return Pose(
         (x + right * shift_x, y + away * shift_y, z),
-        bounds.yaw + turn * bounds.yaw_range,
+        yaw + turn * bounds.yaw_range,
         bounds.scale * (1 + grow * bounds.scale_range),
     )

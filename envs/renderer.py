@@ -1,10 +1,13 @@
 """Renders scenes: builds the atlas entries they need, keeps them, and puts scenes together."""
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 from jaxtyping import UInt8
@@ -12,7 +15,6 @@ from jaxtyping import UInt8
 from envs.atlas import Entry, EntryKey, build_entry
 from envs.cache import entry_path, identity, read_entry, write_entry
 from envs.camera import average, supersampling
-from envs.compositor import MOST_THINGS
 from envs.errors import UserError, choose
 from envs.pool import Pool
 from envs.scene import Scene
@@ -20,10 +22,21 @@ from envs.slots import SLOTS
 from envs.stage import ground, to_bytes
 from envs.world import World
 
-RENDERER_VERSION = 1
 SMALLEST, LARGEST = 16, 1024  # pixels a side
 CHUNK = 256  # scenes put together at once
 POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
+
+
+def end_with_parent() -> None:
+    """In a worker process: stop when the parent is gone, however it went."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 class Renderer:
@@ -40,7 +53,7 @@ class Renderer:
         self._build = partial(
             build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution
         )
-        name = identity(RENDERER_VERSION, resolution, world.textures, world.backgrounds)
+        name = identity(resolution, world.textures, world.backgrounds)
         self._folder = None if cache is None else Path(cache) / name
         self._pool: Pool | None = None
 
@@ -84,8 +97,6 @@ class Renderer:
         keys = {}
         for scene in scenes:
             self.world.check(scene)
-            if len(scene.things) > MOST_THINGS:
-                raise UserError(f"a scene holds at most {MOST_THINGS} things, got {len(scene.things)}")
             for thing in scene.things:
                 keys[EntryKey(thing.animal, choose("slot", thing.slot, SLOTS), scene.view)] = None
         return list(keys)
@@ -98,7 +109,9 @@ class Renderer:
             yield from map(self._build, keys)
             return
         # A fresh interpreter for each worker: forking after threads have started can hang.
-        with ProcessPoolExecutor(min(self.workers, len(keys)), mp_context=get_context("spawn")) as workers:
+        with ProcessPoolExecutor(
+            min(self.workers, len(keys)), mp_context=get_context("spawn"), initializer=end_with_parent
+        ) as workers:
             yield from workers.map(self._build, keys)
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from envs.errors import UserError
 from envs.slots import RELATIONS
 
+MOST_THINGS = 8  # in one scene
+
 
 class Thing(NamedTuple):
     """One textured animal in one slot (see `envs.slots`)."""
@@ -32,6 +34,8 @@ class Scene:
         slots = [thing.slot for thing in things]
         if not things or len(set(slots)) != len(slots):
             raise UserError(f"a scene needs at least one thing and a slot for each, got slots {slots}")
+        if len(things) > MOST_THINGS:
+            raise UserError(f"a scene holds at most {MOST_THINGS} things, got {len(things)}")
         object.__setattr__(self, "things", things)
 
     @property

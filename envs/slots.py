@@ -13,18 +13,18 @@ class Slot:
 
     position: tuple[float, float, float]
     scale: float
-    yaw: float  # degrees; 0 faces right, -90 faces the camera
+    yaws: tuple[float, ...]  # degrees, a view takes one; 0 faces right, -90 the camera, -180 left
     yaw_range: float = 20.0  # +- degrees
     shift_range: tuple[float, float] = (0.06, 0.06)  # +- metres in x and y
     scale_range: float = 0.05  # +- share of the scale
 
 
 SLOTS: dict[str, Slot] = {
-    # A lone thing may stand anywhere that a pair's things may, so that what is learnt
-    # of an animal alone covers the places where it stands in a pair.
-    "center": Slot((0.0, 0.0, 0.0), 1.05, -27.0, shift_range=(0.95, 0.1), scale_range=0.12),
-    "left": Slot((-1.0, 0.0, 0.0), 1.0, -27.0),
-    "right": Slot((1.0, 0.0, 0.0), 1.0, -153.0),
+    # A lone thing may stand anywhere and face any way that a pair's things may, so that what
+    # is learnt of an animal alone covers how it stands in a pair.
+    "center": Slot((0.0, 0.0, 0.0), 1.05, (-27.0, -153.0), shift_range=(0.95, 0.1), scale_range=0.12),
+    "left": Slot((-1.0, 0.0, 0.0), 1.0, (-27.0,)),
+    "right": Slot((1.0, 0.0, 0.0), 1.0, (-153.0,)),
 }
 
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.

@@ -6,9 +6,11 @@ and graphs from what the file says, so that a mistake in one does not hide in th
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from envs.errors import UserError
 from envs.scene import Scene
 from generators.graph import SceneGraph
 from generators.split_file import Records, Split, check_store, read_split
@@ -96,26 +98,43 @@ def check_bindings(split: Split) -> Iterator[Finding]:
     yield Finding("every textured pair of train_pairs is in train", holds, detail)
 
 
+def check_lone_animals(split: Split) -> Iterator[Finding]:
+    """Every texture-animal-background conjunction is in train as a lone animal."""
+    v = split.vocabulary
+    lone = {(s.background, *s.things[0][:2]) for s in split.subsets["train"].scenes if len(s.things) == 1}
+    missing = set(product(v.backgrounds, v.animals, v.textures)) - lone
+    yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
+
+
 def check_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions are within one pair of the asked ones."""
+    """The realised fractions are the nearest to the asked ones; textures are as they should be."""
     assignments: dict[frozenset[str], set] = {}
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
             assignments.setdefault(pair, set()).add(textured(scene))
     n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
     held = sum(max(round(split.recipe[name] * n_pairs), split.recipe[name] > 0) for name in ("reserve", "validation"))
-    swapped = sum(len(found) == 2 for found in assignments.values())
-    many = sum(len(found) > 2 for found in assignments.values())
-    yield within_one("training pairs", len(assignments), split.recipe["pairs"], n_pairs - held)
-    yield within_one("pairs with hard negatives in train", swapped, split.recipe["hard_negatives"], len(assignments))
-    yield Finding("each training pair has one assignment of textures, or that and its swap", many == 0, "")
+    swapped = [pair for pair, found in assignments.items() if len(found) == 2]
+    yield nearest("training pairs", len(assignments), split.recipe["pairs"], n_pairs - held)
+    yield nearest("pairs with hard negatives in train", len(swapped), split.recipe["hard_negatives"], len(assignments))
+    odd = [sorted(pair) for pair, found in assignments.items() if not sound_assignment(found)]
+    claim = "each training pair has one assignment of two different textures, or that and its swap"
+    yield Finding(claim, not odd, f"first: {odd[0]}" if odd else "")
 
 
-def within_one(what: str, found: int, fraction: float, total: int) -> Finding:
-    """Whether `found` of `total` is within one of `fraction`."""
+def sound_assignment(found: set[frozenset[tuple[str, str]]]) -> bool:
+    """Whether the textured pairs found of one animal pair are one assignment, or it and its swap."""
+    one, *others = found
+    different = len({texture for _, texture in one}) == 2
+    (a, texture_a), (b, texture_b) = one
+    return different and others in ([], [frozenset({(a, texture_b), (b, texture_a)})])
+
+
+def nearest(what: str, found: int, fraction: float, total: int) -> Finding:
+    """Whether `found` of `total` is as near to `fraction` as a whole number gets."""
     realised = found / total if total else 0.0
     detail = f"{found} of {total} = {realised:.3f}, asked {fraction:.3f}"
-    return Finding(f"{what}: the asked fraction", abs(found - fraction * total) <= 1, detail)
+    return Finding(f"{what}: the asked fraction", abs(found - fraction * total) <= 0.5 + 1e-9, detail)
 
 
 def check_texts(split: Split) -> Iterator[Finding]:
@@ -134,20 +153,29 @@ def check_texts(split: Split) -> Iterator[Finding]:
             yield Finding(f"every scene of {name} has a negative", *first(lacking))
 
 
-def check_pixels(split: Split) -> Iterator[Finding]:
-    """The rows of the store show the scenes that the split says, where the shards are there."""
-    from generators.dataset import PixelReader
+def check_file(split: Split) -> Iterator[Finding]:
+    """The file is as it was written, and the shards beside it show its scenes."""
+    yield Finding("the file has the checksum that it was written with", split.intact, "")
+    try:
+        check_store(split)
+    except UserError as error:
+        yield Finding("the store shows the scenes that the split says", False, str(error))
+    else:
+        yield Finding("the store shows the scenes that the split says", True, f"{len(split.shards)} shards")
 
-    check_store(split)
-    reader = PixelReader(split)
-    for name, records in split.subsets.items():
-        stored = split.vocabulary.decode(reader.read_all(records.rows, "scenes")) if len(records) else []
-        wrong = (scene.key for scene, shown in zip(records.scenes, stored, strict=True) if scene != shown)
-        yield Finding(f"the store shows the scenes of {name}", *first(wrong))
+
+CHECKS = (
+    check_file,
+    check_disjoint,
+    check_pairs,
+    check_bindings,
+    check_lone_animals,
+    check_fractions,
+    check_texts,
+)
 
 
 def audit(path: Path) -> list[Finding]:
-    """All findings on a split file; damage raises `UserError`."""
-    split = read_split(path)
-    checks = (check_disjoint, check_pairs, check_bindings, check_fractions, check_texts, check_pixels)
-    return [finding for check in checks for finding in check(split)]
+    """All findings on a split file; one that can't be read raises `UserError`."""
+    split = read_split(path, verify=False)
+    return [finding for check in CHECKS for finding in check(split)]

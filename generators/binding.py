@@ -19,7 +19,7 @@ import numpy as np
 from envs.errors import UserError
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
-from generators.captions import generator
+from generators.seeds import generator
 
 Pair = tuple[str, str]
 Textures = tuple[str, str]

@@ -3,15 +3,13 @@
 Every synthetic caption knows its graph exactly; nothing is parsed.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from envs.scene import Scene, Thing
 from generators.graph import SceneGraph
+from generators.seeds import generator
 
 
 class Caption(NamedTuple):
@@ -23,12 +21,6 @@ class Caption(NamedTuple):
 
 # How a caption places a scene in a background; any other background is "in the".
 PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
-
-
-def generator(seed: int, *parts: object) -> np.random.Generator:
-    """A random generator that depends on nothing but `seed` and the text of `parts`."""
-    text = "\x1f".join(map(str, (seed, *parts)))
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big"))
 
 
 def with_article(phrase: str) -> str:

@@ -14,6 +14,7 @@ from torch import Tensor
 from envs.errors import UserError, choose
 from generators.graph import SceneGraph
 from generators.split_file import Records, Split, check_store, read_split
+from generators.store import codec_options
 
 # Pixels of a subset below this size are read into memory once; above it, image by image.
 PRELOAD_BYTES = 4 << 30
@@ -36,7 +37,6 @@ class PixelReader:
     """Reads images and masks of a split's rows; safe to share with forked workers."""
 
     def __init__(self, split: Split) -> None:
-        check_store(split)
         self.split = split
         self.starts = np.array([shard.start for shard in split.shards])
         self._files: dict[tuple[int, int], h5py.File] = {}
@@ -50,7 +50,9 @@ class PixelReader:
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index)
         if key not in self._files:
-            self._files[key] = h5py.File(self.split.path.parent / self.split.shards[index].file, "r")
+            shard = self.split.shards[index]
+            codec_options(shard.codec)  # makes its filter known to HDF5
+            self._files[key] = h5py.File(self.split.path.parent / shard.file, "r")
         try:
             return np.asarray(self._files[key][name][row - self.starts[index]])
         except OSError as error:
@@ -66,14 +68,19 @@ class PixelReader:
         return out
 
 
+def open_split(path: Path) -> Split:
+    """A split that is whole and in step with the store around it; anything else raises."""
+    split = read_split(path)
+    check_store(split)
+    return split
+
+
 class SplitDataset(torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
 
-    def __init__(self, path: str | Path, subset: str = "train", preload: bool | None = None) -> None:
-        split = read_split(Path(path))
-        choose(f"subset of {path}", subset, split.subsets)
-        self.subset = subset
-        self.split = split
+    def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
+        self.split = split = path if isinstance(path, Split) else open_split(Path(path))
+        choose(f"subset of {split.path}", subset, split.subsets)
         self.records: Records = split.subsets[subset]
         self.reader = PixelReader(split)
         self._pixels: np.ndarray | None = None

@@ -21,10 +21,10 @@ from envs.scene import Scene
 from generators.binding import BindingRecipe, binding_scenes
 from generators.captions import caption, hard_negative
 from generators.graph import SceneGraph
-from generators.store import INDEX, SHARD_TYPE, ImageStore, Shard, check_size
-from generators.tables import TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
+from generators.store import ImageStore, Shard, check_shard, read_shard_table, shard_table
+from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
-FORMAT = "menagerie split 1"
+FORMAT = "menagerie split 2"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
 
@@ -57,6 +57,7 @@ class Split:
     vocabulary: Vocabulary
     shards: list[Shard]
     subsets: dict[str, Records]
+    intact: bool  # the content has the checksum that was written with it
 
 
 def describe(scenes: Sequence[Scene], rows: Int64[np.ndarray, " n"], seed: int) -> Records:
@@ -80,13 +81,20 @@ def split_name(recipe: BindingRecipe) -> str:
 
 
 def make_binding_split(store: ImageStore, recipe: BindingRecipe) -> Path:
-    """Write the split of `recipe` into the folder of `store`, which holds all its scenes."""
+    """Write the split of `recipe` into the folder of `store`, which holds all its scenes.
+
+    One that is there, whole and in step with the store is kept.
+    """
     path = store.folder / split_name(recipe)
-    if not path.exists():
-        subsets = {
-            name: describe(scenes, store.rows(scenes), recipe.seed) for name, scenes in binding_scenes(recipe).items()
-        }
-        write_split(path, store, {"kind": "binding", **asdict(recipe)}, subsets)
+    with store.locked():
+        try:
+            check_store(read_split(path))
+        except UserError:
+            subsets = {
+                name: describe(scenes, store.rows(scenes), recipe.seed)
+                for name, scenes in binding_scenes(recipe).items()
+            }
+            write_split(path, store, {"kind": "binding", **asdict(recipe)}, subsets)
     return path
 
 
@@ -98,11 +106,22 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
         file.attrs["recipe"] = json.dumps(recipe)
         file.attrs["identity"] = store.identity
         file.attrs["vocabulary"] = store.vocabulary.to_json()
-        file["shard_table"] = np.array([(s.file.encode(), s.start, s.rows, s.bytes) for s in shards], SHARD_TYPE)
+        file.attrs["checksum"] = checksum(recipe, subsets)
+        file["shard_table"] = shard_table(shards)
         for i, shard in enumerate(shards):
             file[f"shards/{i}"] = h5py.ExternalLink(shard.file, "/")
         for name, records in subsets.items():
             write_records(file.create_group(f"subsets/{name}"), store.vocabulary, records)
+
+
+def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
+    """SHA-256 of all that a split says."""
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
+    for name, r in sorted(subsets.items()):
+        keys = [scene.key for scene in r.scenes]
+        texts = [name, keys, r.rows.tolist(), r.captions, r.negatives, r.graphs, r.negative_graphs]
+        digest.update(json.dumps(texts).encode())
+    return digest.hexdigest()
 
 
 def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -> None:
@@ -127,38 +146,61 @@ def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
     )
 
 
-def read_split(path: Path) -> Split:
-    """Read a split file; one that is damaged or refers outside its folder raises."""
+def read_split(path: Path, verify: bool = True) -> Split:
+    """Read a split file; one that is damaged or refers outside its folder raises.
+
+    Without `verify` a wrong checksum is only noted, in `intact`.
+    """
     path = Path(path)
     with open_hdf5(path, REMEDY) as file:
         if file.attrs.get("format") != FORMAT:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
+        check_links(file, path)
         vocabulary = Vocabulary.from_json(file.attrs["vocabulary"])
-        shards = [Shard(name.decode(), *map(int, rest)) for name, *rest in file["shard_table"][:]]
-        for shard in shards:
-            if Path(shard.file).name != shard.file:
-                raise UserError(f"{path} refers to {shard.file!r}, outside its own folder; do not trust this file")
-        return Split(
-            path=path,
-            recipe=json.loads(file.attrs["recipe"]),
-            identity=file.attrs["identity"],
-            vocabulary=vocabulary,
-            shards=shards,
-            subsets={name: read_records(group, vocabulary) for name, group in file["subsets"].items()},
-        )
+        recipe = json.loads(file.attrs["recipe"])
+        subsets = {name: read_records(group, vocabulary) for name, group in file["subsets"].items()}
+        intact = checksum(recipe, subsets) == file.attrs["checksum"]
+        if verify and not intact:
+            raise ValueError("its checksum is wrong")  # told with path and remedy by `open_hdf5`
+        shards = read_shard_table(file["shard_table"][:])
+        return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact)
+
+
+def check_links(file: h5py.File, path: Path) -> None:
+    """Raise if a split from a stranger would open anything but shards of its own folder."""
+
+    def refuse(name: str) -> None:
+        raise UserError(f"{path} refers to {name!r}, outside its own folder; do not trust this file")
+
+    def walk(group: h5py.Group) -> None:
+        for name in group:
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                if group.name != "/shards" or Path(link.filename).name != link.filename:
+                    refuse(link.filename)
+            elif isinstance(link, h5py.SoftLink):
+                refuse(link.path)
+            elif isinstance(item := group[name], h5py.Group):
+                walk(item)
+            elif item.external or item.is_virtual:
+                refuse(item.name)
+
+    walk(file)
+    for shard in read_shard_table(file["shard_table"][:]):
+        if Path(shard.file).name != shard.file:
+            refuse(shard.file)
 
 
 def check_store(split: Split) -> None:
-    """Raise unless every shard lies beside `split`, whole, and belongs to the same store."""
+    """Raise unless the shards beside `split` are whole, of its store, and show its scenes."""
     folder = split.path.parent
-    remedy = f"keep {split.path.name} in the folder of its own store, or {REMEDY}"
-    for path in [folder / INDEX, *(folder / shard.file for shard in split.shards)]:
-        if path.name == INDEX and not path.exists():
-            continue  # a split and its shards may travel without the index
-        for shard in split.shards:
-            if shard.file == path.name and path.exists():
-                check_size(path, shard)
-        with open_hdf5(path, remedy) as file:
-            identity = file.attrs["identity"]
-        if identity != split.identity:
-            raise UserError(f"{split.path} belongs to store {split.identity}, but {path} to {identity}; {remedy}")
+    tables = []
+    for shard in split.shards:
+        if not (folder / shard.file).exists():
+            raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
+        tables.append(check_shard(folder / shard.file, split.identity))
+    shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
+    for name, records in split.subsets.items():
+        in_range = (records.rows >= 0) & (records.rows < len(shown))
+        if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
+            raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")

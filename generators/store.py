@@ -8,11 +8,9 @@ Rows count through all shards. Writers of one store wait for each other.
 
 import contextlib
 import fcntl
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -25,40 +23,41 @@ from envs.world import World
 from generators.tables import SCENE_TYPE, Vocabulary, open_hdf5
 
 SHARD_ROWS = 1024
-SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("bytes", "i8")])
+SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
 INDEX = "index.h5"
 
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Shard:
-    """One file of the store: its name, its first row, how many rows and bytes it has."""
+class Shard(NamedTuple):
+    """One file of the store: its name, its first row, how many rows it has, its compression."""
 
     file: str
     start: int
     rows: int
-    bytes: int
+    codec: str
 
 
-def store_identity(world: World, resolution: int) -> str:
-    """Names what the store's pixels depend on: vocabulary, resolution, renderer version.
+def shard_table(shards: Sequence[Shard]) -> np.ndarray:
+    """Shards as an HDF5 table."""
+    return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
 
-    Not the pixels themselves, which may differ in the last bit between processors.
-    """
-    from envs.renderer import RENDERER_VERSION
 
-    recipe = json.dumps([world.name, Vocabulary.of(world).to_json(), resolution, RENDERER_VERSION])
-    return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+def read_shard_table(table: np.ndarray) -> list[Shard]:
+    """The shards that `shard_table` wrote."""
+    return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
 
 
 class ImageStore:
     """The store of one world at one resolution, in a folder of its own below `root`."""
 
     def __init__(self, root: Path, world: World, resolution: int) -> None:
+        from envs.cache import image_identity  # late: numba is slow to import
+
+        check_resolution(resolution)
         self.world = world
         self.resolution = resolution
-        self.identity = store_identity(world, resolution)
+        self.identity = image_identity(world, resolution)
         self.atlas = root / "atlas"
         self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
         self.vocabulary = Vocabulary.of(world)
@@ -69,8 +68,7 @@ class ImageStore:
         if not path.exists():
             return [], np.empty(0, SCENE_TYPE)
         with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
-            shards = [Shard(name.decode(), *map(int, rest)) for name, *rest in file["shards"][:]]
-            return shards, file["scenes"][:]
+            return read_shard_table(file["shards"][:]), file["scenes"][:]
 
     def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
         """The row (n,) int64 of each of `scenes`; a scene not yet rendered raises."""
@@ -96,9 +94,10 @@ class ImageStore:
         Stopped at any moment, it goes on from the last whole shard. `progress` is told the
         stage ("factors", then "scenes"), what is done and the total.
         """
+        codec_options(codec)
         report = progress or (lambda stage, done, total: None)
-        with self._locked():
-            self._restore_shards(workers, codec)
+        with self.locked():
+            self._restore_shards(workers)
             missing = self.missing([self.world.check(scene) for scene in scenes])
             if not missing:
                 return
@@ -117,24 +116,25 @@ class ImageStore:
         return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep other writers out of the folder, or wait until they are done."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for leftover in self.folder.glob(".*.tmp.h5"):  # of a killed writer: we hold the lock
+            for leftover in self.folder.glob(".*.tmp.h5"):  # of a killed writer: all write under the lock
                 leftover.unlink()
             yield
 
-    def _restore_shards(self, workers: int, codec: str) -> None:
+    def _restore_shards(self, workers: int) -> None:
         """Render again the shards whose files were deleted; one cut short raises."""
         shards, table = self.index()
         for shard in shards:
             path = self.folder / shard.file
-            if not path.exists():
-                scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-                write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), codec)
+            if path.exists():
+                check_shard(path, self.identity)
             else:
-                check_size(path, shard)
+                scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
+                write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
 
     def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.vocabulary.encode(scenes), *self._renderer(workers).render(scenes)
@@ -146,22 +146,30 @@ class ImageStore:
         write_shard(path, self.identity, self.vocabulary, rows, *renderer.render(scenes), codec)
         # One killed between the two writes leaves a shard that the index does not list; the
         # next writer renders those scenes again and replaces it.
-        shards.append(Shard(path.name, len(table), len(scenes), path.stat().st_size))
+        shards.append(Shard(path.name, len(table), len(scenes), codec))
         with whole_file(self.folder / INDEX) as temporary, h5py.File(temporary, "w") as file:
             file.attrs["identity"] = self.identity
             file.attrs["vocabulary"] = self.vocabulary.to_json()
             file["scenes"] = np.concatenate([table, rows])
-            file["shards"] = np.array([(s.file.encode(), s.start, s.rows, s.bytes) for s in shards], SHARD_TYPE)
+            file["shards"] = shard_table(shards)
 
 
-def check_size(path: Path, shard: Shard) -> None:
-    """Raise if the file at `path` is not as long as `shard` was when it was written."""
-    found = path.stat().st_size
-    if found != shard.bytes:
-        raise UserError(
-            f"the shard {path} is truncated or changed ({found} of {shard.bytes} bytes); "
-            f"delete it and run again: its {shard.rows} scenes are rendered anew, nothing else is lost"
-        )
+def check_resolution(resolution: int) -> None:
+    """Raise unless the renderer takes this resolution."""
+    from envs.renderer import LARGEST, SMALLEST
+
+    if not SMALLEST <= resolution <= LARGEST:
+        raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
+
+
+def check_shard(path: Path, identity: str) -> np.ndarray:
+    """The scene table of a shard; one that is cut short or of another store raises."""
+    remedy = "delete it and run again: its scenes are rendered anew, nothing else is lost"
+    with open_hdf5(path, remedy) as file:  # HDF5 knows how long the file should be
+        found, scenes = file.attrs["identity"], file["scenes"][:]
+    if found != identity:
+        raise UserError(f"{path} belongs to store {found}, not to {identity}; keep each store in its own folder")
+    return scenes
 
 
 def codec_options(codec: str) -> dict:

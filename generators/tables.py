@@ -10,12 +10,10 @@ import h5py
 import numpy as np
 
 from envs.errors import UserError
-from envs.scene import Scene, Thing
+from envs.scene import MOST_THINGS, Scene, Thing
 from envs.slots import SLOTS
 from envs.world import World
 from generators.graph import Edge, SceneGraph
-
-MOST_THINGS = 4
 
 # Factor indices; -1 where a scene has fewer things.
 SCENE_TYPE = np.dtype(
@@ -109,6 +107,6 @@ def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, KeyError, IndexError, ValueError) as error:
+    except (OSError, KeyError, IndexError, ValueError, TypeError, RuntimeError) as error:
         detail = str(error).strip("'\"")
         raise UserError(f"{path} is damaged or not of this project ({detail}); {remedy}") from error

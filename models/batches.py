@@ -1,21 +1,14 @@
 """Batches as a pure function of (seed, step): a resumed run sees what an undisturbed one sees,
 and two models with the same recipe see the same images in the same order."""
 
-import hashlib
-
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from generators.seeds import seed_of
 from models.towers import normalise
-
-
-def seed_of(seed: int, *parts: object) -> int:
-    """A 63-bit seed that depends on `seed` and the text of `parts` only."""
-    text = "\x1f".join(map(str, (seed, *parts)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 class Stream:

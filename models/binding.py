@@ -5,6 +5,8 @@ from jaxtyping import Bool, Float
 from open_clip.transformer import ResidualAttentionBlock
 from torch import Tensor, nn
 
+from models.configs import OCCLIPConfig
+
 # Keeps a query that no patch chose from dividing by zero (figure 9). Vanishes in half precision.
 EPSILON = 1e-8
 
@@ -13,31 +15,21 @@ class BindingModule(nn.Module):
     """Patches to keys and values; phrases to queries; queries and patches to visual slots.
 
     Sizes and layers as in table 11. Table 11 also normalises the queries, figure 9 does not:
-    `query_norm` decides.
+    `config.query_norm` decides.
     """
 
-    def __init__(
-        self,
-        patch_width: int,
-        dim: int,
-        n_patches: int,
-        default_tokens: int,
-        layers: int,
-        heads: int,
-        query_norm: bool,
-    ) -> None:
+    def __init__(self, patch_width: int, n_patches: int, config: OCCLIPConfig) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = dim = config.dim
         self.patch_mlp = nn.Sequential(nn.Linear(patch_width, dim), nn.GELU(), nn.Linear(dim, dim))
-        # Figure 9 draws these from a unit normal, which from scratch drowns the patches; this
-        # is the usual scale of a learned position embedding.
-        self.positions = nn.Parameter(0.02 * torch.randn(n_patches, dim))
-        self.self_attention = nn.Sequential(*(ResidualAttentionBlock(dim, heads, mlp_ratio=2.0) for _ in range(layers)))
+        self.positions = nn.Parameter(config.position_scale * torch.randn(n_patches, dim))
+        blocks = (ResidualAttentionBlock(dim, config.heads, mlp_ratio=2.0) for _ in range(config.layers))
+        self.self_attention = nn.Sequential(*blocks)
         self.to_keys_values = nn.Linear(dim, 2 * dim)
         self.key_norm = nn.LayerNorm(dim)
         self.value_norm = nn.LayerNorm(dim)
-        self.query_norm = nn.LayerNorm(dim) if query_norm else nn.Identity()
-        self.default_tokens = nn.Parameter(torch.randn(default_tokens, dim))
+        self.query_norm = nn.LayerNorm(dim) if config.query_norm else nn.Identity()
+        self.default_tokens = nn.Parameter(torch.randn(config.default_tokens, dim))
         self.to_query = nn.Linear(dim, dim, bias=False)
         self.to_key = nn.Linear(dim, dim, bias=False)
         self.to_value = nn.Linear(dim, dim, bias=False)

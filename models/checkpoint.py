@@ -7,10 +7,10 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
 from envs.files import whole_file, write_text
 from models.configs import TowerConfig
-from models.registry import scorer_class
+from models.registry import SCORERS, scorer_class
 from models.scorer import Scorer
 
 
@@ -24,7 +24,7 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write the scorer called `model` to `folder`."""
     config = {
         "model": model,
-        "towers": {**asdict(scorer.towers_config), "pretrained": ""},  # the weights are in the file
+        "towers": asdict(scorer.towers_config),
         "words": list(scorer.words),
         "options": asdict(scorer.config),
     }
@@ -35,21 +35,26 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     """The scorer in `folder`; a checkpoint of another model than `model` raises, and so do
-    weights that are missing or left over."""
+    weights that are missing or left over.
+
+    A class of one's own (`file.py:Class`) must be asked for as `model`: a checkpoint alone
+    never decides what code runs.
+    """
     folder = Path(folder)
     try:
         config = json.loads((folder / "config.json").read_text())
         weights = load_file(folder / "model.safetensors")
-    except (OSError, ValueError, SafetensorError) as error:
+        name, words, options = config["model"], tuple(config["words"]), config["options"]
+        towers = TowerConfig(**config["towers"] | {"pretrained": ""})  # the weights are here
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
-    if model is not None and config["model"] != model:
-        raise UserError(f"{folder} is a checkpoint of {config['model']!r}, not of {model!r}")
-    towers = TowerConfig(**config["towers"])
-    scorer = build_scorer(config["model"], towers, tuple(config["words"]), config["options"])
+    if model is not None and name != model:
+        raise UserError(f"{folder} is a checkpoint of {name!r}, not of {model!r}")
+    scorer = build_scorer(choose("model", name, [*SCORERS, *([model] if model else [])]), towers, words, options)
     expected = {name: tensor.shape for name, tensor in scorer.state_dict().items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if expected != found:
         odd = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-        raise UserError(f"the weights in {folder} are not those of {config['model']!r}; the first odd one is {odd[0]}")
+        raise UserError(f"the weights in {folder} are not those of {name!r}; the first odd one is {odd[0]}")
     scorer.load_state_dict(weights)
     return scorer.eval()

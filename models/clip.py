@@ -1,6 +1,7 @@
 """CLIP (Radford et al. 2021) from open_clip's own classes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from generators.graph import SceneGraph
 from models.configs import CLIPConfig, TowerConfig
 from models.scorer import Scorer, drop_own_temperature, tower_parameters
-from models.towers import build_towers, context_length
+from models.towers import build_towers
 
 
 class CLIPScorer(Scorer):
@@ -18,10 +19,12 @@ class CLIPScorer(Scorer):
     config_class = CLIPConfig
 
     def __init__(self, towers: TowerConfig, words: tuple[str, ...], config: CLIPConfig | None = None) -> None:
-        super().__init__(towers, words)
-        self.config = config or CLIPConfig()
-        model, self.tokenizer = build_towers(towers, words, self.config.context)
+        config = config or CLIPConfig()
+        super().__init__(towers, words, config.logit_scale)
+        model, self.tokenizer = build_towers(towers, words, config.context)
         self.model = drop_own_temperature(model)
+        # Pretrained text towers bring their own context: what a checkpoint needs to know.
+        self.config = replace(config, context=model.context_length)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors."""
@@ -29,7 +32,7 @@ class CLIPScorer(Scorer):
 
     def encode_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Float[Tensor, "m d"]:
         """Unit vectors of the captions; the graphs are not read."""
-        tokens = self.tokenizer(captions, context_length(self.model)).to(self.log_scale.device)
+        tokens = self.tokenizer(captions, self.config.context).to(self.log_scale.device)
         return F.normalize(self.model.encode_text(tokens), dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -17,10 +17,12 @@ class TowerConfig:
 
 @dataclass(frozen=True)
 class CLIPConfig:
-    """What is specific to CLIP: nothing but how long a caption it reads."""
+    """What is specific to CLIP."""
 
     context: int = 20
     """Tokens of a caption when trained from scratch."""
+    logit_scale: float = 1 / 0.07
+    """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5)."""
 
 
 @dataclass(frozen=True)
@@ -39,5 +41,11 @@ class OCCLIPConfig:
     """Queries that take what the caption doesn't mention."""
     query_norm: bool = True
     """Normalise the queries (table 11 does, figure 9 doesn't)."""
+    position_scale: float = 0.02
+    """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
+    scratch drowns the patches."""
     context: int = 20
     """Tokens of a phrase when trained from scratch (table 9)."""
+    logit_scale: float = 1 / 0.07
+    """Where the learned inverse temperature starts; equation 5 has none, and without one
+    similarities within -1 and 1 can't tell a batch apart."""

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from envs.errors import UserError
 from generators.dataset import SplitDataset
 from models.scorer import Scorer
 from models.towers import normalise
@@ -39,9 +40,11 @@ class BinaryScores:
 
 @torch.no_grad()
 def score_negatives(scorer: Scorer, data: SplitDataset) -> BinaryScores:
-    """Score every image of `data` with its caption and its hard negative."""
+    """Score every image of `data` with its caption and its hard negative; all must have one."""
     scorer.eval()
     r = data.records
+    if not all(r.negatives):
+        raise UserError(f"some scenes of this subset of {data.split.path} have no hard negative to score")
     true, negative = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
     for start in range(0, len(data), BLOCK):
         block = slice(start, start + BLOCK)
@@ -50,4 +53,7 @@ def score_negatives(scorer: Scorer, data: SplitDataset) -> BinaryScores:
         for out, captions, graphs in ((true, r.captions, r.graphs), (negative, r.negatives, r.negative_graphs)):
             texts = scorer.encode_texts(captions[block], graphs[block])
             out.append(scorer.similarity(images, texts).diagonal().float().cpu().numpy())
-    return BinaryScores(np.concatenate(true), np.concatenate(negative))
+    scores = BinaryScores(np.concatenate(true), np.concatenate(negative))
+    if not (np.isfinite(scores.true).all() and np.isfinite(scores.negative).all()):
+        raise UserError(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
+    return scores

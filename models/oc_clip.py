@@ -5,6 +5,7 @@ Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defau
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from models.configs import OCCLIPConfig, TowerConfig
 from models.graphs import GraphBatch, batch_graphs, perturb_edges
 from models.scorer import Scorer, drop_own_temperature, tower_parameters
 from models.similarity import RelationScorer, structured_similarity
-from models.towers import build_towers, context_length, patch_tokens, require_vit
+from models.towers import build_towers, patch_tokens, require_vit
 
 
 class ImageCode(NamedTuple):
@@ -43,16 +44,16 @@ class OCCLIPScorer(Scorer):
     config_class = OCCLIPConfig
 
     def __init__(self, towers: TowerConfig, words: tuple[str, ...], config: OCCLIPConfig | None = None) -> None:
-        super().__init__(towers, words)
-        self.config = config = config or OCCLIPConfig()
+        config = config or OCCLIPConfig()
+        super().__init__(towers, words, config.logit_scale)
         model, self.tokenizer = build_towers(towers, words, config.context)
         require_vit(model, towers.architecture)
         self.model = drop_own_temperature(model)
+        # Pretrained text towers bring their own context: what a checkpoint needs to know.
+        self.config = replace(config, context=model.context_length)
         patch_width, n_patches = model.visual.class_embedding.numel(), model.visual.positional_embedding.shape[0] - 1
         text_width = model.text_projection.shape[1]
-        self.binding = BindingModule(
-            patch_width, config.dim, n_patches, config.default_tokens, config.layers, config.heads, config.query_norm
-        )
+        self.binding = BindingModule(patch_width, n_patches, config)
         self.to_node = nn.Linear(text_width, config.dim)
         self.to_predicate = nn.Linear(text_width, config.relation_dim)
         self.relation = RelationScorer(config.relation_dim, config.dim)
@@ -104,7 +105,7 @@ class OCCLIPScorer(Scorer):
         return tower_parameters(self.model)
 
     def _encode(self, phrases: Sequence[str]) -> Float[Tensor, "u width"]:
-        tokens = self.tokenizer(phrases, context_length(self.model)).to(self.log_scale.device)
+        tokens = self.tokenizer(phrases, self.config.context).to(self.log_scale.device)
         return self.model.encode_text(tokens)
 
     def _paired_logits(

@@ -35,6 +35,9 @@ def scorer_class(name: str) -> "type[Scorer]":
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if not hasattr(module, class_name):
-        raise UserError(f"{path} has no class {class_name!r}")
-    return getattr(module, class_name)
+    found = getattr(module, class_name, None)
+    from models.scorer import Scorer
+
+    if not (isinstance(found, type) and issubclass(found, Scorer)):
+        raise UserError(f"{path} has no class {class_name!r} that extends models.scorer.Scorer")
+    return found

@@ -1,5 +1,6 @@
 """The one protocol of all models: images x texts -> a similarity matrix."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -11,8 +12,7 @@ from torch import Tensor, nn
 from generators.graph import SceneGraph
 from models.configs import TowerConfig
 
-# CLIP's temperature: starts at 0.07 and is kept above 0.01 (Radford et al. 2021, section 2.5).
-INITIAL_LOGIT_SCALE = 1 / 0.07
+# CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
 
 
@@ -20,16 +20,18 @@ class Scorer(nn.Module, ABC):
     """Encodes images and texts apart, then compares all with all.
 
     What more a scorer can do it declares in `capabilities`, and a study asks for it by name:
-    "perturbed_graphs" (the local relation loss), "attention" (maps per phrase).
+    "perturbed_graphs" (the local relation loss), "attention" (maps per phrase). Its own options
+    are a dataclass, `config_class`.
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    config_class: ClassVar[type]
 
-    def __init__(self, towers: TowerConfig, words: tuple[str, ...]) -> None:
+    def __init__(self, towers: TowerConfig, words: tuple[str, ...], logit_scale: float) -> None:
         super().__init__()
         self.towers_config = towers
         self.words = words
-        self.log_scale = nn.Parameter(torch.tensor(INITIAL_LOGIT_SCALE).log())
+        self.log_scale = nn.Parameter(torch.tensor(logit_scale).log())
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Any:
@@ -49,7 +51,12 @@ class Scorer(nn.Module, ABC):
 
     def logit_scale(self) -> Float[Tensor, ""]:
         """The learned inverse temperature of the contrastive loss."""
-        return self.log_scale.exp().clamp(max=LARGEST_LOGIT_SCALE)
+        return self.log_scale.exp()
+
+    @torch.no_grad()
+    def limit_scale(self) -> None:
+        """Keep the inverse temperature within CLIP's bound; called after each step."""
+        self.log_scale.clamp_(max=math.log(LARGEST_LOGIT_SCALE))
 
 
 def tower_parameters(model: nn.Module) -> dict[str, list[nn.Parameter]]:

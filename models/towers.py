@@ -1,7 +1,10 @@
 """Image and text towers from open_clip: small ones from scratch, any of its architectures,
 pretrained where its hub or a local file gives the weights."""
 
+import contextlib
 import copy
+import logging
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +26,11 @@ SMALL_TOWERS: dict[str, dict] = {
         "embed_dim": 32,
         "vision_cfg": {"width": 32, "layers": 1, "head_width": 16, "patch_size": 8},
         "text_cfg": {"width": 32, "layers": 1, "heads": 2},
+    },
+    "micro": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
     },
     "mini": {
         "embed_dim": 64,
@@ -84,13 +92,26 @@ def build_towers(config: TowerConfig, words: tuple[str, ...], context: int) -> t
     check_towers(config)
     if config.architecture in SMALL_TOWERS:
         return build_small(config, words, context)
-    model = open_clip.create_model(
-        config.architecture,
-        pretrained=config.pretrained or None,
-        force_image_size=config.resolution,
-        force_context_length=None if config.pretrained else context,
-    )
+    with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
+        model = open_clip.create_model(
+            config.architecture,
+            pretrained=config.pretrained or None,
+            force_image_size=config.resolution,
+            force_context_length=None if config.pretrained else context,
+        )
     return model, OpenCLIPTokenizer(config.architecture)
+
+
+@contextlib.contextmanager
+def quiet(level: int) -> Iterator[None]:
+    """Keep the root logger below `level` silent."""
+    logger = logging.getLogger()
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def build_small(config: TowerConfig, words: tuple[str, ...], context: int) -> tuple[open_clip.CLIP, WordTokenizer]:
@@ -113,16 +134,11 @@ def patch_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Float[Te
         model.visual.output_tokens = False
 
 
-def context_length(model: nn.Module) -> int:
-    """How many tokens the text tower reads."""
-    return model.context_length
-
-
 def require_vit(model: nn.Module, architecture: str) -> None:
-    """Raise unless the image tower is a ViT of open_clip, whose patches can be had."""
+    """Raise unless the model is a plain CLIP on a ViT of open_clip, whose patches can be had."""
     from open_clip.transformer import VisionTransformer
 
-    if not isinstance(model.visual, VisionTransformer):
+    if not isinstance(getattr(model, "visual", None), VisionTransformer) or not hasattr(model, "text_projection"):
         raise UserError(
             f"oc-clip needs patch tokens, which {architecture!r} does not give; choose a ViT such as ViT-B-16"
         )

@@ -12,7 +12,8 @@ from torch import Tensor
 from envs.errors import UserError
 from envs.files import whole_file
 from generators.dataset import SplitDataset
-from models.batches import BatchSampler, prepare, seed_of
+from generators.seeds import seed_of
+from models.batches import BatchSampler, prepare
 from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
 from models.optimizer import build_optimizer, set_rates
 from models.recipes import Recipe
@@ -33,6 +34,7 @@ class Progress:
 
 def loss_of(scorer: Scorer, data: SplitDataset, indices: np.ndarray, recipe: Recipe, seed: int) -> Tensor:
     """The training loss of one batch; all its randomness comes from `seed`."""
+    torch.manual_seed(seed)  # for scorers with dropout
     generator = torch.Generator().manual_seed(seed)
     device = scorer.log_scale.device
     graphs = [data.records.graphs[i] for i in indices]
@@ -69,10 +71,15 @@ def train(
     while step < recipe.steps:
         set_rates(optimizer, step, recipe.steps)
         loss = loss_of(scorer, data, sampler.indices(step), recipe, seed_of(seed, "step", step))
+        if not loss.isfinite():
+            raise UserError(
+                f"the loss of {type(scorer).__name__} is {loss.item()} at step {step}; lower --learning-rate"
+            )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
         optimizer.step()
+        scorer.limit_scale()
         step += 1
         if state_file and step % save_every == 0:
             save_state(state_file, scorer, optimizer, step)

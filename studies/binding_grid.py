@@ -11,6 +11,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 Run again, it skips finished cells; stopped in the middle of one, it goes on from its last state.
 """
 
+import hashlib
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -51,27 +52,27 @@ class Config:
     """Fractions of the training pairs that also have their hard negatives."""
     seeds: int = 1
     """Number of seeds, 0 to seeds - 1; a seed decides the split and the training."""
-    views: int = 16
+    views: int = 48
     """Views of each training scene."""
     test_views: int = 4
     """Views of each test scene, none of them used in training."""
     test_scenes: int = 400
     """The most scenes of a test subset."""
-    architecture: str = "mini"
-    """Towers: nano, mini, small, or any open_clip architecture such as ViT-B-16."""
+    architecture: str = "micro"
+    """Towers: nano, micro, mini, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(default_factory=Recipe)
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(default_factory=lambda: Recipe(steps=2000))
     """Training recipe, the same for all models. With pretrained weights the paper's learning
-    rates and warm-ups replace these (OC-CLIP, section 4.2 and appendix A.8)."""
-    oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32))
+    rates, warm-ups, weight decay and betas replace these (OC-CLIP, section 4.2, appendix A.8)."""
+    oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32, layers=1))
     """Sizes of OC-CLIP's binding module."""
     device: str = "cpu"
     """cpu or cuda."""
     threads: int = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
     workers: int = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda. Results don't depend on it."""
+    """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
 
 
 PRESETS: dict[str, Config] = {
@@ -103,6 +104,17 @@ PRESETS: dict[str, Config] = {
 }
 
 PRETRAINED_RECIPES = {"clip": CLIP_PRETRAINED, "oc-clip": OC_CLIP_PRETRAINED}
+# What the paper says of them; steps, batch and data stay the study's own, the same for all models.
+PRETRAINED_FIELDS = (
+    "learning_rate",
+    "vision_learning_rate",
+    "text_learning_rate",
+    "warmup",
+    "vision_warmup",
+    "text_warmup",
+    "weight_decay",
+    "betas",
+)
 
 
 def check(config: Config) -> None:
@@ -133,6 +145,33 @@ def check_machine(config: Config) -> None:
     if config.device.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
     check_towers(towers(config))
+    for model in config.models:
+        check_builds(config, model)
+
+
+def check_builds(config: Config, model: str) -> None:
+    """Raise if `model` can't be built as configured: now, and not after an hour of other cells."""
+    from models.checkpoint import build_scorer
+
+    try:
+        build_scorer(model, replace(towers(config), pretrained=""), ("a",), options(config, model))
+    except UserError:
+        raise
+    except Exception as error:  # whatever a library or a user's own class raises
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{model} on {config.architecture} can't be built as configured: {told}") from error
+
+
+def options(config: Config, model: str) -> dict[str, Any]:
+    """Fields of the model's own config."""
+    return asdict(config.oc_clip) if model == "oc-clip" else {}
+
+
+def own_files(config: Config, model: str) -> str:
+    """Hash of the model's file, if it is the user's own, and of local pretrained weights."""
+    paths = [Path(model.rpartition(":")[0]), Path(config.pretrained)]
+    contents = [path.read_bytes() for path in paths if path.is_file()]
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:12] if contents else ""
 
 
 def splits(config: Config) -> list[BindingRecipe]:
@@ -154,19 +193,12 @@ def training_recipe(config: Config, model: str) -> Recipe:
     """The recipe of one model: the study's own, or with pretrained weights the paper's rates."""
     if not config.pretrained or model not in PRETRAINED_RECIPES:
         return config.recipe
-    own = config.recipe
-    return replace(
-        PRETRAINED_RECIPES[model],
-        steps=own.steps,
-        batch=own.batch,
-        singles_share=own.singles_share,
-        augment=own.augment,
-    )
+    paper = asdict(PRETRAINED_RECIPES[model])
+    return replace(config.recipe, **{name: paper[name] for name in PRETRAINED_FIELDS})
 
 
 def cells(config: Config, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has said something."""
-    options = {"oc-clip": asdict(config.oc_clip)}
     return [
         Cell(
             model=model,
@@ -175,9 +207,10 @@ def cells(config: Config, store_identity: str) -> list[Cell]:
             store=store_identity,
             towers=towers(config),
             recipe=training_recipe(config, model),
-            options=options.get(model, {}),
+            options=options(config, model),
             device=config.device,
             threads=config.threads,
+            files=own_files(config, model),
         )
         for recipe in splits(config)
         for model in config.models
@@ -206,6 +239,13 @@ def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]
     return store.identity, {recipe: make_binding_split(store, recipe) for recipe in splits(config)}
 
 
+def told(config: Config, model: str) -> str:
+    """The recipe of a model in one line."""
+    start = f"from {config.pretrained}" if config.pretrained else "from scratch"
+    fields = asdict(training_recipe(config, model))
+    return f"{start}; " + ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
+
+
 def run(config: Config, out: Path) -> None:
     """Render, train what isn't finished, and write results and report."""
     from studies.engine import run_jobs
@@ -222,8 +262,12 @@ def run(config: Config, out: Path) -> None:
     def publish(_: Job | None = None) -> Path:
         results = collect(folders)
         write_results(out, results)
-        return write_report(out, config, provenance(), results, sample)
+        return write_report(out, config, notes, results, sample)
 
+    recipes = {f"recipe of {model}": told(config, model) for model in config.models}
+    notes = {**recipes, **provenance()}
+    for name, text in recipes.items():
+        print(f"{name}: {text}")
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     publish()
@@ -238,8 +282,6 @@ def main() -> None:
     check(config)
     from studies.run_folder import run_folder
 
-    if config.architecture == "ViT-B-16" and not config.pretrained:
-        print("no --pretrained weights: training from scratch (OC-CLIP, section 4.3.1: AdamW, 5e-4, decay 0.5)")
     with run_folder(config.out or Path(f"runs/binding_grid-{preset}"), config, EXECUTION) as out:
         run(config, out)
 

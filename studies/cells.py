@@ -11,9 +11,10 @@ from typing import Any
 
 from envs.errors import UserError
 from envs.files import whole_file, write_text
-from generators.binding import BindingRecipe
+from generators.binding import BindingRecipe, pair_roles
 from models.configs import TowerConfig
 from models.recipes import Recipe
+from studies.run_folder import provenance
 
 Report = Callable[[int], None]
 RESULT = "result.json"
@@ -32,6 +33,7 @@ class Cell:
     options: dict[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     threads: int = 1
+    files: str = ""  # hash of a model file of the user's own and of local weights
 
     @property
     def id(self) -> str:
@@ -79,45 +81,47 @@ def run_cell(job: Job, report: Report) -> None:
     started = time.perf_counter()
     data = SplitDataset(job.split_file, "train")
     torch.manual_seed(cell.seed)
-    scorer = build_scorer(cell.model, cell.towers, vocabulary(data), cell.options).to(cell.device)
+    scorer = build_scorer(cell.model, cell.towers, vocabulary(data.split), cell.options).to(cell.device)
     state = job.folder / "state.pt"
     train(scorer, data, cell.recipe, cell.seed, state, report=lambda progress: report(progress.step))
     save_checkpoint(job.folder / "checkpoint", cell.model, scorer)
-    subsets = evaluate(job, scorer)
+    subsets = evaluate(job.folder, data.split, scorer)
+    roles = pair_roles(cell.split)
     result = {
         "id": cell.id,
         **{"model": cell.model, "seed": cell.seed, "pairs": cell.split.pairs},
         **{"hard_negatives": cell.split.hard_negatives, "settings": asdict(cell)},
         **{"train_images": len(data), "images_seen": cell.recipe.steps * cell.recipe.batch},
+        **{"training_pairs": len(roles.train), "swapped_pairs": len(roles.swapped), "all_pairs": roles.trainable},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
+        "provenance": provenance(),
     }
     write_text(job.folder / RESULT, json.dumps(result))
     state.unlink(missing_ok=True)
 
 
-def vocabulary(data: Any) -> tuple[str, ...]:
-    """All words of the training captions and graphs, sorted."""
+def vocabulary(split: Any) -> tuple[str, ...]:
+    """All words of a split's captions and graphs, sorted: the closed vocabulary of its world."""
     from models.text import WordTokenizer
 
-    edges = (edge.predicate for graph in data.records.graphs for edge in graph.edges)
-    nodes = (node for graph in data.records.graphs for node in graph.nodes)
-    return WordTokenizer.from_texts([*data.records.captions, *nodes, *edges]).words
+    texts = [text for r in split.subsets.values() for text in (*r.captions, *r.negatives)]
+    graphs = [graph for r in split.subsets.values() for graph in r.graphs]
+    nodes = [node for graph in graphs for node in graph.nodes]
+    return WordTokenizer.from_texts([*texts, *nodes, *(edge.predicate for g in graphs for edge in g.edges)]).words
 
 
-def evaluate(job: Job, scorer: Any) -> dict[str, dict[str, float | int | None]]:
+def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, float | int | None]]:
     """Accuracy, ties and number of every subset but train; writes `predictions.csv`."""
     from generators.dataset import SplitDataset
     from models.evaluation import score_negatives
 
     subsets = {}
-    with whole_file(job.folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
+    with whole_file(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["subset", "scene", "caption", "negative", "score_caption", "score_negative"])
-        for subset in SplitDataset(job.split_file, "train", preload=False).split.subsets:
-            if subset == "train":
-                continue
-            data = SplitDataset(job.split_file, subset)
+        for subset in sorted(split.subsets.keys() - {"train"}):
+            data = SplitDataset(split, subset)
             scores, r = score_negatives(scorer, data), data.records
             for i, scene in enumerate(r.scenes):
                 numbers = (f"{scores.true[i]:.9g}", f"{scores.negative[i]:.9g}")

@@ -9,12 +9,21 @@ import os
 import queue
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from envs.errors import UserError
 from studies.cells import Job, run_cell
@@ -23,7 +32,7 @@ POLL_SECONDS = 0.2
 
 
 def progress_bar() -> Progress:
-    """A bar with what is done and an estimate of the end; plain lines where there is no terminal."""
+    """A bar with what is done and an estimate of the end."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -53,6 +62,23 @@ def work(job: Job, messages: Any, parent: int) -> None:
     except BaseException:
         traceback.print_exc()
         sys.exit(1)
+
+
+@dataclass
+class PlainLines:
+    """Says now and then how far a bar is, where there is no terminal to draw it on."""
+
+    seconds: float = 30.0
+    last: float = field(default_factory=time.monotonic)
+
+    def tell(self, bar: Progress, task: TaskID) -> None:
+        """Print a line if it is time for one."""
+        if bar.console.is_terminal or time.monotonic() - self.last < self.seconds:
+            return
+        self.last = time.monotonic()
+        state = bar.tasks[task]
+        left = "?" if state.time_remaining is None else f"{state.time_remaining / 60:.0f}"
+        print(f"{state.description}: {state.completed:.0f} of {state.total:.0f}, {left} minutes left", flush=True)
 
 
 @dataclass
@@ -108,7 +134,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
     waiting = list(jobs)
     steps = {job.cell.id: 0 for job in jobs}
     totals = {job.cell.id: job.cell.recipe.steps for job in jobs}
-    pool = Pool()
+    pool, lines = Pool(), PlainLines()
     try:
         with progress_bar() as bar:
             task = bar.add_task(f"training {len(jobs)} cells, steps", total=sum(totals.values()))
@@ -121,5 +147,6 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
                     on_finished(job)
                     bar.console.print(f"finished {job.cell.name}")
                 bar.update(task, completed=sum(steps.values()))
+                lines.tell(bar, task)
     finally:
         pool.stop()

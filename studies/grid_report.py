@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import jinja2
 from envs.files import whole_file, write_text
 from generators.binding import TESTS
 from studies.figures import data_uri, heat_maps, png, sample_sheet
-from studies.results import mean_accuracy
+from studies.results import Mean, mean_accuracy
 
 SAMPLES = 5
 
@@ -52,27 +53,38 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     return texts
 
 
-def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     """A row per model and place of the grid, with a text per test."""
-    rows = []
-    for pairs in config.pairs:
-        for hard_negatives in config.hard_negatives:
-            for model in config.models:
-                means = {test: mean_accuracy(results, model, test, pairs, hard_negatives) for test in TESTS}
-                texts = {test: "–" if m.mean is None else f"{100 * m.mean:.1f}" for test, m in means.items()}
-                rows.append(
-                    {"pairs": f"{pairs:.0%}", "hard_negatives": f"{hard_negatives:.0%}", "model": model, **texts}
-                )
-    return rows
+    places = product(config.pairs, config.hard_negatives, config.models)
+    return [
+        {
+            "model": model,
+            "pairs": f"{pairs:.0%} {counted(results, pairs)}",
+            "hard_negatives": f"{hard_negatives:.0%}",
+            **{test: percent(mean_accuracy(results, model, test, pairs, hard_negatives)) for test in TESTS},
+        }
+        for pairs, hard_negatives, model in places
+    ]
+
+
+def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:
+    """How many pairs a fraction came to: "(2 of 11)"; empty before a cell is finished."""
+    found = {f"({r['training_pairs']} of {r['all_pairs']})" for r in results if r["pairs"] == pairs}
+    return " ".join(sorted(found))
+
+
+def percent(mean: Mean) -> str:
+    """A mean as text; a dash where it is undefined."""
+    return "–" if mean.mean is None else f"{100 * mean.mean:.1f}"
 
 
 def sample_sheets(split: Path) -> dict[str, Any]:
     """A row of sample images for every subset that has any."""
-    from generators.dataset import SplitDataset
+    from generators.dataset import SplitDataset, open_split
 
-    sheets = {}
+    sheets, opened = {}, open_split(split)
     for subset in ("train", *TESTS):
-        data = SplitDataset(split, subset, preload=False)
+        data = SplitDataset(opened, subset, preload=False)
         if not len(data):
             continue
         chosen = [len(data) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]

@@ -31,19 +31,24 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
 
     Fields in `ignored` don't decide results and may differ from run to run.
     """
-    claim(out, config, ignored)
+    if out.exists() and not out.is_dir():
+        raise UserError(f"the output folder {out} is a file; choose another --out")
+    if out.is_dir() and not (out / ".lock").exists() and any(out.iterdir()):
+        raise UserError(f"{out} has files but is not a study's folder; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(f"another run is working in {out}; wait for it or choose another --out") from None
+        claim(out, config, ignored)
+        for leftover in out.rglob(".*.tmp*"):  # of a killed run: we hold the lock
+            leftover.unlink()
         yield out
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Raise unless `out` is new, empty or of the same configuration; write `config.json`."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"the output folder {out} is a file; choose another --out")
+    """Raise unless `out` is new or of the same configuration; write `config.json`."""
     file = out / "config.json"
     wanted = plain(asdict(config))
     if file.exists():
@@ -57,8 +62,6 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
             told = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} asked)" for name in differing)
             raise UserError(f"{out} belongs to another configuration: {told}; choose another --out")
         return
-    if out.exists() and any(path.name != ".lock" for path in out.iterdir()):
-        raise UserError(f"{out} has files but no config.json, so it is not a study's; choose another --out")
     write_text(file, json.dumps({"config": wanted, **provenance()}, indent=1))
 
 

@@ -1,8 +1,5 @@
 """Shapes in signatures are enforced while tests run, and nowhere else."""
 
-import os
-from pathlib import Path
-
 import pytest
 from jaxtyping import install_import_hook
 
@@ -17,12 +14,3 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder of real annotation files and images, or a skip with its reason."""
-    folder = Path(os.environ.get("MENAGERIE_SHARED", "../shared"))
-    if not folder.is_dir():
-        pytest.skip(f"no real data at {folder} (set MENAGERIE_SHARED)")
-    return folder

@@ -32,8 +32,8 @@ def test_left_is_left(renderer, scenes):
 def near_slots(monkeypatch):
     """Two slots in line with the sun, one of them before the other as the camera sees it."""
     still = {"yaw_range": 0.0, "shift_range": (0.0, 0.0), "scale_range": 0.0}
-    monkeypatch.setitem(SLOTS, "near", Slot((-0.5, -0.5, 0.0), 1.0, -25.0, **still))
-    monkeypatch.setitem(SLOTS, "far", Slot((0.35, 0.5, 0.0), 1.0, -155.0, **still))
+    monkeypatch.setitem(SLOTS, "near", Slot((-0.5, -0.5, 0.0), 1.0, (-25.0,), **still))
+    monkeypatch.setitem(SLOTS, "far", Slot((0.35, 0.5, 0.0), 1.0, (-155.0,), **still))
 
 
 def _near_and_far() -> Scene:
@@ -78,7 +78,7 @@ def test_the_nearer_thing_hides_the_farther(near_slots, world):
 
 def test_four_things_in_one_scene(monkeypatch, world):
     for index, (x, y) in enumerate(((-1.1, 0.6), (-0.4, -0.6), (0.4, 0.6), (1.1, -0.6))):
-        monkeypatch.setitem(SLOTS, f"place {index}", Slot((x, y, 0.0), 0.6, -25.0))
+        monkeypatch.setitem(SLOTS, f"place {index}", Slot((x, y, 0.0), 0.6, (-25.0,)))
     animals = ("elephant", "rabbit", "crocodile", "penguin")
     things = tuple(Thing(animal, "red", f"place {index}") for index, animal in enumerate(animals))
     scene = Scene("city", things)

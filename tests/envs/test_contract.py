@@ -114,7 +114,13 @@ def test_views_differ_within_the_slots_bounds():
     assert len({pose.yaw for pose in poses}) == 50
     slot = SLOTS["left"]
     for pose in poses:
-        assert abs(pose.yaw - slot.yaw) <= slot.yaw_range
+        assert abs(pose.yaw - slot.yaws[0]) <= slot.yaw_range
         assert abs(pose.scale / slot.scale - 1) <= slot.scale_range + 1e-9
         assert abs(pose.position[0] - slot.position[0]) <= slot.shift_range[0]
     assert place("rabbit", "left", 3) == place("rabbit", "left", 3)
+
+
+def test_a_lone_animal_faces_both_ways():
+    """As the animals of a pair do; else an animal on the right of a pair is a stranger."""
+    facing_right = [place("rabbit", "center", view).yaw > -90 for view in range(40)]
+    assert 8 < sum(facing_right) < 32

@@ -13,10 +13,10 @@ from generators.store import ImageStore
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
 
-def make_split(root: Path, recipe: BindingRecipe = RECIPE, resolution: int = 16) -> Path:
+def make_split(root: Path, recipe: BindingRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
     """Render and write a split below `root`."""
     store = ImageStore(root, load_world(recipe.world), resolution)
-    store.add([scene for scenes in binding_scenes(recipe).values() for scene in scenes])
+    store.add([scene for scenes in binding_scenes(recipe).values() for scene in scenes], codec=codec)
     return make_binding_split(store, recipe)
 
 

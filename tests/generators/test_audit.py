@@ -80,12 +80,45 @@ def wrong_recipe(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"pairs": 0.75', '"pairs": 0.1')
 
 
+def other_swap(file):
+    """The second assignment of a swapped pair is another one than its swap."""
+    factors = file["subsets/train/factors"][:]
+    pairs = {}
+    for i, row in enumerate(factors):
+        if row["animal"][1] >= 0:
+            order = np.argsort(row["animal"][:2])
+            pairs.setdefault(tuple(row["animal"][order]), {}).setdefault(tuple(row["texture"][order]), []).append(i)
+    first, second = next(found for found in pairs.values() if len(found) == 2)
+    (unused,) = {0, 1, 2} - set(first)
+    found = next(found for found in pairs.values() if len(found) == 2)
+    for i in found[second]:
+        factors["texture"][i][factors["texture"][i] == first[0]] = unused
+    file["subsets/train/factors"][:] = factors
+
+
+def unswapped_fraction(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
+
+
+def missing_lone_animal(file):
+    factors = file["subsets/train/factors"][:]
+    first = [factors[0][name].tolist() for name in ("background", "animal", "texture")]
+    for i, row in enumerate(factors):
+        if [row[name].tolist() for name in ("background", "animal", "texture")] == first:
+            factors[i] = factors[1]
+    file["subsets/train/factors"][:] = factors
+
+
+def untrained_training_pair(file):
+    overwrite(file, "subsets/train_pairs/factors", 0, file["subsets/different_bag/factors"][0])
+
+
 def wrong_rows(file):
     file["subsets/train/scene"][:] = np.roll(file["subsets/train/scene"][:], 1)
 
 
 FAULTS = {
-    leaked_scene: "in train",
+    leaked_scene: "no scene of different_bag is in train",
     leaked_pair: "no animal pair of unseen_pairs is in train",
     validation_is_tested: "unseen_pairs and validation share no animal pair",
     seen_is_trained: "no textured pair of seen_pairs is in train",
@@ -95,7 +128,11 @@ FAULTS = {
     missing_negative: "every scene of unseen_pairs has a negative",
     broken_graph: "every caption of train is true",
     wrong_recipe: "training pairs: the asked fraction",
-    wrong_rows: "the store shows the scenes of train",
+    other_swap: "each training pair has one assignment",
+    unswapped_fraction: "pairs with hard negatives in train: the asked fraction",
+    missing_lone_animal: "every lone animal is in train",
+    untrained_training_pair: "every textured pair of train_pairs is in train",
+    wrong_rows: "the store shows the scenes",
 }
 
 
@@ -103,7 +140,10 @@ FAULTS = {
 def test_fails_on_a_planted_fault(copied, fault):
     with h5py.File(copied, "r+") as file:
         fault(file)
-    assert any(FAULTS[fault] in claim for claim in failed(copied))
+    claims = failed(copied)
+    assert any(FAULTS[fault] in claim for claim in claims)
+    if fault is not wrong_rows:
+        assert "the file has the checksum that it was written with" in claims
 
 
 def run(*arguments):

@@ -1,6 +1,8 @@
 """Split files and the data set over them."""
 
 import pickle
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -9,10 +11,12 @@ import torch
 from torch.utils.data import DataLoader
 
 from envs.errors import UserError
+from envs.world import load_world
 from generators import SplitDataset
 from generators.binding import SUBSETS, binding_scenes
 from generators.dataset import collate
-from generators.split_file import read_split
+from generators.split_file import make_binding_split, read_split
+from generators.store import ImageStore
 from tests.generators.conftest import RECIPE, make_split
 
 
@@ -93,7 +97,7 @@ def test_truncated_split_is_named(copied, keep):
 def test_truncated_shard_is_named(copied):
     shard = copied.parent / "shard-00000.h5"
     shard.write_bytes(shard.read_bytes()[:-10])
-    with pytest.raises(UserError, match=r"shard-00000\.h5 is truncated .*delete it"):
+    with pytest.raises(UserError, match=r"shard-00000\.h5 is damaged .*delete it"):
         SplitDataset(copied)
 
 
@@ -114,7 +118,7 @@ def test_a_split_of_another_store_is_refused(copied, tmp_path):
     other = make_split(tmp_path / "other", resolution=32)
     stranger = other.parent / copied.name
     stranger.write_bytes(copied.read_bytes())
-    with pytest.raises(UserError, match=r"belongs to store .* keep .* in the folder of its own store"):
+    with pytest.raises(UserError, match=r"belongs to store .* keep each store in its own folder"):
         SplitDataset(stranger)
 
 
@@ -125,6 +129,49 @@ def test_a_split_never_leaves_its_folder(copied):
         file["shard_table"][:] = table
     with pytest.raises(UserError, match="outside its own folder"):
         SplitDataset(copied)
+
+
+@pytest.mark.parametrize("link", [h5py.ExternalLink("../secret.h5", "/"), h5py.SoftLink("/shards/0")])
+def test_links_of_a_stranger_are_not_followed(copied, link):
+    with h5py.File(copied.parent.parent / "secret.h5", "w") as file:
+        file["caption"] = "secret"
+    with h5py.File(copied, "r+") as file:
+        file["subsets/extra"] = link
+    with pytest.raises(UserError, match="outside its own folder"):
+        SplitDataset(copied)
+
+
+def test_a_store_in_another_order_is_noticed_and_mended(copied):
+    """The same scenes rendered in two goes lie in other rows."""
+    data = SplitDataset(copied, "validation")
+    store = ImageStore(copied.parent.parent, load_world("tiny"), 16)
+    assert store.folder == copied.parent
+    scenes = [scene for found in binding_scenes(RECIPE).values() for scene in found]
+    for path in store.folder.glob("*.h5"):
+        if path != copied:
+            path.unlink()
+    store.add(scenes[50:])
+    store.add(scenes)
+    with pytest.raises(UserError, match="show other scenes in this store; make it again"):
+        SplitDataset(copied, "validation")
+    assert make_binding_split(store, RECIPE) == copied
+    assert torch.equal(SplitDataset(copied, "validation").images(range(len(data))), data.images(range(len(data))))
+
+
+def test_a_changed_caption_is_noticed(copied):
+    with h5py.File(copied, "r+") as file:
+        captions = file["subsets/train/caption"][:]
+        captions[0] = "a red herring"
+        file["subsets/train/caption"][:] = captions
+    with pytest.raises(UserError, match="its checksum is wrong"):
+        SplitDataset(copied)
+
+
+def test_a_fresh_process_reads_a_compressed_store(tmp_path):
+    path = make_split(tmp_path, codec="zstd")
+    program = f"from generators import SplitDataset; print(len(SplitDataset({str(path)!r})[0].image))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stdout == "3\n", result.stderr
 
 
 def test_another_kind_of_hdf5_is_refused(copied):

@@ -93,7 +93,7 @@ def test_a_truncated_shard_is_named_and_only_it_is_rendered_again(tmp_path):
     before = pixels(store)
     shard = store.folder / "shard-00001.h5"
     shard.write_bytes(shard.read_bytes()[:-100])
-    with pytest.raises(UserError, match=r"shard-00001\.h5 is truncated .* delete it and run again"):
+    with pytest.raises(UserError, match=r"shard-00001\.h5 is damaged .*truncated.* delete it and run again"):
         store.add(SCENES)
     shard.unlink()
     store.add(SCENES)
@@ -106,11 +106,16 @@ def test_codecs_keep_the_pixels(tmp_path, codec):
     plain.add(SCENES)
     packed.add(SCENES, codec=codec)
     assert (pixels(plain) == pixels(packed)).all()
+    shard = packed.folder / "shard-00001.h5"
+    shard.unlink()
+    packed.add(SCENES)  # restored as it was, though nothing is said of a codec now
+    assert packed.index()[0][1].codec == codec
+    assert (pixels(plain) == pixels(packed)).all()
 
 
 def test_unknown_names_are_told(tmp_path):
     store = ImageStore(tmp_path, WORLD, 32)
-    with pytest.raises(UserError, match="unknown codec 'zip'"):
+    with pytest.raises(UserError, match="unknown codec 'zip'; known: none, lz4, zstd"):
         store.add(SCENES, codec="zip")
     with pytest.raises(UserError, match="did you mean 'elephant'"):
         store.add([Scene("desert", (Thing("elefant", "red", "center"),))])
@@ -122,5 +127,11 @@ def test_identity_names_world_resolution_and_renderer(tmp_path, monkeypatch):
     first = ImageStore(tmp_path, WORLD, 32).identity
     assert ImageStore(tmp_path, WORLD, 64).identity != first
     assert ImageStore(tmp_path, load_world("pug"), 32).identity != first
-    monkeypatch.setattr("envs.renderer.RENDERER_VERSION", -1)
+    monkeypatch.setattr("envs.cache._NOT_PIXELS", frozenset())  # as if other sources decided pixels
     assert ImageStore(tmp_path, WORLD, 32).identity != first
+
+
+def test_resolution_is_checked_before_a_folder_is_made(tmp_path):
+    with pytest.raises(UserError, match="resolution must be from 16 to 1024 pixels, got 0"):
+        ImageStore(tmp_path, WORLD, 0)
+    assert not list(tmp_path.iterdir())

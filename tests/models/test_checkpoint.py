@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from envs.errors import UserError
-from models.checkpoint import load_checkpoint, save_checkpoint
+from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.configs import TowerConfig
 from models.registry import SCORERS, check_scorer, scorer_class
 from models.scorer import Scorer
@@ -57,6 +57,30 @@ def test_a_broken_checkpoint_is_named(tmp_path):
         load_checkpoint(tmp_path)
 
 
+def test_a_checkpoint_never_decides_what_code_runs(tmp_path):
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model": f"{tmp_path}/evil.py:X"}))
+    with pytest.raises(UserError, match="unknown model"):
+        load_checkpoint(tmp_path)
+
+
+def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
+    """With their own context of 77 tokens, whatever ours is."""
+    import open_clip
+
+    file = tmp_path / "weights.pt"
+    torch.save(open_clip.create_model("ViT-S-32-alt", force_image_size=64).state_dict(), file)
+    towers = TowerConfig("ViT-S-32-alt", str(file), resolution=64)
+    model = build_scorer("oc-clip", towers, (), OPTIONS["oc-clip"])
+    assert model.config.context == 77
+    save_checkpoint(tmp_path / "checkpoint", "oc-clip", model)
+    file.unlink()
+    back = load_checkpoint(tmp_path / "checkpoint", "oc-clip")
+    assert torch.equal(back.model.positional_embedding, model.model.positional_embedding)
+
+
 def test_a_checkpoint_of_an_unknown_model_is_refused(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     config = json.loads((tmp_path / "config.json").read_text())
@@ -74,7 +98,7 @@ def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from models.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
     assert scorer_class(f"{file}:Mine").__name__ == "Mine"
-    with pytest.raises(UserError, match="has no class 'Yours'"):
+    with pytest.raises(UserError, match="has no class 'Yours' that extends"):
         scorer_class(f"{file}:Yours")
     with pytest.raises(UserError, match="did you mean 'oc-clip'"):
         check_scorer("occlip")

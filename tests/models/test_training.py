@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from envs.errors import UserError
+from generators.dataset import SplitDataset
 from models.batches import BatchSampler, Stream, vary
 from models.checkpoint import build_scorer
 from models.configs import TowerConfig
@@ -22,7 +23,7 @@ RECIPE = Recipe(steps=6, batch=8, warmup=2)
 
 def fresh(name, data):
     torch.manual_seed(3)
-    return build_scorer(name, TowerConfig("nano", resolution=32), vocabulary(data), OPTIONS[name])
+    return build_scorer(name, TowerConfig("nano", resolution=32), vocabulary(data.split), OPTIONS[name])
 
 
 def weights(model):
@@ -72,7 +73,7 @@ def test_a_damaged_state_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """After a few hundred steps on few images the true caption wins."""
+    """A few hundred steps on few images bring the loss far down."""
     model = fresh(name, data)
     losses = []
     recipe = replace(RECIPE, steps=250, batch=32, warmup=20, augment=False)
@@ -141,10 +142,26 @@ def test_vectors_do_not_decay():
 def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
-    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(32, 32))
-    monkeypatch.setattr("models.evaluation.BLOCK", 32)
-    scores = score_negatives(model, data)
+    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(16, 16))
+    scores = score_negatives(model, SplitDataset(data.split, "unseen_pairs"))
     assert (scores.accuracy, scores.tie_rate) == (0.5, 1.0)
+
+
+def test_a_diverged_scorer_is_an_error(data):
+    model = fresh("clip", data)
+    with torch.no_grad():
+        model.log_scale.fill_(torch.nan)
+    with pytest.raises(UserError, match="the loss of CLIPScorer is nan at step 0"):
+        train(model, data, RECIPE, 0)
+    with torch.no_grad():
+        model.model.visual.proj.fill_(torch.inf)
+    with pytest.raises(UserError, match="not finite"):
+        score_negatives(model, SplitDataset(data.split, "unseen_pairs"))
+
+
+def test_lone_animals_have_nothing_to_score(data):
+    with pytest.raises(UserError, match="no hard negative to score"):
+        score_negatives(fresh("clip", data), data)
 
 
 def test_accuracy_and_ties():
