@@ -41,7 +41,8 @@ def make(command: Make) -> int:
 
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
     scenes = [scene for subset in binding_scenes(command.recipe).values() for scene in subset]
-    print(f"{len(store.missing(scenes))} scenes to render, {store.bytes_needed(scenes) / 1e6:.0f} MB")
+    missing = len(store.missing(scenes))
+    print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
     store.add(scenes, command.workers, command.codec)
     print(make_binding_split(store, command.recipe))
     return 0

@@ -90,9 +90,13 @@ def make_binding_split(store: ImageStore, recipe: BindingRecipe) -> Path:
         try:
             check_store(read_split(path))
         except UserError:
+            scenes = binding_scenes(recipe)
+            # All rows at once: each look-up reads the whole index.
+            rows = store.rows([scene for subset in scenes.values() for scene in subset])
+            parts = np.split(rows, np.cumsum([len(subset) for subset in scenes.values()])[:-1])
             subsets = {
-                name: describe(scenes, store.rows(scenes), recipe.seed)
-                for name, scenes in binding_scenes(recipe).items()
+                name: describe(subset, part, recipe.seed)
+                for (name, subset), part in zip(scenes.items(), parts, strict=True)
             }
             write_split(path, store, {"kind": "binding", **asdict(recipe)}, subsets)
     return path

@@ -82,9 +82,10 @@ class ImageStore:
         """The distinct scenes that the store does not hold yet, in the order of their keys."""
         return sorted(set(scenes) - self._row_of().keys())
 
-    def bytes_needed(self, scenes: Sequence[Scene]) -> int:
-        """Disk space that rendering the missing ones of `scenes` takes, uncompressed."""
-        return len(self.missing(scenes)) * self.resolution**2 * 4
+    @property
+    def scene_bytes(self) -> int:
+        """Disk space of one scene's image and mask, uncompressed."""
+        return self.resolution**2 * 4
 
     def add(
         self, scenes: Sequence[Scene], workers: int = 1, codec: str = "none", progress: Progress | None = None

@@ -224,9 +224,12 @@ def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]
     from studies.engine import progress_bar
 
     store = ImageStore(config.store, load_world(config.world), config.resolution)
-    scenes = {scene for recipe in splits(config) for subset in binding_scenes(recipe).values() for scene in subset}
-    missing, needed = len(store.missing(list(scenes))), store.bytes_needed(list(scenes))
-    print(f"{len(scenes)} scenes, {missing} of them to render: {needed / 1e6:.0f} MB in {store.folder}", flush=True)
+    scenes = list(
+        {scene for recipe in splits(config) for subset in binding_scenes(recipe).values() for scene in subset}
+    )
+    missing = len(store.missing(scenes))
+    megabytes = missing * store.scene_bytes / 1e6
+    print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
     with progress_bar() as bar:
         tasks: dict[str, Any] = {}
 
@@ -235,7 +238,7 @@ def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]
                 tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
             bar.update(tasks[stage], completed=done)
 
-        store.add(list(scenes), workers, progress=show)
+        store.add(scenes, workers, progress=show)
     return store.identity, {recipe: make_binding_split(store, recipe) for recipe in splits(config)}
 
 
