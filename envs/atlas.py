@@ -20,6 +20,7 @@ from envs.shading import shade, skin
 from envs.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
 from envs.stage import Ground, camera, ground, placed, to_bytes
 from envs.textures import load_texture
+from envs.view import View, view_of
 
 
 class EntryKey(NamedTuple):
@@ -67,15 +68,16 @@ class _Window(NamedTuple):
 
 def build_entry(key: EntryKey, textures: tuple[str, ...], backgrounds: tuple[str, ...], resolution: int) -> Entry:
     """Render the entry of `key` for all the given textures and backgrounds."""
-    thing = placed(*key)
-    (samples,) = trace([thing], camera(resolution))
+    thing, view = placed(*key), view_of(key.view)
+    (samples,) = trace([thing], camera(resolution, view))
     window = _window(samples, supersampling(resolution))
-    shadows = shadow_map([thing])
-    receivers = receiving_points(samples.world, samples.normals)
+    shadows = shadow_map([thing], view.sun)
+    receivers = receiving_points(samples.world, samples.normals, view.sun)
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
-    colors = _layers(key.animal, thing[0], samples, visibility(shadows, receivers), textures, backgrounds, window)
-    masks = [_ground_shadow(ground(name, resolution), shadows, samples, window.side) for name in backgrounds]
+    sunlit = visibility(shadows, receivers)
+    colors = _layers(key.animal, thing[0], samples, view, sunlit, textures, backgrounds, window)
+    masks = [_ground_shadow(ground(name, resolution, view), shadows, samples, window.side) for name in backgrounds]
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
@@ -99,6 +101,7 @@ def _layers(
     animal_name: str,
     mesh: Mesh,
     samples: Samples,
+    view: View,
     sunlit: Float32[np.ndarray, "n"],
     textures: tuple[str, ...],
     backgrounds: tuple[str, ...],
@@ -108,9 +111,9 @@ def _layers(
     animal = load_animal(animal_name)
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     for row, texture in zip(layers, textures, strict=True):
-        surface = skin(samples, animal, mesh, load_texture(texture))
+        surface = skin(samples, animal, mesh, load_texture(texture), view.sun)
         for layer, background in zip(row, backgrounds, strict=True):
-            unlit, lit = shade(samples, surface, load_background(background).light)
+            unlit, lit = shade(samples, surface, load_background(background).light, view.sun)
             lit = unlit + (lit - unlit) * sunlit[:, None]
             layer[:] = to_bytes(window.mean(samples, np.concatenate([lit, unlit], 1)))
     return layers

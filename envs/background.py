@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32
 
-from envs.camera import EYE, Camera
+from envs.camera import Camera
 from envs.linear import dot
 from envs.mesh import Mesh, mesh_parts
 from envs.noise import noise
@@ -15,7 +15,6 @@ from envs.placement import Pose
 from envs.raster import trace
 from envs.sdf import Part
 from envs.shading import Light
-from envs.shadows import SUN
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
 
@@ -25,6 +24,16 @@ class Rays:
     """The camera's rays, and where they meet simple surfaces."""
 
     camera: Camera
+
+    @property
+    def eye(self) -> Float32[np.ndarray, "3"]:
+        """Where all rays start, in metres."""
+        return self.camera.eye
+
+    @property
+    def sun(self) -> Float32[np.ndarray, "3"]:
+        """Unit vector towards the sun."""
+        return self.camera.view.sun
 
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
@@ -43,20 +52,20 @@ class Rays:
 
     def at(self, distance: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
         """Points at a distance along each ray."""
-        return EYE + self.directions * distance[..., None]
+        return self.eye + self.directions * distance[..., None]
 
     def to_ground(self) -> Float32[np.ndarray, "h w"]:
         """Distance to the plane z = 0; `FAR` above the horizon."""
         down = np.minimum(self.height, np.float32(-1e-4))
-        return np.where(self.height < -1e-3, np.minimum(-EYE[2] / down, FAR), FAR).astype(np.float32)
+        return np.where(self.height < -1e-3, np.minimum(-self.eye[2] / down, FAR), FAR).astype(np.float32)
 
     def to_wall(self, y: float) -> Float32[np.ndarray, "h w"]:
         """Distance to the upright plane at depth `y`."""
-        return ((y - EYE[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
+        return ((y - self.eye[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
 
     def to_ring(self, radius: float) -> Float32[np.ndarray, "h w"]:
         """Distance to the far inside of an upright cylinder around (0, 1)."""
-        start, flat = EYE[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
+        start, flat = self.eye[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
         a, b = (flat**2).sum(-1), (flat * start).sum(-1)
         root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))
         return (root - b) / a
@@ -113,7 +122,7 @@ def lay_ground(
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
     ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))
-    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full_like(albedo[..., :1], SUN[2])))
+    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full_like(albedo[..., :1], rays.sun[2])))
     distance = np.where(near, distance, scenery_distance)
     return Backdrop(ambient, direct, rays.at(distance).astype(np.float32), distance)
 
@@ -150,11 +159,11 @@ def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop
     for prop, samples in zip(props, trace(placed, rays.camera), strict=True):
         at = samples.rows, samples.columns
         albedo = np.asarray(prop.color, np.float32) * (1 + 0.12 * noise(samples.world, 0.4)[:, 2:3])
-        toward = np.clip(dot(samples.normals, SUN), 0, 1)[:, None]
+        toward = np.clip(dot(samples.normals, rays.sun), 0, 1)[:, None]
         backdrop.ambient[at] = albedo * light.ambient(samples.normals[:, 2:])
         backdrop.direct[at] = albedo * light.direct(toward)
         backdrop.points[at] = samples.world
-        backdrop.distance[at] = np.linalg.norm(samples.world - EYE, axis=1)
+        backdrop.distance[at] = np.linalg.norm(samples.world - rays.eye, axis=1)
         covered[at] = True
     return covered
 

@@ -13,7 +13,22 @@ from envs.world import World
 
 # These modules check, name or tell; the rest of the package decides pixels.
 _NOT_PIXELS = frozenset(
-    ["__init__", "cache", "catalog", "check", "errors", "files", "forward", "gallery", "sampling", "scene", "world"]
+    [
+        "__init__",
+        "cache",
+        "catalog",
+        "check",
+        "errors",
+        "files",
+        "forward",
+        "gallery",
+        "sheets",
+        "witness",
+        "physics",
+        "sampling",
+        "scene",
+        "world",
+    ]
 )
 # These put entries together: they decide an image's pixels, but not an entry's.
 _NOT_ENTRIES = _NOT_PIXELS | {"compositor", "pool", "renderer"}
@@ -33,7 +48,8 @@ def source_digest(left_out: frozenset[str], *settings: object) -> str:
     """Hash of `settings` and of this package's source but for the modules in `left_out`."""
     digest = hashlib.sha256(repr(settings).encode())
     folder = Path(__file__).parent
-    for file in sorted(folder.rglob("*.py"), key=lambda file: file.relative_to(folder).as_posix()):
+    files = [*folder.rglob("*.py"), folder / "poses.json"]
+    for file in sorted(files, key=lambda file: file.relative_to(folder).as_posix()):
         if file.parent != folder or file.stem not in left_out:
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -6,17 +6,22 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.linear import transform, unit
+from envs.view import TARGET, View
 
-EYE = np.array([0.0, -7.3, 2.35], np.float32)  # metres
-TARGET = np.array([0.0, 0.0, 1.02], np.float32)
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 
 
 @dataclass(frozen=True)
 class Camera:
-    """A square camera of `size` samples a side."""
+    """A square camera of `size` samples a side, where `view` has it."""
 
     size: int
+    view: View = View()
+
+    @property
+    def eye(self) -> Float32[np.ndarray, "3"]:
+        """Where it stands, in metres."""
+        return self.view.eye
 
     @property
     def focal(self) -> float:
@@ -26,14 +31,14 @@ class Camera:
     @property
     def axes(self) -> Float32[np.ndarray, "3 3"]:
         """Rows: right, up and forward in the world."""
-        forward = (TARGET - EYE) / np.linalg.norm(TARGET - EYE)
+        forward = (TARGET - self.eye) / np.linalg.norm(TARGET - self.eye)
         right = np.cross(forward, [0.0, 0.0, 1.0])
         right /= np.linalg.norm(right)
         return np.stack([right, np.cross(right, forward), forward]).astype(np.float32)
 
     def project(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
         """Column, row (in samples from the top left) and depth (metres along the view axis)."""
-        right, up, depth = transform(self.axes, points - EYE).T
+        right, up, depth = transform(self.axes, points - self.eye).T
         center = self.size / 2
         return np.stack([center + self.focal * right / depth, center - self.focal * up / depth, depth], 1).astype(
             np.float32

@@ -85,12 +85,13 @@ def _uncovered(scene: "Scene", mask: "np.ndarray") -> tuple[float, ...]:
     """Share of each thing's own silhouette that the mask shows."""
     from envs.raster import trace
     from envs.stage import camera, placed
+    from envs.view import view_of
 
-    view = camera(len(mask))
+    seen_by = camera(len(mask), view_of(scene.view))
     shares = []
-    together = trace([placed(thing.animal, thing.slot, scene.view) for thing in scene.things], view)
+    together = trace([placed(thing.animal, thing.slot, scene.view) for thing in scene.things], seen_by)
     for thing, samples in zip(scene.things, together, strict=True):
-        (alone,) = trace([placed(thing.animal, thing.slot, scene.view)], view)
+        (alone,) = trace([placed(thing.animal, thing.slot, scene.view)], seen_by)
         shares.append(len(samples.rows) / len(alone.rows))
     return tuple(shares)
 

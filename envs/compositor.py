@@ -23,27 +23,28 @@ SCENE_COLUMNS = ENTRY_COLUMNS + 5
 def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images, masks):  # pragma: no cover
     """Render scenes into `images` (n, h, w, 3) and `masks` (n, h, w).
 
-    scenes: (n, 1 + 2 k) background, then entry and texture of each thing, -1 where there are fewer
+    scenes: (n, 2 + 2 k) background and backdrop, then entry and texture of each thing, -1 where there are fewer
     entries: (e, 11), see above. shadow_boxes: (e, backgrounds, 5) row, column, height, width, offset
     light_boxes: (e, 6) first and last column, first and last row and greatest depth at which the
         thing receives light, and the least depth in its own map
     pool: alpha, depth, light, colors, shadow, map_depth, each the entries' arrays end to end
-    backdrops: lit and unlit backgrounds (2, backgrounds, h, w, 3)
+    backdrops: (b, 2, h, w, 3) a background in one view, lit and unlit
     """
-    flat_images, flat_lit = images.reshape(images.shape[0], -1), backdrops[0].reshape(backdrops.shape[1], -1)
+    flat_images = images.reshape(images.shape[0], -1)
+    flat_backdrops = backdrops.reshape(backdrops.shape[0], -1)  # the lit picture, then the unlit one
     table = np.empty((MOST_THINGS, SCENE_COLUMNS), np.int64)
     casts, meets = np.empty((MOST_THINGS, MOST_THINGS), np.bool_), np.empty(MOST_THINGS, np.bool_)
     order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
     # Unpacked here only: unpacking for each pixel would count references to each array.
     alpha, depth, light, colors, shadow, map_depth = pool
     for n in range(scenes.shape[0]):
-        background = scenes[n, 0]
+        background, backdrop = scenes[n, 0], scenes[n, 1]
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
-            flat_images[n, j] = flat_lit[background, j]
+            flat_images[n, j] = flat_backdrops[backdrop, j]
         things = _gather(scenes, n, entries, shadow_boxes, table)
         _find_meetings(things, table, meets)
         _find_casters(scenes, n, things, table, light_boxes, casts)
-        _lay_shadows(n, background, things, table, shadow, backdrops, images)
+        _lay_shadows(n, backdrop, things, table, shadow, backdrops, images)
         _lay_things(
             n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
         )
@@ -56,8 +57,8 @@ def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
     Scalars in a small table, because an array view for each pixel costs far more than the pixel.
     """
     background, things, backgrounds = scenes[n, 0], 0, shadow_boxes.shape[1]
-    for k in range((scenes.shape[1] - 1) // 2):
-        entry, texture = scenes[n, 1 + 2 * k], scenes[n, 2 + 2 * k]
+    for k in range((scenes.shape[1] - 2) // 2):
+        entry, texture = scenes[n, 2 + 2 * k], scenes[n, 3 + 2 * k]
         if entry < 0:
             break
         for c in range(ENTRY_COLUMNS):
@@ -92,19 +93,19 @@ def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no c
     """
     for i in range(things):
         casts[i, i] = False
-        r = light_boxes[scenes[n, 1 + 2 * i]]
+        r = light_boxes[scenes[n, 2 + 2 * i]]
         for j in range(things):
             left, top = table[j, MAP_COLUMN] - SOFTNESS, table[j, MAP_ROW] - SOFTNESS
             right = table[j, MAP_COLUMN] + table[j, MAP_WIDTH] + SOFTNESS
             bottom = table[j, MAP_ROW] + table[j, MAP_HEIGHT] + SOFTNESS
             meet = r[1] >= left and r[0] <= right and r[3] >= top and r[2] <= bottom
             if i != j:
-                casts[i, j] = meet and light_boxes[scenes[n, 1 + 2 * j], 5] < r[4]
+                casts[i, j] = meet and light_boxes[scenes[n, 2 + 2 * j], 5] < r[4]
                 casts[i, i] |= casts[i, j]
 
 
 @njit(cache=True, nogil=True)
-def _lay_shadows(n, background, things, table, shadow, backdrops, images):  # pragma: no cover
+def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # pragma: no cover
     """Mix the lit and the unlit background where a thing's shadow falls."""
     for k in range(things):
         for y in range(table[k, SHADOW_HEIGHT]):
@@ -117,7 +118,7 @@ def _lay_shadows(n, background, things, table, shadow, backdrops, images):  # pr
                 for j in range(things):
                     sun *= _shadow_of(j, row, column, table, shadow) / 255.0
                 for c in range(3):
-                    lit, unlit = backdrops[0, background, row, column, c], backdrops[1, background, row, column, c]
+                    lit, unlit = backdrops[backdrop, 0, row, column, c], backdrops[backdrop, 1, row, column, c]
                     images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
 
 

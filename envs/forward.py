@@ -14,6 +14,7 @@ from envs.shading import mix, shade, skin
 from envs.shadows import receiving_points, shadow_map, visibility
 from envs.stage import camera, ground, placed, to_bytes
 from envs.textures import load_texture
+from envs.view import view_of
 
 
 class Forward(NamedTuple):
@@ -26,18 +27,19 @@ class Forward(NamedTuple):
 
 def render_forward(scene: Scene, resolution: int) -> Forward:
     """Render one scene without the atlas."""
+    view = view_of(scene.view)
     things = [placed(thing.animal, thing.slot, scene.view) for thing in scene.things]
-    backdrop, light = ground(scene.background, resolution), load_background(scene.background).light
-    shadows = shadow_map(things)
+    backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
+    shadows = shadow_map(things, view.sun)
     sunlit = visibility(shadows, backdrop.light_points)
     picture = mix(backdrop.unlit, backdrop.lit, sunlit)
     owner = np.zeros(sunlit.shape, np.uint8)
     for index, (thing, (mesh, _), samples) in enumerate(
-        zip(scene.things, things, trace(things, camera(resolution)), strict=True), start=1
+        zip(scene.things, things, trace(things, camera(resolution, view)), strict=True), start=1
     ):
-        surface = skin(samples, load_animal(thing.animal), mesh, load_texture(thing.texture))
-        seen = visibility(shadows, receiving_points(samples.world, samples.normals))
-        picture[samples.rows, samples.columns] = mix(*shade(samples, surface, light), seen)
+        surface = skin(samples, load_animal(thing.animal), mesh, load_texture(thing.texture), view.sun)
+        seen = visibility(shadows, receiving_points(samples.world, samples.normals, view.sun))
+        picture[samples.rows, samples.columns] = mix(*shade(samples, surface, light, view.sun), seen)
         owner[samples.rows, samples.columns] = index
     side = supersampling(resolution)
     touched = average(((sunlit < 1) | (owner > 0)).astype(np.float32), side) > 0

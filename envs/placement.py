@@ -1,4 +1,4 @@
-"""Where a thing stands in a view: its slot's pose, varied within the slot's bounds."""
+"""Where a thing stands in a view: its settled pose in a slot, varied within the slot's bounds."""
 
 import zlib
 from dataclasses import dataclass
@@ -7,22 +7,24 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.errors import choose
+from envs.poses import Settled, read_poses, rotation
 from envs.slots import SLOTS
 
 
 @dataclass(frozen=True)
 class Pose:
-    """Position in metres, yaw in degrees, scale as a factor."""
+    """Position in metres, yaw in degrees, scale as a factor, and the tilt in which it rests."""
 
     position: tuple[float, float, float]
     yaw: float
     scale: float
+    settled: Settled = Settled()
 
     @property
     def rotation(self) -> Float32[np.ndarray, "3 3"]:
-        """Matrix that turns column vectors by the yaw, about z."""
+        """Matrix that turns column vectors by the tilt, then by the yaw about z."""
         c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
-        return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32)
+        return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32) @ rotation(self.settled)
 
 
 def place(animal: str, slot: str, view: int) -> Pose:
@@ -33,8 +35,10 @@ def place(animal: str, slot: str, view: int) -> Pose:
     yaw = bounds.yaws[random.integers(len(bounds.yaws))]
     x, y, z = bounds.position
     shift_x, shift_y = bounds.shift_range
+    scale, settled = bounds.scale * (1 + grow * bounds.scale_range), read_poses().get(animal, Settled())
     return Pose(
-        (x + right * shift_x, y + away * shift_y, z),
+        (x + right * shift_x, y + away * shift_y, z + settled.lift * scale),
         yaw + turn * bounds.yaw_range,
-        bounds.scale * (1 + grow * bounds.scale_range),
+        scale,
+        settled,
     )

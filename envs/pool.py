@@ -7,14 +7,17 @@ from jaxtyping import Float64, Int64, UInt8
 
 from envs.atlas import Entry, EntryKey
 from envs.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
+from envs.camera import average, supersampling
 from envs.scene import Scene
+from envs.stage import ground, to_bytes
+from envs.view import View, view_of
 
 
 class _Growing:
     """An array that grows at its end, doubling its room."""
 
-    def __init__(self, dtype: type, *columns: int):
-        self.array, self.length = np.empty((1024, *columns), dtype), 0
+    def __init__(self, dtype: type, *columns: int, room: int = 1024):
+        self.array, self.length = np.empty((room, *columns), dtype), 0
 
     def append(self, rows: np.ndarray) -> int:
         """Add rows; returns the index of the first."""
@@ -30,10 +33,10 @@ class _Growing:
 class Pool:
     """Entries of one world at one resolution, ready to be put together."""
 
-    def __init__(
-        self, textures: tuple[str, ...], backgrounds: tuple[str, ...], backdrops: UInt8[np.ndarray, "2 b h w 3"]
-    ):
-        self.textures, self.backgrounds, self.backdrops = textures, backgrounds, backdrops
+    def __init__(self, textures: tuple[str, ...], backgrounds: tuple[str, ...], resolution: int):
+        self.textures, self.backgrounds, self.resolution = textures, backgrounds, resolution
+        self._backdrop_index: dict[tuple[str, View], int] = {}
+        self._backdrops = _Growing(np.uint8, 2, resolution, resolution, 3, room=1)
         self._index: dict[EntryKey, int] = {}
         self._entries = _Growing(np.int64, ENTRY_COLUMNS)
         self._shadow_boxes = _Growing(np.int64, len(backgrounds), 5)
@@ -47,7 +50,7 @@ class Pool:
     @property
     def nbytes(self) -> int:
         """Size of the pixels held."""
-        held = (self._alpha, self._shadow, self._colors, self._depth, self._light, self._map)
+        held = (self._backdrops, self._alpha, self._shadow, self._colors, self._depth, self._light, self._map)
         return sum(growing.array.nbytes for growing in held)
 
     def add(self, key: EntryKey, entry: Entry) -> None:
@@ -75,19 +78,29 @@ class Pool:
             self._shadow_boxes.array,
             self._light_boxes.array,
             tuple(growing.array for growing in pooled),
-            self.backdrops,
+            self._backdrops.array,
             images,
             masks,
         )
 
     def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
-        requests = np.full((len(scenes), 1 + 2 * MOST_THINGS), -1, np.int64)
+        requests = np.full((len(scenes), 2 + 2 * MOST_THINGS), -1, np.int64)
         for request, scene in zip(requests, scenes, strict=True):
             request[0] = self.backgrounds.index(scene.background)
+            request[1] = self._backdrop(scene.background, view_of(scene.view))
             for k, thing in enumerate(scene.things):
-                request[1 + 2 * k] = self._index[EntryKey(thing.animal, thing.slot, scene.view)]
-                request[2 + 2 * k] = self.textures.index(thing.texture)
+                request[2 + 2 * k] = self._index[EntryKey(thing.animal, thing.slot, scene.view)]
+                request[3 + 2 * k] = self.textures.index(thing.texture)
         return requests
+
+    def _backdrop(self, background: str, view: View) -> int:
+        """Where the lit and the unlit picture of a background lie; drawn when first asked for."""
+        key = (background, view)
+        if key not in self._backdrop_index:
+            drawn, side = ground(background, self.resolution, view), supersampling(self.resolution)
+            pictures = np.array([to_bytes(average(picture, side)) for picture in (drawn.lit, drawn.unlit)])
+            self._backdrop_index[key] = self._backdrops.append(pictures[None])
+        return self._backdrop_index[key]
 
 
 def _light_box(entry: Entry) -> Float64[np.ndarray, "6"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from numba import njit
 
-from envs.camera import EYE, Camera
+from envs.camera import Camera
 from envs.linear import transform, unit
 from envs.mesh import Mesh
 from envs.placement import Pose
@@ -44,11 +44,20 @@ def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
     for index, (mesh, pose) in enumerate(things):
         screen = camera.project(to_world(mesh, pose, mesh.vertices))
         rasterize(screen, mesh.faces, index, depth, owner, face, weights)
-    return [_samples(mesh, pose, owner == index, depth, face, weights) for index, (mesh, pose) in enumerate(things)]
+    return [
+        _samples(mesh, pose, owner == index, camera.eye, depth, face, weights)
+        for index, (mesh, pose) in enumerate(things)
+    ]
 
 
 def _samples(
-    mesh: Mesh, pose: Pose, seen: Bool[np.ndarray, "h w"], depth: np.ndarray, face: np.ndarray, weights: np.ndarray
+    mesh: Mesh,
+    pose: Pose,
+    seen: Bool[np.ndarray, "h w"],
+    eye: Float32[np.ndarray, "3"],
+    depth: np.ndarray,
+    face: np.ndarray,
+    weights: np.ndarray,
 ) -> Samples:
     rows, columns = np.nonzero(seen)
     corners, (second, third) = mesh.faces[face[seen]], weights[seen].T
@@ -61,7 +70,7 @@ def _samples(
     body = interpolate(mesh.vertices)
     world = to_world(mesh, pose, body)
     normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
-    return Samples(rows, columns, depth[seen], body, world, normals, unit(EYE - world), interpolate(mesh.ambient))
+    return Samples(rows, columns, depth[seen], body, world, normals, unit(eye - world), interpolate(mesh.ambient))
 
 
 @njit(cache=True, nogil=True)

@@ -14,12 +14,11 @@ from jaxtyping import UInt8
 
 from envs.atlas import Entry, EntryKey, build_entry
 from envs.cache import entry_path, identity, read_entry, write_entry
-from envs.camera import average, supersampling
 from envs.errors import UserError, choose
 from envs.pool import Pool
 from envs.scene import Scene
 from envs.slots import SLOTS
-from envs.stage import ground, to_bytes
+from envs.view import view_of
 from envs.world import World
 
 SMALLEST, LARGEST = 16, 1024  # pixels a side
@@ -85,21 +84,18 @@ class Renderer:
     def _held(self) -> Pool:
         """The entries in memory."""
         if self._pool is None:
-            grounds = [ground(name, self.resolution) for name in self.world.backgrounds]
-            side = supersampling(self.resolution)
-            pictures = [[to_bytes(average(p, side)) for p in (g.lit, g.unlit)] for g in grounds]
-            backdrops = np.ascontiguousarray(np.swapaxes(np.array(pictures), 0, 1))
-            self._pool = Pool(self.world.textures, self.world.backgrounds, backdrops)
+            self._pool = Pool(self.world.textures, self.world.backgrounds, self.resolution)
         return self._pool
 
     def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
         """The entries that scenes need, each once; checks the scenes."""
-        keys = {}
+        keys = set()
         for scene in scenes:
             self.world.check(scene)
             for thing in scene.things:
-                keys[EntryKey(thing.animal, choose("slot", thing.slot, SLOTS), scene.view)] = None
-        return list(keys)
+                keys.add(EntryKey(thing.animal, choose("slot", thing.slot, SLOTS), scene.view))
+        # Entries of one view share its backgrounds, which are kept for a while only.
+        return sorted(keys, key=lambda key: (view_of(key.view).camera, view_of(key.view).light, key))
 
     def _has(self, key: EntryKey) -> bool:
         return key in self._held or (self._folder is not None and entry_path(self._folder, key).exists())
@@ -124,7 +120,7 @@ class Renderer:
     def _load(self, scenes: Sequence[Scene]) -> None:
         """Hold in memory what `scenes` need."""
         if self._held.nbytes > POOL_BYTES and self._folder is not None:
-            self._pool = Pool(self._held.textures, self._held.backgrounds, self._held.backdrops)
+            self._pool = None
         self.prepare(scenes)
         for key in self._keys(scenes):
             if key not in self._held:

@@ -3,15 +3,16 @@
 import numpy as np
 
 from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
 from envs.world import World
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
-    """Scenes over all backgrounds in turn; a share of `pairs` holds two animals, the rest one."""
-    random = np.random.default_rng(seed)
+    """Scenes over all backgrounds in turn; a share of `pairs` holds two animals in any relation, the rest one."""
+    random, relations = np.random.default_rng(seed), list(RELATIONS)
     scenes = []
     for index in range(count):
-        slots = ("left", "right") if random.random() < pairs else ("center",)
+        slots = relations[random.integers(len(relations))] if random.random() < pairs else ("center",)
         animals = random.choice(world.animals, len(slots), replace=False)
         things = tuple(
             Thing(str(animal), str(random.choice(world.textures)), slot)

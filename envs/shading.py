@@ -7,14 +7,13 @@ here and in the compositor, so that factors can be shaded apart and mixed later.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 
 from envs.animal import TAG_COLORS, TAGS, Animal
 from envs.linear import dot, unit
 from envs.mesh import Mesh
 from envs.noise import noise
 from envs.raster import Samples
-from envs.shadows import SUN
 from envs.texture import Texture
 
 SUN_STRENGTH = 1.75
@@ -62,25 +61,36 @@ class Skin:
     highlight: Float32[np.ndarray, "n 1"]  # sunlight mirrored towards the eye
 
 
-def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture) -> Skin:
-    """Texture, paint and tagged parts at the samples of a thing."""
-    albedo = texture.albedo(noise(samples.body * np.float32(mesh.scale)))
+def albedo(
+    body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh, texture: Texture
+) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, "n"]]:
+    """Linear colour and tag of points on an animal's surface, in body coordinates."""
+    colors = texture.albedo(noise(body * np.float32(mesh.scale)))
     if animal.paint is not None:
-        albedo = albedo * animal.paint(samples.body)[:, None]
-    tags = animal.tags(samples.body, 0.4 * mesh.cell)
-    albedo = np.where(tags[:, None] > 0, _TAG_TABLE[tags], albedo).astype(np.float32)
+        colors = colors * animal.paint(body)[:, None]
+    tags = animal.tags(body, 0.4 * mesh.cell)
+    return np.where(tags[:, None] > 0, _TAG_TABLE[tags], colors).astype(np.float32), tags
+
+
+def skin(
+    samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Float32[np.ndarray, "3"]
+) -> Skin:
+    """Texture, paint and tagged parts at the samples of a thing."""
+    colors, tags = albedo(samples.body, animal, mesh, texture)
     glossy = tags == TAGS.index("eye")
     specular = np.where(glossy, 0.8, texture.specular).astype(np.float32)[:, None]
     exponent = np.where(glossy, 60.0, texture.gloss).astype(np.float32)
-    toward = np.clip(dot(samples.normals, unit(SUN + samples.to_eye)), 0, 1)
-    return Skin(albedo, specular, specular * (toward**exponent)[:, None])
+    toward = np.clip(dot(samples.normals, unit(sun + samples.to_eye)), 0, 1)
+    return Skin(colors, specular, specular * (toward**exponent)[:, None])
 
 
-def shade(samples: Samples, surface: Skin, light: Light) -> tuple[np.ndarray, np.ndarray]:
-    """Unlit and lit display colours (n, 3) of a thing's samples."""
-    toward = np.clip(dot(samples.normals, SUN), 0, 1)[:, None]
+def shade(
+    samples: Samples, surface: Skin, light: Light, sun: Float32[np.ndarray, "3"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unlit and lit display colours (n, 3) of a thing's samples under a sun in direction `sun`."""
+    toward = np.clip(dot(samples.normals, sun), 0, 1)[:, None]
     ambient = light.ambient(samples.normals[:, 2:]) * samples.ambient[:, None]
     dark = (surface.albedo + surface.specular * np.float32(0.12)) * ambient
-    sun = light.direct(toward) * surface.albedo
-    sun += surface.highlight * (toward > 0) * np.asarray(light.sun, np.float32)
-    return tonemap(dark), tonemap(dark + sun)
+    bright = light.direct(toward) * surface.albedo
+    bright += surface.highlight * (toward > 0) * np.asarray(light.sun, np.float32)
+    return tonemap(dark), tonemap(dark + bright)

@@ -16,12 +16,8 @@ from envs.mesh import Mesh
 from envs.placement import Pose
 from envs.raster import EMPTY, rasterize_parallel, to_world
 
-_towards_sun = np.array([-0.45, -0.55, 0.75])
-SUN = (_towards_sun / np.linalg.norm(_towards_sun)).astype(np.float32)
-_across = np.cross(SUN, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(SUN, [0.0, 0.0, 1.0]))
-AXES = np.stack([_across, np.cross(_across, SUN), -SUN]).astype(np.float32)  # rows: column, row, depth
-CENTER = np.array([0.0, 0.0, 0.7], np.float32)
-REACH = 2.7  # metres from the centre to the map's border
+CENTER = np.array([0.0, 0.0, 1.1], np.float32)
+REACH = 3.0  # metres from the centre to the map's border
 TEXELS = 512  # along the map's side
 SOFTNESS = 5  # texels across which a shadow's edge fades
 BIAS = np.float32(0.03)  # metres: keeps a surface from shadowing itself
@@ -36,23 +32,31 @@ class ShadowMap:
     depth: Float32[np.ndarray, "h w"]
 
 
-def light_space(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
+def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
+    """Rows: the map's columns, rows and depth, as directions in the world."""
+    across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
+    return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
+
+
+def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "*n 3"]:
     """World points as column and row in the map, and depth in metres from the sun's side."""
-    turned = transform(AXES, points - CENTER)
+    turned = transform(light_axes(sun), points - CENTER)
     turned[..., :2] = (turned[..., :2] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
     return turned.astype(np.float32)
 
 
-def receiving_points(world: Float32[np.ndarray, "n 3"], normals: Float32[np.ndarray, "n 3"]) -> np.ndarray:
+def receiving_points(
+    world: Float32[np.ndarray, "n 3"], normals: Float32[np.ndarray, "n 3"], sun: Float32[np.ndarray, "3"]
+) -> Float32[np.ndarray, "n 3"]:
     """Light-space points just off the surface, so that curved skin does not shadow itself."""
-    return light_space(world + BIAS * normals)
+    return light_space(world + BIAS * normals, sun)
 
 
-def shadow_map(things: Sequence[tuple[Mesh, Pose]]) -> ShadowMap:
+def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"]) -> ShadowMap:
     """One map of all the things."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for mesh, pose in things:
-        rasterize_parallel(light_space(to_world(mesh, pose, mesh.vertices)), mesh.faces, depth)
+        rasterize_parallel(light_space(to_world(mesh, pose, mesh.vertices), sun), mesh.faces, depth)
     rows, columns = (np.nonzero((depth < EMPTY).any(axis))[0] for axis in (1, 0))
     top, left = int(rows[0]), int(columns[0])
     return ShadowMap(top, left, np.ascontiguousarray(depth[top : rows[-1] + 1, left : columns[-1] + 1]))

@@ -22,10 +22,13 @@ class Slot:
 SLOTS: dict[str, Slot] = {
     # A lone thing may stand anywhere and face any way that a pair's things may, so that what
     # is learnt of an animal alone covers how it stands in a pair.
-    "center": Slot((0.0, 0.0, 0.0), 1.05, (-27.0, -153.0), shift_range=(0.95, 0.1), scale_range=0.12),
-    "left": Slot((-1.0, 0.0, 0.0), 1.0, (-27.0,)),
-    "right": Slot((1.0, 0.0, 0.0), 1.0, (-153.0,)),
+    "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.95, 0.1), scale_range=0.12),
+    "left": Slot((-1.0, 0.0, 0.0), 0.94, (-27.0,)),
+    "right": Slot((1.0, 0.0, 0.0), 0.94, (-153.0,)),
+    # The upper one floats: nothing to stand on would be the same height for all animals.
+    "under": Slot((0.0, -0.6, 0.0), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
+    "above": Slot((0.0, 0.15, 1.43), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
 }
 
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
-RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right"}
+RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}

@@ -14,6 +14,7 @@ from envs.mesh import Mesh, animal_mesh
 from envs.placement import Pose, place
 from envs.shading import tonemap
 from envs.shadows import light_space
+from envs.view import View
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,18 +27,18 @@ class Ground:
     distance: Float32[np.ndarray, "h w"]  # metres from the eye
 
 
-def camera(resolution: int) -> Camera:
+def camera(resolution: int, view: View) -> Camera:
     """The camera of a resolution: its samples, not its pixels."""
-    return Camera(resolution * supersampling(resolution))
+    return Camera(resolution * supersampling(resolution), view)
 
 
-@lru_cache(maxsize=32)
-def ground(name: str, resolution: int) -> Ground:
+@lru_cache(maxsize=16)
+def ground(name: str, resolution: int, view: View) -> Ground:
     """The background called `name` without things."""
     background = load_background(name)
-    drawn = background.draw(Rays(camera(resolution)), background.light)
+    drawn = background.draw(Rays(camera(resolution, view)), background.light)
     lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
-    return Ground(lit, unlit, light_space(drawn.points), drawn.distance)
+    return Ground(lit, unlit, light_space(drawn.points, view.sun), drawn.distance)
 
 
 def placed(animal: str, slot: str, view: int) -> tuple[Mesh, Pose]:

@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 from envs.errors import choose
 from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,16 @@ class World:
         for view, background, animal, texture in product(views, self.backgrounds, self.animals, self.textures):
             yield Scene(background, (Thing(animal, texture, "center"),), view)
 
+    def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
+        """Every scene of one thing, and of two in every relation: 61 200 a view for the paper's world."""
+        views = tuple(views)
+        yield from self.singles(views)
+        things = list(product(self.animals, self.textures))
+        for view, background, slots in product(views, self.backgrounds, RELATIONS):
+            for (animal, texture), (other, its_texture) in product(things, things):
+                if animal != other:
+                    yield Scene(background, (Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])), view)
+
     def check(self, scene: Scene) -> Scene:
         """Return `scene` if this world has all it names; else raise with the nearest name."""
         choose("background", scene.background, self.backgrounds)
@@ -36,17 +47,34 @@ class World:
         return scene
 
 
+ANIMALS = (
+    "goldfish",
+    "caribou",
+    "elephant",
+    "camel",
+    "penguin",
+    "zebra",
+    "bear",
+    "crocodile",
+    "armadillo",
+    "cat",
+    "gecko",
+    "crow",
+    "giant tortoise",
+    "rhinoceros",
+    "dolphin",
+    "lion",
+    "orca",
+    "pig",
+    "rabbit",
+    "squirrel",
+)
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")
 
 WORLDS: dict[str, World] = {
-    # The paper's world has 20 animals; these six are the first.
-    "pug": World(
-        "pug",
-        ("goldfish", "elephant", "penguin", "crocodile", "giant tortoise", "rabbit"),
-        TEXTURES,
-        BACKGROUNDS,
-    ),
+    # The paper's (OC-CLIP, appendix A.5; PUG).
+    "pug": World("pug", ANIMALS, TEXTURES, BACKGROUNDS),
     # For tests and smoke runs.
     "tiny": World(
         "tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "white", "grass"), ("desert", "city")
