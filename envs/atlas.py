@@ -45,6 +45,11 @@ class Entry:
     map_corner: Int64[np.ndarray, "2"]  # first row and column in the sun's depth map
     map_depth: Float32[np.ndarray, "map_h map_w"]
 
+    @property
+    def area(self) -> int:
+        """Pixels that the thing covers when alone: at least half of each."""
+        return int((self.alpha >= 128).sum())
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -25,6 +25,7 @@ _NOT_PIXELS = frozenset(
         "sheets",
         "witness",
         "physics",
+        "render_checks",
         "sampling",
         "scene",
         "world",

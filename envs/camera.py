@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.linear import transform, unit
-from envs.view import TARGET, View
+from envs.view import TARGET, VIEWS, View
 
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 
@@ -16,7 +16,7 @@ class Camera:
     """A square camera of `size` samples a side, where `view` has it."""
 
     size: int
-    view: View = View()
+    view: View = VIEWS[0]
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:

@@ -38,7 +38,7 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
     # Unpacked here only: unpacking for each pixel would count references to each array.
     alpha, depth, light, colors, shadow, map_depth = pool
     for n in range(scenes.shape[0]):
-        background, backdrop = scenes[n, 0], scenes[n, 1]
+        backdrop = scenes[n, 1]
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
             flat_images[n, j] = flat_backdrops[backdrop, j]
         things = _gather(scenes, n, entries, shadow_boxes, table)

@@ -20,7 +20,7 @@ import numpy as np
 from envs.animals import animal_names, load_animal
 from envs.errors import UserError, run_command
 from envs.mesh import animal_mesh
-from envs.poses import Settled, read_poses, rotation, write_poses
+from envs.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
 from envs.slots import RELATIONS, SLOTS, Slot
 
 CELLS = 48  # of a body's mesh: convex parts need no more
@@ -105,13 +105,13 @@ def settle(bullet, name: str, folder: Path) -> Settled:
     One that hovers does not touch the ground: it stays as it was drawn.
     """
     if load_animal(name).hover > 0:
-        return Settled()
+        return UPRIGHT
     mesh = solid(name)
     center = mesh.center_mass
     body = add(bullet, decomposed(bullet, name, folder), mass=1.0, center=center)
     bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
     # Bullet tells of, and is told, where the centre of mass is.
-    bullet.resetBasePositionAndOrientation(body, center + (0, 0, DROP), (0, 0, 0, 1))
+    bullet.resetBasePositionAndOrientation(body, center + np.array([0, 0, DROP]), (0, 0, 0, 1))
     for _ in range(int(SECONDS * RATE)):
         bullet.stepSimulation()
     _, turn = bullet.getBasePositionAndOrientation(body)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.errors import choose
-from envs.poses import Settled, read_poses, rotation
+from envs.poses import UPRIGHT, Settled, read_poses, rotation
 from envs.slots import SLOTS
 
 
@@ -18,7 +18,7 @@ class Pose:
     position: tuple[float, float, float]
     yaw: float
     scale: float
-    settled: Settled = Settled()
+    settled: Settled = UPRIGHT
 
     @property
     def rotation(self) -> Float32[np.ndarray, "3 3"]:
@@ -35,7 +35,7 @@ def place(animal: str, slot: str, view: int) -> Pose:
     yaw = bounds.yaws[random.integers(len(bounds.yaws))]
     x, y, z = bounds.position
     shift_x, shift_y = bounds.shift_range
-    scale, settled = bounds.scale * (1 + grow * bounds.scale_range), read_poses().get(animal, Settled())
+    scale, settled = bounds.scale * (1 + grow * bounds.scale_range), read_poses().get(animal, UPRIGHT)
     return Pose(
         (x + right * shift_x, y + away * shift_y, z + settled.lift * scale),
         yaw + turn * bounds.yaw_range,

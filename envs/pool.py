@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from envs.atlas import Entry, EntryKey
-from envs.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
 from envs.camera import average, supersampling
+from envs.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
 from envs.scene import Scene
 from envs.stage import ground, to_bytes
 from envs.view import View, view_of

@@ -21,6 +21,9 @@ class Settled(NamedTuple):
     lift: float = 0.0
 
 
+UPRIGHT = Settled()
+
+
 @lru_cache(maxsize=1)
 def read_poses() -> dict[str, Settled]:
     """Poses by animal; one that is not in the table stands as it was drawn."""

@@ -55,6 +55,7 @@ class Renderer:
         name = identity(resolution, world.textures, world.backgrounds)
         self._folder = None if cache is None else Path(cache) / name
         self._pool: Pool | None = None
+        self._areas: dict[EntryKey, int] = {}
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
         """Build the entries that `scenes` need and that are not there yet.
@@ -79,6 +80,12 @@ class Renderer:
             here = slice(start, start + len(chunk))
             self._held.compose(chunk, images[here], masks[here])
         return images, masks
+
+    def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
+        """For each thing of scenes rendered before, the pixels that it covers when alone."""
+        return [
+            [self._areas[EntryKey(thing.animal, thing.slot, scene.view)] for thing in scene.things] for scene in scenes
+        ]
 
     @property
     def _held(self) -> Pool:
@@ -114,6 +121,7 @@ class Renderer:
         """On disk where there is a cache, which spares memory; else in memory."""
         if self._folder is None:
             self._held.add(key, entry)
+            self._areas[key] = entry.area
         else:
             write_entry(entry_path(self._folder, key), entry)
 
@@ -124,7 +132,9 @@ class Renderer:
         self.prepare(scenes)
         for key in self._keys(scenes):
             if key not in self._held:
-                self._held.add(key, self._read(key))
+                entry = self._read(key)
+                self._held.add(key, entry)
+                self._areas[key] = entry.area
 
     def _read(self, key: EntryKey) -> Entry:
         """An entry from the cache; a damaged file is built again."""

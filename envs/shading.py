@@ -72,9 +72,7 @@ def albedo(
     return np.where(tags[:, None] > 0, _TAG_TABLE[tags], colors).astype(np.float32), tags
 
 
-def skin(
-    samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Float32[np.ndarray, "3"]
-) -> Skin:
+def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Float32[np.ndarray, "3"]) -> Skin:
     """Texture, paint and tagged parts at the samples of a thing."""
     colors, tags = albedo(samples.body, animal, mesh, texture)
     glossy = tags == TAGS.index("eye")

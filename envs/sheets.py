@@ -34,7 +34,9 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
             picture[y : y + side, x : x + side] = next(remaining)
         figure.text(0.01 * left / width, 1 - (top + (row + 0.5) * side) / height, sheet.rows[row], va="center", size=8)
     for column, label in enumerate(sheet.columns):
-        figure.text((left + (column + 0.5) * side) / width, 1 - top / 2 / height, label, ha="center", va="center", size=8)
+        figure.text(
+            (left + (column + 0.5) * side) / width, 1 - top / 2 / height, label, ha="center", va="center", size=8
+        )
     canvas.draw()
     labels = np.asarray(canvas.buffer_rgba())[..., :3]
     with whole_file(path) as temporary:

@@ -16,15 +16,15 @@ class Slot:
     yaws: tuple[float, ...]  # degrees, a view takes one; 0 faces right, -90 the camera, -180 left
     yaw_range: float = 20.0  # +- degrees
     shift_range: tuple[float, float] = (0.06, 0.06)  # +- metres in x and y
-    scale_range: float = 0.05  # +- share of the scale
+    scale_range: float = 0.04  # +- share of the scale
 
 
 SLOTS: dict[str, Slot] = {
     # A lone thing may stand anywhere and face any way that a pair's things may, so that what
     # is learnt of an animal alone covers how it stands in a pair.
     "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.95, 0.1), scale_range=0.12),
-    "left": Slot((-1.0, 0.0, 0.0), 0.94, (-27.0,)),
-    "right": Slot((1.0, 0.0, 0.0), 0.94, (-153.0,)),
+    "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
+    "right": Slot((1.0, 0.0, 0.0), 0.89, (-153.0,)),
     # The upper one floats: nothing to stand on would be the same height for all animals.
     "under": Slot((0.0, -0.6, 0.0), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
     "above": Slot((0.0, 0.15, 1.43), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),

@@ -36,7 +36,9 @@ class World:
         for view, background, slots in product(views, self.backgrounds, RELATIONS):
             for (animal, texture), (other, its_texture) in product(things, things):
                 if animal != other:
-                    yield Scene(background, (Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])), view)
+                    yield Scene(
+                        background, (Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])), view
+                    )
 
     def check(self, scene: Scene) -> Scene:
         """Return `scene` if this world has all it names; else raise with the nearest name."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from envs.errors import UserError
 from envs.scene import Scene
 from generators.graph import SceneGraph
+from generators.relations import edge_holds
 from generators.split_file import Records, Split, check_store, read_split
 
 
@@ -35,10 +36,8 @@ def true_nodes(scene: Scene) -> set[str]:
 
 
 def states(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether every node of `graph` is true of `scene` and no thing is left out."""
-    return set(graph.nodes) == true_nodes(scene) and all(
-        0 <= edge.subject < len(graph.nodes) and 0 <= edge.object < len(graph.nodes) for edge in graph.edges
-    )
+    """Whether every node and edge of `graph` is true of `scene` and no thing is left out."""
+    return set(graph.nodes) == true_nodes(scene) and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 
 def words(text: str) -> Counter:

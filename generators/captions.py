@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
-from generators.graph import SceneGraph
+from generators.graph import Edge, SceneGraph
+from generators.relations import predicate_of
 from generators.seeds import generator
 
 
@@ -23,6 +24,11 @@ class Caption(NamedTuple):
 PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
 
+def place(scene: Scene) -> str:
+    """ "in the desert"."""
+    return PLACES.get(scene.background, f"in the {scene.background}")
+
+
 def with_article(phrase: str) -> str:
     """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"."""
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
@@ -35,13 +41,29 @@ def conjunction(scene: Scene, things: tuple[Thing, ...]) -> Caption:
     mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
     phrases = [f"{thing.texture} {thing.animal}" for thing in things]
-    place = PLACES.get(scene.background, f"in the {scene.background}")
-    text = f"{' and '.join(map(with_article, phrases))} {place}"
+    text = f"{' and '.join(map(with_article, phrases))} {place(scene)}"
     return Caption(text, SceneGraph((*phrases, scene.background)))
 
 
+def relation(scene: Scene, things: tuple[Thing, ...]) -> Caption:
+    """ "a red cat to the left of a white caribou in the desert": what is mentioned first is the subject.
+
+    A scene without a relation gets a `conjunction`.
+    """
+    if scene.relation is None:
+        return conjunction(scene, things)
+    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
+    slots = [thing.slot for thing in scene.things]
+    predicate = predicate_of(scene, slots.index(things[0].slot))
+    text = f"{with_article(phrases[0])} {predicate} {with_article(phrases[1])} {place(scene)}"
+    return Caption(text, SceneGraph((*phrases, scene.background), (Edge(predicate, 0, 1),)))
+
+
 # A template turns a scene and a mention order into a caption. Add one by adding an entry.
-TEMPLATES: dict[str, Callable[[Scene, tuple[Thing, ...]], Caption]] = {"conjunction": conjunction}
+TEMPLATES: dict[str, Callable[[Scene, tuple[Thing, ...]], Caption]] = {
+    "conjunction": conjunction,
+    "relation": relation,
+}
 
 
 def mention_order(scene: Scene, seed: int) -> tuple[Thing, ...]:

@@ -18,6 +18,7 @@ from jaxtyping import UInt8
 
 from envs.errors import UserError
 from envs.files import whole_file
+from envs.render_checks import RenderChecks
 from envs.scene import Scene
 from envs.world import World
 from generators.tables import SCENE_TYPE, Vocabulary, open_hdf5
@@ -102,10 +103,10 @@ class ImageStore:
             missing = self.missing([self.world.check(scene) for scene in scenes])
             if not missing:
                 return
-            renderer = self._renderer(workers)
+            renderer, checks = self._renderer(workers), RenderChecks()
             renderer.prepare(missing, lambda done, total: report("factors", done, total))
             for start in range(0, len(missing), SHARD_ROWS):
-                self._append(renderer, missing[start : start + SHARD_ROWS], codec)
+                self._append(renderer, checks, missing[start : start + SHARD_ROWS], codec)
                 report("scenes", min(start + SHARD_ROWS, len(missing)), len(missing))
 
     def _row_of(self) -> dict[Scene, int]:
@@ -140,11 +141,13 @@ class ImageStore:
     def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.vocabulary.encode(scenes), *self._renderer(workers).render(scenes)
 
-    def _append(self, renderer, scenes: list[Scene], codec: str) -> None:
+    def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         shards, table = self.index()
         path = self.folder / f"shard-{len(shards):05d}.h5"
         rows = self.vocabulary.encode(scenes)
-        write_shard(path, self.identity, self.vocabulary, rows, *renderer.render(scenes), codec)
+        images, masks = renderer.render(scenes)
+        checks.require(scenes, images, masks, renderer.areas(scenes))
+        write_shard(path, self.identity, self.vocabulary, rows, images, masks, codec)
         # One killed between the two writes leaves a shard that the index does not list; the
         # next writer renders those scenes again and replaces it.
         shards.append(Shard(path.name, len(table), len(scenes), codec))

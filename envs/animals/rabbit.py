@@ -32,4 +32,4 @@ _HEAD = (
     Capsules([(0.66, 0.03, 0.795), (0.685, 0.03, 0.73)], [0.026, 0.023], 0, "bone"),
 )
 
-ANIMAL = Animal(_BODY + _HEAD, size=1.62)
+ANIMAL = Animal(_BODY + _HEAD, size=1.56)

@@ -1,0 +1,27 @@
+"""The words of spatial relations, and whether a graph's edges are true of a scene."""
+
+from envs.scene import Scene
+from generators.graph import Edge, SceneGraph
+
+# What is said of the thing in a relation's first slot, and of the one in its second (OC-CLIP, A.5.1).
+PREDICATES: dict[str, tuple[str, str]] = {
+    "left/right": ("to the left of", "to the right of"),
+    "above/under": ("above", "under"),
+}
+
+
+def predicate_of(scene: Scene, subject: int) -> str:
+    """What is said of thing number `subject` (0 or 1) of a scene with a relation."""
+    return PREDICATES[scene.relation][subject]
+
+
+def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
+    """Whether one edge of `graph` is true of `scene`; one that refers to no thing is not."""
+    phrases = [f"{thing.texture} {thing.animal}" for thing in scene.things]
+    ends = edge.subject, edge.object
+    if scene.relation is None or not all(0 <= end < len(graph.nodes) for end in ends):
+        return False
+    named = [graph.nodes[end] for end in ends]
+    if set(named) != set(phrases) or len(set(named)) != 2:
+        return False
+    return edge.predicate == predicate_of(scene, phrases.index(named[0]))
