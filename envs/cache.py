@@ -18,12 +18,15 @@ _NOT_PIXELS = frozenset(
         "cache",
         "catalog",
         "check",
+        "cycles",
         "errors",
         "files",
         "forward",
         "gallery",
         "sheets",
         "witness",
+        "own_world",
+        "placement_check",
         "physics",
         "render_checks",
         "sampling",
@@ -35,9 +38,9 @@ _NOT_PIXELS = frozenset(
 _NOT_ENTRIES = _NOT_PIXELS | {"compositor", "pool", "renderer"}
 
 
-def identity(resolution: int, textures: tuple[str, ...], backgrounds: tuple[str, ...]) -> str:
+def identity(resolution: int, world: World) -> str:
     """A name for all that decides an entry's pixels besides its key: an edited animal changes it."""
-    return source_digest(_NOT_ENTRIES, resolution, textures, backgrounds)
+    return source_digest(_NOT_ENTRIES, resolution, world.textures, world.backgrounds, world.own)
 
 
 def image_identity(world: World, resolution: int) -> str:

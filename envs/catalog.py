@@ -1,10 +1,12 @@
-"""Finds a world's ingredients: one Python file each, found by its name."""
+"""Finds a world's ingredients by name: one Python file each, or what a world of the user's own defines."""
 
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envs.errors import choose
+from envs.errors import UserError, choose
+
+_own: dict[tuple[str, str], tuple[str, Any]] = {}
 
 
 def names(folder: str) -> tuple[str, ...]:
@@ -13,7 +15,18 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(file.stem.replace("_", " ") for file in files))
 
 
+def register(folder: str, kind: str, name: str, digest: str, ingredient: Any) -> None:
+    """Make an ingredient of the user's own known in this process, under a name that is still free."""
+    if name in names(folder):
+        raise UserError(f"{kind} {name!r} is built in; give your own another name")
+    known, _ = _own.setdefault((folder, name), (digest, ingredient))
+    if known != digest:
+        raise UserError(f"two different {kind}s are called {name!r}; rename one of them")
+
+
 def load(folder: str, kind: str, name: str) -> Any:
     """What the file of that name exports under its kind in capitals ("animal": `ANIMAL`)."""
+    if (folder, name) in _own:
+        return _own[folder, name][1]
     module = choose(kind, name, names(folder)).replace(" ", "_")
     return getattr(import_module(f"envs.{folder}.{module}"), kind.upper())

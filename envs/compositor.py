@@ -18,6 +18,8 @@ ENTRY_COLUMNS = 11
 SHADOW_TOP, SHADOW_LEFT, SHADOW_HEIGHT, SHADOW_WIDTH, SHADOW = range(ENTRY_COLUMNS, ENTRY_COLUMNS + 5)
 SCENE_COLUMNS = ENTRY_COLUMNS + 5
 
+BYTE = 1 / 255
+
 
 @njit(cache=True, nogil=True)
 def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images, masks):  # pragma: no cover
@@ -108,18 +110,37 @@ def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no c
 def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # pragma: no cover
     """Mix the lit and the unlit background where a thing's shadow falls."""
     for k in range(things):
+        alone = _falls_alone(k, things, table)
         for y in range(table[k, SHADOW_HEIGHT]):
             row, start = y + table[k, SHADOW_TOP], table[k, SHADOW] + y * table[k, SHADOW_WIDTH]
             for x in range(table[k, SHADOW_WIDTH]):
                 if shadow[start + x] == 255:
                     continue
                 column = x + table[k, SHADOW_LEFT]
-                sun = 1.0
+                sun = shadow[start + x] * BYTE
                 for j in range(things):
-                    sun *= _shadow_of(j, row, column, table, shadow) / 255.0
+                    if j != k and not alone:
+                        sun *= _shadow_of(j, row, column, table, shadow) * BYTE
                 for c in range(3):
                     lit, unlit = backdrops[backdrop, 0, row, column, c], backdrops[backdrop, 1, row, column, c]
                     images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
+
+
+@njit(cache=True, nogil=True)
+def _falls_alone(k, things, table):  # pragma: no cover
+    """Whether no other thing's shadow box overlaps that of thing k."""
+    for j in range(things):
+        above = (
+            table[k, SHADOW_TOP] < table[j, SHADOW_TOP] + table[j, SHADOW_HEIGHT]
+            and table[j, SHADOW_TOP] < table[k, SHADOW_TOP] + table[k, SHADOW_HEIGHT]
+        )
+        beside = (
+            table[k, SHADOW_LEFT] < table[j, SHADOW_LEFT] + table[j, SHADOW_WIDTH]
+            and table[j, SHADOW_LEFT] < table[k, SHADOW_LEFT] + table[k, SHADOW_WIDTH]
+        )
+        if j != k and above and beside:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -145,6 +166,12 @@ def _lay_things(
             for column in range(table[k, LEFT], table[k, LEFT] + table[k, WIDTH]):
                 pixel = table[k, PIXELS] + y * table[k, WIDTH] + column - table[k, LEFT]
                 if alpha[pixel] == 0:
+                    continue
+                if not meets[k] and not casts[k, k] and alpha[pixel] == 255:  # most pixels: nothing to mix
+                    at = table[k, COLORS] + pixel - table[k, PIXELS]
+                    for c in range(3):
+                        images[n, row, column, c] = colors[at, c]
+                    masks[n, row, column] = k + 1
                     continue
                 covering, order[0], pixels[k] = 1, k, pixel
                 if meets[k]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, Int32
@@ -30,9 +31,19 @@ class Mesh:
     cell: float  # size of a grid cell, body units
 
 
+@runtime_checkable
+class HasMesh(Protocol):
+    """An animal that brings its mesh along."""
+
+    def mesh(self) -> Mesh:
+        """Its mesh."""
+
+
 @lru_cache(maxsize=64)
-def animal_mesh(animal: Animal, cells: int = CELLS) -> Mesh:
+def animal_mesh(animal: Animal | HasMesh, cells: int = CELLS) -> Mesh:
     """The animal's mesh, its feet at height 0 (plus its hover) once placed."""
+    if isinstance(animal, HasMesh):
+        return animal.mesh()
     vertices, faces, normals, cell = mesh_parts(animal.parts, cells, animal.floor, animal.relief)
     low, high = vertices.min(0), vertices.max(0)
     scale = animal.size / float((high - low).max())

@@ -8,6 +8,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
@@ -19,7 +20,7 @@ from envs.pool import Pool
 from envs.scene import Scene
 from envs.slots import SLOTS
 from envs.view import view_of
-from envs.world import World
+from envs.world import World, load_world
 
 SMALLEST, LARGEST = 16, 1024  # pixels a side
 CHUNK = 256  # scenes put together at once
@@ -38,6 +39,20 @@ def end_with_parent() -> None:
     Thread(target=watch, daemon=True).start()
 
 
+def start_worker(source: str) -> None:
+    """In a worker process: know the ingredients of the user's own, and stop with the parent."""
+    end_with_parent()
+    if source:
+        load_world(source)
+
+
+class Pictures(NamedTuple):
+    """Images and instance masks of n scenes."""
+
+    images: UInt8[np.ndarray, "n h w 3"]
+    masks: UInt8[np.ndarray, "n h w"]
+
+
 class Renderer:
     """Renders a world's scenes at one resolution.
 
@@ -52,7 +67,7 @@ class Renderer:
         self._build = partial(
             build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution
         )
-        name = identity(resolution, world.textures, world.backgrounds)
+        name = identity(resolution, world)
         self._folder = None if cache is None else Path(cache) / name
         self._pool: Pool | None = None
         self._areas: dict[EntryKey, int] = {}
@@ -69,17 +84,24 @@ class Renderer:
             if progress is not None:
                 progress(done, len(missing))
 
-    def render(self, scenes: Sequence[Scene]) -> tuple[UInt8[np.ndarray, "n h w 3"], UInt8[np.ndarray, "n h w"]]:
-        """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`."""
+    def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
+        """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
+
+        `out` takes them where it is given: a loop that reuses it is several times faster,
+        because fresh memory costs more than the pixels.
+        """
         side = self.resolution
-        images = np.empty((len(scenes), side, side, 3), np.uint8)
-        masks = np.zeros((len(scenes), side, side), np.uint8)
+        images, masks = out or (
+            np.empty((len(scenes), side, side, 3), np.uint8),
+            np.empty((len(scenes), side, side), np.uint8),
+        )
+        masks[:] = 0
         for start in range(0, len(scenes), CHUNK):
             chunk = scenes[start : start + CHUNK]
             self._load(chunk)
             here = slice(start, start + len(chunk))
             self._held.compose(chunk, images[here], masks[here])
-        return images, masks
+        return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
         """For each thing of scenes rendered before, the pixels that it covers when alone."""
@@ -113,7 +135,9 @@ class Renderer:
             return
         # A fresh interpreter for each worker: forking after threads have started can hang.
         with ProcessPoolExecutor(
-            min(self.workers, len(keys)), mp_context=get_context("spawn"), initializer=end_with_parent
+            min(self.workers, len(keys)),
+            mp_context=get_context("spawn"),
+            initializer=partial(start_worker, self.world.source),
         ) as workers:
             yield from workers.map(self._build, keys)
 

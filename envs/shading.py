@@ -12,7 +12,6 @@ from jaxtyping import Float32, UInt8
 from envs.animal import TAG_COLORS, TAGS, Animal
 from envs.linear import dot, unit
 from envs.mesh import Mesh
-from envs.noise import noise
 from envs.raster import Samples
 from envs.texture import Texture
 
@@ -65,7 +64,7 @@ def albedo(
     body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh, texture: Texture
 ) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, "n"]]:
     """Linear colour and tag of points on an animal's surface, in body coordinates."""
-    colors = texture.albedo(noise(body * np.float32(mesh.scale)))
+    colors = texture.colors(body * np.float32(mesh.scale))
     if animal.paint is not None:
         colors = colors * animal.paint(body)[:, None]
     tags = animal.tags(body, 0.4 * mesh.cell)

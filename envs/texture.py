@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
+from envs.noise import noise
+
 
 @dataclass(frozen=True)
 class Texture:
@@ -14,6 +16,10 @@ class Texture:
     albedo: Callable[[Float32[np.ndarray, "n 4"]], Float32[np.ndarray, "n 3"]]
     specular: float  # strength of the highlight
     gloss: float  # its sharpness: the exponent of Blinn and Phong
+
+    def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+        """Linear colours of points in metres."""
+        return self.albedo(noise(points))
 
 
 def color(red: float, green: float, blue: float) -> Float32[np.ndarray, "3"]:

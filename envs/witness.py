@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _painted(animal: str, texture: str):
+def painted(animal: str, texture: str):
     """The animal's mesh in metres at the origin, with its texture as vertex colours."""
     import trimesh
 
@@ -60,7 +60,7 @@ def _matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
     return matrix
 
 
-def _camera_matrix(camera: Camera) -> np.ndarray:
+def camera_matrix(camera: Camera) -> np.ndarray:
     """OpenGL's camera: x right, y up, z backward."""
     right, up, forward = camera.axes
     matrix = np.eye(4)
@@ -82,14 +82,14 @@ class Pyrender:
                 f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
             ) from error
         self.size, self._pyrender = size, pyrender
-        self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(_painted(*name)))
+        self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
 
     def _scene(self, scene: Scene):
         pyrender, view = self._pyrender, view_of(scene.view)
         camera, light = Camera(self.size, view), load_background(scene.background).light
         world = pyrender.Scene(bg_color=(*light.sky, 1.0), ambient_light=light.sky)
         lens = pyrender.PerspectiveCamera(np.radians(FIELD_OF_VIEW), NEAR, FAR, aspectRatio=1.0)
-        world.add(lens, pose=_camera_matrix(camera))
+        world.add(lens, pose=camera_matrix(camera))
         sun = Camera(self.size, view).axes  # any frame: its last axis is replaced
         pose = np.eye(4)
         pose[:3, 2] = view.sun
@@ -130,7 +130,7 @@ class TinyRenderer:
         self._shape = lru_cache(maxsize=512)(self._new_shape)
 
     def _new_shape(self, animal: str, texture: str, scale: float) -> int:
-        path, mesh = Path(self._folder.name) / f"{animal.replace(' ', '_')}.obj", _painted(animal, texture)
+        path, mesh = Path(self._folder.name) / f"{animal.replace(' ', '_')}.obj", painted(animal, texture)
         if not path.exists():
             mesh.export(path, include_color=False)
         color = mesh.visual.vertex_colors[:, :3].mean(0) / 255
@@ -151,7 +151,7 @@ class TinyRenderer:
         """Image, mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
         bodies = [self._put(thing, scene.view) for thing in scene.things]
-        look = np.linalg.inv(_camera_matrix(camera)).T.reshape(-1)
+        look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
         # It samples pixels at a corner, not in the middle: move the image plane by half a pixel.
         edge, half = NEAR * np.tan(np.radians(FIELD_OF_VIEW) / 2), 1 / self.size
         low, high = edge * (half - 1), edge * (half + 1)

@@ -1,8 +1,9 @@
 """Closed vocabularies: which animals, textures and backgrounds a world is made of."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
+from pathlib import Path
 
 from envs.errors import choose
 from envs.scene import Scene, Thing
@@ -17,6 +18,10 @@ class World:
     animals: tuple[str, ...]
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
+    own: str = ""
+    """Hash of the ingredients that are the user's own."""
+    source: str = field(default="", repr=False, compare=False)
+    """The TOML file that the world was read from."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -85,5 +90,9 @@ WORLDS: dict[str, World] = {
 
 
 def load_world(name: str) -> World:
-    """The world called `name`; an unknown name raises with the nearest one."""
+    """The world called `name`, or the one in a TOML file; an unknown name raises with the nearest one."""
+    if name.endswith(".toml"):
+        from envs.own_world import load_own_world  # late: it imports what draws
+
+        return load_own_world(Path(name), load_world)
     return WORLDS[choose("world", name, WORLDS)]

@@ -1,0 +1,161 @@
+"""How fast are our parts, beside what others use? Paired measurements on this machine.
+
+    python studies/throughput.py rendering
+
+`rendering`: the same random pairs, in memory, by our compositor (shadows of one animal on the
+other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
+TinyRenderer and, where `blender` is on the path, Cycles. Rounds take turns, so that what else
+the machine does falls on all alike; CPU time counts all threads of a process.
+"""
+
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import tyro
+
+from envs.errors import UserError, run_command
+
+if TYPE_CHECKING:
+    from envs.scene import Scene
+    from envs.world import World
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """Compare renderers on the same scenes, interleaved."""
+
+    world: str = "pug"
+    """World to draw from."""
+    resolution: int = 224
+    """Pixels along an image's side."""
+    scenes: int = 24
+    """Random pairs that every renderer draws in every round."""
+    rounds: int = 5
+    """Rounds; the figures are medians over them."""
+    cycles_samples: int = 16
+    """Samples a pixel of Blender's Cycles, if it is installed."""
+
+
+class Timing(NamedTuple):
+    """What one image cost in one round."""
+
+    wall: float  # seconds
+    cpu: float  # seconds, all threads
+
+
+FAST = 200  # repeats of what would else be over before it can be timed
+Draw = Callable[[list["Scene"]], Timing | None]
+
+
+def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
+    """Time `draw` over scenes."""
+
+    def measure(scenes: list["Scene"]) -> Timing:
+        wall, cpu = time.perf_counter(), time.process_time()
+        draw(scenes)
+        return Timing((time.perf_counter() - wall) / len(scenes), (time.process_time() - cpu) / len(scenes))
+
+    return measure
+
+
+def composer(config: Rendering, world: "World") -> Draw:
+    """Our compositor, into memory that is used again, as a training loop would."""
+    from envs.renderer import Renderer
+
+    ours, buffers = Renderer(world, config.resolution), {}
+
+    def draw(scenes: list["Scene"]) -> None:
+        buffers[len(scenes)] = ours.render(scenes, buffers.get(len(scenes)))
+
+    def rounds(scenes: list["Scene"]) -> None:
+        for _ in range(FAST):
+            draw(scenes)
+
+    def measure(scenes: list["Scene"]) -> Timing:
+        return Timing(*(seconds / FAST for seconds in timed(rounds)(scenes)))
+
+    return measure
+
+
+def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
+    """All that can draw here; what can't says why."""
+    from envs.forward import render_forward
+    from envs.witness import open_witness
+
+    found: dict[str, Draw] = {
+        "menagerie": composer(config, world),
+        "menagerie, direct": timed(lambda scenes: [render_forward(scene, config.resolution) for scene in scenes]),
+    }
+    for name, method in (("pyrender", "picture"), ("tiny", "see")):
+        try:
+            draw = getattr(open_witness(name, config.resolution), method)
+            found[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
+        except UserError as error:
+            print(f"left out: {error}")
+    if shutil.which("blender"):
+        from envs.cycles import render_cycles
+
+        found["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
+    else:
+        print("left out: Cycles, there is no blender on the path")
+    return found
+
+
+def measure(found: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
+    """Every renderer in every round, the first of which (compiling, loading) doesn't count."""
+    from rich.progress import track
+
+    timings: dict[str, list[Timing]] = {name: [] for name in found}
+    for round_ in track(range(rounds + 1), "rounds"):
+        for name, draw in found.items():
+            timing = draw(scenes)
+            if round_:
+                timings[name].append(timing)
+    return timings
+
+
+def rendering(config: Rendering) -> int:
+    """Print the table."""
+    from statistics import median
+
+    from envs.sampling import random_scenes
+    from envs.world import load_world
+
+    if config.scenes < 1 or config.rounds < 1:
+        raise UserError("--scenes and --rounds must be at least 1")
+    world = load_world(config.world)
+    scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)
+    timings = measure(renderers(config, world), scenes, config.rounds)
+    own = timings["menagerie"]
+    print(f"{config.resolution} px, {config.scenes} pairs, {config.rounds} rounds, {processor()}")
+    print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
+    for name, theirs in timings.items():
+        # Ratios within a round, then their median: what disturbs a round disturbs both.
+        ratio = median(t.cpu / o.cpu for t, o in zip(theirs, own, strict=True))
+        wall, cpu = median(t.wall for t in theirs), median(t.cpu for t in theirs)
+        print(f"{name:<20}{1 / wall:>12.1f}{1000 * cpu:>12.3f}{ratio:>24.1f}")
+    return 0
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def main() -> int:
+    """Run the measurement given on the command line."""
+    config = tyro.extras.subcommand_cli_from_dict({"rendering": Rendering}, description=__doc__)
+    return rendering(config)
+
+
+if __name__ == "__main__":
+    run_command(main)
