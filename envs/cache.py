@@ -25,6 +25,7 @@ _NOT_PIXELS = frozenset(
         "gallery",
         "sheets",
         "witness",
+        "witness_check",
         "own_world",
         "placement_check",
         "physics",

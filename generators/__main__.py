@@ -1,4 +1,8 @@
-"""`python -m generators make` writes a split, `python -m generators audit FILE` proves one."""
+"""Splits from the command line.
+
+`python -m generators make` writes a split, `audit FILE` proves one, `check` renders every scene
+of a world and checks it.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +34,20 @@ class Audit:
 
     file: tyro.conf.Positional[Path]
     """The split file."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Render every scene of a world in memory: all visible, inside the frame, as captions say, no two alike."""
+
+    world: str = "pug"
+    """A world by name, or a TOML file."""
+    resolution: int = 64
+    """Side of the square images, in pixels."""
+    view: int = 0
+    """Number of the view."""
+    workers: int = 2
+    """Processes that render factors."""
 
 
 def make(command: Make) -> int:
@@ -65,10 +83,37 @@ def audit(command: Audit) -> int:
     return 1 if failed else 0
 
 
+def check(command: Check) -> int:
+    """Print what is wrong, if anything, and how long it took."""
+    import time
+
+    from rich.progress import Progress
+
+    from envs.world import load_world
+    from generators.factorial import check_factorial
+
+    start = time.perf_counter()
+    with Progress(transient=True) as bar:
+        tasks = {stage: bar.add_task(stage, total=None) for stage in ("factors", "scenes")}
+        scenes, found = check_factorial(
+            load_world(command.world),
+            command.resolution,
+            command.view,
+            command.workers,
+            lambda stage, done, total: bar.update(tasks[stage], completed=done, total=total),
+        )
+    print("\n".join(found[:20]))
+    seconds = time.perf_counter() - start
+    print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(found)} problems")
+    return int(bool(found))
+
+
 def main() -> int:
     """Run the subcommand given on the command line."""
-    command = tyro.extras.subcommand_cli_from_dict({"make": Make, "audit": Audit}, prog="python -m generators")
-    return make(command) if isinstance(command, Make) else audit(command)
+    commands = {"make": (Make, make), "audit": (Audit, audit), "check": (Check, check)}
+    kinds = {name: kind for name, (kind, _) in commands.items()}
+    command = tyro.extras.subcommand_cli_from_dict(kinds, prog="python -m generators")
+    return next(run for kind, run in commands.values() if isinstance(command, kind))(command)
 
 
 if __name__ == "__main__":
