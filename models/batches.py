@@ -27,22 +27,25 @@ class Stream:
 
 
 class BatchSampler:
-    """Draws batches from all images alike, or lone animals and pairs in a fixed proportion."""
+    """Draws batches from all images alike, or lone animals and pairs in a fixed proportion; the
+    first `warm_steps` batches show lone animals only."""
 
-    def __init__(self, is_single: np.ndarray, batch: int, singles_share: float | None, seed: int) -> None:
+    def __init__(
+        self, is_single: np.ndarray, batch: int, singles_share: float | None, seed: int, warm_steps: int = 0
+    ) -> None:
         everything = np.arange(len(is_single))
-        parts = [("all", everything, batch)]
+        singles = Stream(everything[is_single], seed, "singles")
+        self.warm, self.parts = [(singles, batch)], [(Stream(everything, seed, "all"), batch)]
+        self.warm_steps = warm_steps if is_single.any() else 0
         if singles_share is not None and is_single.any() and not is_single.all():
             n_singles = round(singles_share * batch)
-            parts = [
-                ("singles", everything[is_single], n_singles),
-                ("pairs", everything[~is_single], batch - n_singles),
-            ]
-        self.parts = [(Stream(indices, seed, name), count) for name, indices, count in parts if count]
+            pairs = Stream(everything[~is_single], seed, "pairs")
+            self.parts = [(singles, n_singles), (pairs, batch - n_singles)]
 
     def indices(self, step: int) -> np.ndarray:
         """Indices of the batch of `step`."""
-        return np.concatenate([stream.take(step * count, count) for stream, count in self.parts])
+        parts = self.warm if step < self.warm_steps else self.parts
+        return np.concatenate([stream.take(step * count, count) for stream, count in parts if count])
 
 
 def prepare(

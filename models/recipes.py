@@ -31,6 +31,8 @@ class Recipe:
     """Adam's moments."""
     singles_share: float | None = None
     """Share of a batch that shows one animal alone; None sees every image equally often."""
+    warm_start: float = 0.0
+    """Share of the steps, the first ones, that show lone animals only."""
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `models.batches.vary`)."""
     leave_out_true: bool = True
@@ -42,8 +44,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 2:
             raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
-        if self.singles_share is not None and not 0 <= self.singles_share <= 1:
-            raise UserError(f"singles_share is a fraction from 0 to 1, got {self.singles_share:g}")
+        for name in ("singles_share", "warm_start"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
 
 
 # Pretrained towers: appendix A.8 for OC-CLIP (steps and batch belong to the study)...

@@ -64,7 +64,7 @@ def train(
     `save_every` steps; its result doesn't depend on how often it was stopped.
     """
     is_single = np.array([len(scene.things) == 1 for scene in data.records.scenes])
-    sampler = BatchSampler(is_single, recipe.batch, recipe.singles_share, seed)
+    sampler = BatchSampler(is_single, recipe.batch, recipe.singles_share, seed, round(recipe.warm_start * recipe.steps))
     optimizer = build_optimizer(scorer, recipe)
     step = load_state(state_file, scorer, optimizer) if state_file else 0
     scorer.train()

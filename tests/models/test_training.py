@@ -93,6 +93,8 @@ def test_batches_mix_as_asked():
     is_single = np.array([True] * 30 + [False] * 10)
     mixed = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0)
     assert all(is_single[mixed.indices(step)].sum() == 2 for step in range(20))
+    warm = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0, warm_steps=3)
+    assert [is_single[warm.indices(step)].sum() for step in range(5)] == [8, 8, 8, 2, 2]
     alike = BatchSampler(is_single, batch=8, singles_share=None, seed=0)
     seen = np.concatenate([alike.indices(step) for step in range(5)])
     assert sorted(seen) == list(range(40))
@@ -177,6 +179,8 @@ def test_impossible_recipes_are_named():
         Recipe(steps=0)
     with pytest.raises(UserError, match="singles_share is a fraction"):
         Recipe(singles_share=2.0)
+    with pytest.raises(UserError, match="warm_start is a fraction"):
+        Recipe(warm_start=-0.5)
 
 
 def test_scorers_keep_their_size_on_other_batches():
