@@ -49,7 +49,7 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
 
     try:
         # No materials: their files could lie anywhere, and textures are the world's.
-        mesh = trimesh.load(path, force="mesh", skip_materials=True)
+        mesh = trimesh.load(path, force="mesh", skip_materials=True, process=False)
     except Exception as error:  # each format's reader raises its own
         raise UserError(f"{path} can't be read as a mesh ({type(error).__name__}: {error})") from error
     check_mesh(path, mesh)

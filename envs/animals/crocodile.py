@@ -50,4 +50,4 @@ _TEETH = (
     ),
 )
 
-ANIMAL = Animal(_BODY + _HEAD + _LEGS + _RIDGES + _TEETH, size=1.50)
+ANIMAL = Animal(_BODY + _HEAD + _LEGS + _RIDGES + _TEETH, size=1.43)

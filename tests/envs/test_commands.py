@@ -6,6 +6,8 @@ import sys
 import matplotlib.image
 import pytest
 
+from envs.gallery import KINDS
+
 
 def _run(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
@@ -16,6 +18,17 @@ def test_gallery_writes_a_sheet(tmp_path):
     done = _run("envs.gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     assert matplotlib.image.imread(out).shape[:2] == (32, 64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path):
+    out = tmp_path / "sheet.html"
+    done = _run("envs.gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
+    assert done.returncode == 0, done.stderr
+    page = out.read_text()
+    assert page.count("<img") >= 4
+    assert page.count("<img") == page.count('src="data:image/png;base64,')
+    assert "elephant" in page
 
 
 def test_check_passes_and_prints_its_bounds():

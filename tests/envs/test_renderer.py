@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from envs.cache import identity
 from envs.errors import UserError
-from envs.renderer import Renderer
+from envs.renderer import Pictures, Renderer
 from envs.scene import Scene, Thing
+from envs.world import World
 from tests.envs.conftest import RESOLUTION
 
 
@@ -71,13 +73,19 @@ def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
 
 
 def test_identity_tells_apart_what_decides_pixels():
-    names = {
-        identity(64, ("red",), ("city",)),
-        identity(65, ("red",), ("city",)),
-        identity(64, ("white",), ("city",)),
-        identity(64, ("red",), ("desert",)),
-    }
-    assert len(names) == 4
+    world = World("one", ("cat",), ("red",), ("city",))
+    others = [replace(world, textures=("white",)), replace(world, backgrounds=("desert",)), replace(world, own="duck")]
+    names = {identity(64, world), identity(65, world), *(identity(64, other) for other in others)}
+    assert len(names) == 5
+    assert identity(64, replace(world, name="another", animals=("dog",))) == identity(64, world)
+
+
+def test_memory_given_is_used(renderer, rendered, scenes):
+    out = Pictures(*(np.full_like(part, 7) for part in rendered))
+    pictures = renderer.render(scenes, out)
+    assert pictures.images is out.images
+    assert np.array_equal(pictures.images, rendered[0])
+    assert np.array_equal(pictures.masks, rendered[1])
 
 
 @pytest.mark.parametrize("resolution", [0, -3, 15, 100_000])

@@ -1,0 +1,63 @@
+"""Committed poses are the ones that physics finds; slots keep animals apart."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from envs import physics
+from envs.animals import animal_names
+from envs.errors import UserError
+from envs.poses import Settled, read_poses
+from envs.slots import SLOTS, Slot
+
+pytest.importorskip("pybullet", reason="pybullet has no wheel for this Python")
+
+
+@pytest.fixture
+def bullet():
+    with physics.client() as bullet:
+        yield bullet
+
+
+def test_stored_poses_are_where_the_animals_come_to_rest(bullet, tmp_path):
+    settled = {name: physics.settle(bullet, name, tmp_path) for name in animal_names()}
+    assert physics.differences(read_poses(), settled) == []
+
+
+def test_no_two_animals_touch_in_any_pair_of_slots(bullet, tmp_path):
+    found = physics.contacts(bullet, animal_names(), tmp_path)
+    assert len(found) == 2
+    assert min(found.values()) > 0.03
+
+
+def test_what_is_top_heavy_falls_over(bullet, tmp_path, monkeypatch):
+    import trimesh
+
+    foot, head = trimesh.creation.box((0.05, 0.05, 1.0)), trimesh.creation.box((0.8, 0.3, 0.3))
+    leaning = trimesh.util.concatenate([foot.apply_translation((0, 0, 0.5)), head.apply_translation((0.4, 0, 1.0))])
+    monkeypatch.setattr(physics, "solid", lambda name: leaning)
+    settled = physics.settle(bullet, "cat", tmp_path)
+    assert any("falls over" in line for line in physics.differences({"cat": settled}, {"cat": settled}))
+
+
+def test_a_pose_that_is_not_the_stored_one_is_told():
+    assert physics.differences({"cat": Settled()}, {"cat": Settled(pitch=5.0)})
+    assert physics.differences({"cat": Settled()}, {"cat": Settled(lift=0.05)})
+    assert "no stored pose" in physics.differences({}, {"cat": Settled()})[0]
+
+
+def test_contact_is_found_where_slots_are_too_near(bullet, tmp_path, monkeypatch):
+    monkeypatch.setitem(SLOTS, "right", Slot((-0.6, 0.0, 0.0), 0.9, (-153.0,)))
+    assert min(physics.contacts(bullet, ("cat", "pig"), tmp_path).values()) <= 0
+
+
+def test_without_pybullet_the_way_out_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pybullet", None)
+    with pytest.raises(UserError, match="pip install"), physics.client():
+        pass
+
+
+def test_the_table_is_part_of_the_package():
+    text = (Path(physics.__file__).parents[1] / "pyproject.toml").read_text()
+    assert 'envs = ["poses.json"]' in text

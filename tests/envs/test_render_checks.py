@@ -1,0 +1,68 @@
+"""A scene that can't be told from its picture names itself."""
+
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from envs.render_checks import RenderChecks, measure
+from envs.scene import Scene, Thing
+
+
+def scene(view=0):
+    return Scene("city", (Thing("cat", "red", "left"), Thing("pig", "white", "right")), view)
+
+
+def picture(left=(4, 6), right=(12, 6), size=4):
+    """An image and a mask with two squares at (column, row)."""
+    mask = np.zeros((20, 20), np.uint8)
+    for instance, (x, y) in enumerate((left, right), start=1):
+        mask[y : y + size, x : x + size] = instance
+    image = np.repeat(mask[..., None], 3, 2) * 90
+    return image, mask
+
+
+def problems(image, mask, areas=(16, 16), of=None):
+    return RenderChecks().problems([of or scene()], image[None], mask[None], [areas])
+
+
+def test_a_good_scene_passes():
+    assert problems(*picture()) == []
+
+
+def test_a_hidden_thing_is_named():
+    (line,) = problems(*picture(), areas=(16, 40))
+    assert line == "white pig: 40% of the pig is visible".replace("white pig", scene().key)
+    image, mask = picture()
+    assert "0% of the cat" in problems(image, np.where(mask == 1, 0, mask))[0]
+
+
+def test_a_thing_cut_by_the_frame_is_named():
+    assert "the pig is cut by the frame" in problems(*picture(right=(16, 6)))[0]
+
+
+def test_a_relation_that_the_masks_contradict_is_named():
+    assert "contradict left/right" in problems(*picture(left=(12, 6), right=(4, 6)))[0]
+    stacked = Scene("city", (Thing("cat", "red", "above"), Thing("pig", "white", "under")))
+    assert problems(*picture(left=(8, 3), right=(8, 12)), of=stacked) == []
+    assert "contradict above/under" in problems(*picture(left=(8, 12), right=(8, 3)), of=stacked)[0]
+
+
+def test_two_scenes_with_one_picture_are_named():
+    checks, (image, mask) = RenderChecks(), picture()
+    assert checks.problems([scene(0)], image[None], mask[None], [(16, 16)]) == []
+    (line,) = checks.problems([scene(1)], image[None], mask[None], [(16, 16)])
+    assert line == f"{scene(1).key}: the same picture as {scene(0).key}"
+
+
+def test_failing_scenes_stop_a_store():
+    image, mask = picture(right=(16, 6))
+    with pytest.raises(UserError, match="1 render checks failed; the first: red cat@left"):
+        RenderChecks().require([scene()], image[None], mask[None], [(16, 16)])
+
+
+def test_centres_are_means_of_pixels():
+    _, mask = picture()
+    covered, centers = measure(mask[None], 3)
+    assert covered.tolist() == [[16, 16, 0]]
+    assert centers[0, :2].tolist() == [[7.5, 5.5], [7.5, 13.5]]
+    assert np.isnan(centers[0, 2]).all()
