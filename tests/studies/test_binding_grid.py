@@ -5,9 +5,13 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 
+import matplotlib.image
+import numpy as np
 import pytest
+import trimesh
 
 from studies.results import COLUMNS
 from tests.studies.command import GRID, QUICK, kill_when, run
@@ -144,6 +148,29 @@ def test_one_clear_line(mistake, tmp_path):
     assert len(result.stderr.splitlines()) == 1
     assert told in result.stderr
     assert not list(tmp_path.iterdir()), "nothing is made before the mistake is found"
+
+
+def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):
+    """An own mesh and an own texture, no Python written; a second run finds everything done."""
+    body = trimesh.creation.icosphere(3, 0.5)
+    trimesh.Trimesh(body.vertices * (1.3, 0.8, 1), body.faces).export(tmp_path / "blob.stl")
+    tiles = np.random.default_rng(0).integers(0, 255, (16, 16, 3), np.uint8)
+    matplotlib.image.imsave(tmp_path / "tiles.png", tiles)
+    (tmp_path / "mine.toml").write_text(
+        'extends = "tiny"\nanimals = ["gridblob", "penguin", "rabbit", "elephant"]\ntextures = ["red", "gridtiles"]\n'
+        'backgrounds = ["desert"]\n'
+        '[animal.gridblob]\nmesh = "blob.stl"\nsize = 1.2\n[texture.gridtiles]\nimage = "tiles.png"\n'
+    )
+    command = [*GRID, *QUICK, "--world", "mine.toml", "--steps", "10", "--out", "runs/o"]
+    result = run(command, tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((tmp_path / "runs/o/results.csv").open()))
+    assert {row["model"] for row in rows if row["n"] != "0"} == {"clip", "oc-clip"}
+    assert len(list(tmp_path.glob("store/mine-32px-*/shard-*.h5"))) == 1
+    (split,) = tmp_path.glob("store/mine-32px-*/binding-*.h5")
+    audit = run([sys.executable, "-m", "generators", "audit", str(split)], tmp_path)
+    assert audit.returncode == 0, audit.stdout
+    assert "2 of them finished before" in run(command, tmp_path).stdout
 
 
 def test_output_folder_of_another_configuration(finished):

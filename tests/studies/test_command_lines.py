@@ -12,6 +12,7 @@ COMMANDS = [["studies/" + name] for name in STUDIES] + [
     ["-m", "generators"],
     ["-m", "envs.check"],
     ["-m", "envs.gallery"],
+    ["-m", "envs.physics"],
 ]
 SLOW = {"torch", "open_clip", "numba", "matplotlib", "skimage", "optuna", "trimesh"}
 
