@@ -87,5 +87,5 @@ def test_impossible_fractions_are_named(field, value):
 
 
 def test_holding_everything_out_is_refused():
-    with pytest.raises(UserError, match="leave none of the 15 pairs"):
+    with pytest.raises(UserError, match="leave none of the 190 pairs"):
         pair_roles(replace(RECIPE, reserve=0.6, validation=0.5))
