@@ -26,6 +26,7 @@ _NOT_PIXELS = frozenset(
         "sheets",
         "witness",
         "witness_check",
+        "own_ingredients",
         "own_world",
         "placement_check",
         "physics",

@@ -21,7 +21,10 @@ def register(folder: str, kind: str, name: str, digest: str, ingredient: Any) ->
         raise UserError(f"{kind} {name!r} is built in; give your own another name")
     known, _ = _own.setdefault((folder, name), (digest, ingredient))
     if known != digest:
-        raise UserError(f"two different {kind}s are called {name!r}; rename one of them")
+        raise UserError(
+            f"the {kind} {name!r} was read before and is another now: start the command again if its file was "
+            "edited meanwhile, or rename one if two worlds call different ones so"
+        )
 
 
 def load(folder: str, kind: str, name: str) -> Any:

@@ -10,14 +10,13 @@ import numpy as np
 
 from envs.camera import FIELD_OF_VIEW, Camera
 from envs.errors import UserError
-from envs.placement import place
 from envs.scene import Scene
 from envs.view import view_of
-from envs.witness import camera_matrix, painted
+from envs.witness import camera_matrix, painted, thing_matrix
 
 # Run by Blender's own Python. Loading is not timed: only rendering is.
 SCRIPT = """
-import bpy, json, mathutils, sys, time, resource
+import bpy, json, mathutils, sys, time
 job = json.load(open(sys.argv[-1]))
 bpy.ops.wm.read_factory_settings(use_empty=True)
 scene = bpy.context.scene
@@ -71,10 +70,8 @@ def render_cycles(scenes: Sequence[Scene], size: int, samples: int) -> tuple[flo
         view = view_of(scene.view)
         things = []
         for thing in scene.things:
-            mesh, pose = painted(thing.animal, thing.texture), place(thing.animal, thing.slot, scene.view)
+            mesh, matrix = painted(thing.animal, thing.texture), thing_matrix(thing, scene.view)
             meshes[thing.animal] = (mesh.vertices.tolist(), mesh.faces.tolist())
-            matrix = np.eye(4)
-            matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
             color = (mesh.visual.vertex_colors[:, :3].mean(0) / 255) ** 2.2
             things.append((thing.animal, matrix.tolist(), color.tolist()))
         frames.append(

@@ -152,12 +152,15 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
 
 def main(config: Config) -> None:
     """Write the sheet."""
+    from envs.renderer import LARGEST, SMALLEST
     from envs.sheets import write_page, write_picture
     from envs.world import load_world
 
     if config.rows < 1 or config.columns < 1:
         raise UserError(f"--rows and --columns must be at least 1, got {config.rows} and {config.columns}")
     writers = {".png": write_picture, ".html": write_page}
+    if not SMALLEST <= config.resolution <= LARGEST:
+        raise UserError(f"--resolution must be from {SMALLEST} to {LARGEST} pixels, got {config.resolution}")
     if config.out.suffix not in writers:
         raise UserError(f"--out {config.out}: a sheet is a .png or an .html file")
     world = load_world(config.world)

@@ -1,16 +1,18 @@
 """Animals from mesh files of the user's own."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32, Int32, UInt8
 
 from envs.errors import UserError
 from envs.mesh import Mesh
 
 MOST_FACES = 200_000
-LARGEST = 1e6  # body units: beyond it single precision is lost
+LARGEST = 1e6  # units along the longest side
+ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # small files that may hold enormous ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +20,7 @@ class MeshAnimal:
     """What `envs.animal.Animal` is for bodies of parts, for a mesh: no paint, no tagged parts."""
 
     vertices: Float32[np.ndarray, "v 3"]
-    faces: np.ndarray
+    faces: Int32[np.ndarray, "f 3"]
     normals: Float32[np.ndarray, "v 3"]
     size: float
     hover: float = 0.0
@@ -47,15 +49,12 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
     """
     import trimesh
 
-    try:
-        # No materials: their files could lie anywhere, and textures are the world's.
-        mesh = trimesh.load(path, force="mesh", skip_materials=True, process=False)
-    except Exception as error:  # each format's reader raises its own
-        raise UserError(f"{path} can't be read as a mesh ({type(error).__name__}: {error})") from error
+    mesh = load_mesh(path)
     check_mesh(path, mesh)
+    mesh.vertices -= mesh.bounds.mean(0)  # in double precision: single loses what lies far out
     mesh.merge_vertices(merge_tex=True, merge_norm=True)
-    trimesh.repair.fix_normals(mesh)
-    if not mesh.is_watertight:
+    trimesh.repair.fix_normals(mesh, multibody=True)
+    if not mesh.is_watertight or mesh.volume <= 0:
         raise UserError(
             f"{path} is open: {len(mesh.faces)} faces don't enclose a volume; close its holes in a mesh editor, "
             "or export its convex hull (trimesh: mesh.convex_hull)"
@@ -66,6 +65,24 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
     return MeshAnimal(vertices, np.asarray(mesh.faces, np.int32), normals, size, hover)
 
 
+def load_mesh(path: Path):
+    """The file as one trimesh. Read from memory, so that it can't refer to other files."""
+    import trimesh
+
+    kind = path.suffix.lower().lstrip(".")
+    if kind in ARCHIVES:
+        raise UserError(f"{path} is an archive; unpack it and name the mesh")
+    try:
+        return trimesh.load(
+            io.BytesIO(path.read_bytes()), file_type=kind, force="mesh", skip_materials=True, process=False
+        )
+    except Exception as error:  # each format's reader raises its own
+        raise UserError(
+            f"{path} can't be read as a mesh ({type(error).__name__}: {error}); "
+            "a file that refers to others (.gltf) must be exported as one (.glb, .ply, .stl, .obj)"
+        ) from error
+
+
 def check_mesh(path: Path, mesh) -> None:
     """Raise on a mesh that can't be drawn."""
     faces = getattr(mesh, "faces", ())
@@ -73,9 +90,12 @@ def check_mesh(path: Path, mesh) -> None:
         raise UserError(f"{path} holds no faces; an animal needs a surface")
     if len(faces) > MOST_FACES:
         raise UserError(f"{path} has {len(faces)} faces, more than {MOST_FACES}; simplify it in a mesh editor")
+    if faces.min() < 0 or faces.max() >= len(mesh.vertices):
+        raise UserError(f"{path} has faces that refer to vertices it doesn't have; export it anew")
     if not np.isfinite(mesh.vertices).all():
         raise UserError(f"{path} has vertices that are not finite numbers; export it anew")
+    extents = np.ptp(mesh.vertices, axis=0)
     if np.abs(mesh.vertices).max() > LARGEST:
         raise UserError(f"{path} reaches {np.abs(mesh.vertices).max():.3g} units from its origin; move and scale it")
-    if min(np.ptp(mesh.vertices, axis=0)) <= 0:
+    if extents.min() <= 1e-6 * extents.max():
         raise UserError(f"{path} is flat; an animal needs a volume")

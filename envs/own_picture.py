@@ -11,34 +11,51 @@ from envs.camera import FIELD_OF_VIEW
 from envs.errors import UserError
 from envs.shading import Light
 
-SMALLEST = 8  # pixels a side
+SMALLEST, LARGEST = 8, 4096  # pixels a side
+# A little more than any camera sees, in radians.
+REACH = np.radians(FIELD_OF_VIEW) * 1.45
+OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
 
 
 def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
-    """Linear colours of a picture file."""
+    """Linear colours of a picture file of 8 bits a channel."""
     from PIL import Image
 
     try:
         with Image.open(path) as picture:
+            check_picture(path, picture.size, picture.mode)
             pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
-    except Exception as error:  # a missing file, a truncated one, a bomb: each raises its own
+    except UserError:
+        raise
+    except Exception as error:  # a truncated file, a bomb, not a picture: each raises its own
         raise UserError(f"{path} can't be read as a picture ({type(error).__name__}: {error})") from error
-    if min(pixels.shape[:2]) < SMALLEST:
-        raise UserError(
-            f"{path} is {pixels.shape[1]} x {pixels.shape[0]} pixels; at least {SMALLEST} a side are needed"
-        )
     return pixels ** np.float32(2.2)
 
 
-def sample(picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray) -> Float32[np.ndarray, "*n 3"]:
-    """Bilinear colours at columns `u` and rows `v`, in pictures; it repeats in both directions."""
+def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
+    """Raise on a picture that is too small, too large or of more than 8 bits."""
+    if min(size) < SMALLEST or max(size) > LARGEST:
+        raise UserError(f"{path} has {size[0]} x {size[1]} pixels; it must have {SMALLEST} to {LARGEST} a side")
+    if mode.startswith(("I", "F")):
+        raise UserError(f"{path} has more than 8 bits a channel (mode {mode}); save it with 8")
+
+
+def sample(
+    picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray, repeat: bool
+) -> Float32[np.ndarray, "*n 3"]:
+    """Bilinear colours at columns `u` and rows `v`, in pictures; beyond its edges it repeats or goes on as it ends."""
     height, width = picture.shape[:2]
     x, y = u * width - 0.5, v * height - 0.5
     left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
     a, b = (x - left)[..., None], (y - top)[..., None]
-    rows, columns = (top % height, (top + 1) % height), (left % width, (left + 1) % width)
-    above = picture[rows[0], columns[0]] * (1 - a) + picture[rows[0], columns[1]] * a
-    below = picture[rows[1], columns[0]] * (1 - a) + picture[rows[1], columns[1]] * a
+
+    def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        if repeat:
+            return picture[row % height, column % width]
+        return picture[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+
+    above = at(top, left) * (1 - a) + at(top, left + 1) * a
+    below = at(top + 1, left) * (1 - a) + at(top + 1, left + 1) * a
     return (above * (1 - b) + below * b).astype(np.float32)
 
 
@@ -54,23 +71,20 @@ class PictureTexture:
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
         """Linear colours of points in metres."""
         x, y, z = points.T
-        return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile)
+        return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile, repeat=True)
 
 
-def picture_background(picture: Float32[np.ndarray, "h w 3"], light: Light, horizon: float) -> Background:
+def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
     """A picture behind the things; below `horizon` (share of its height) it is ground that takes shadows.
 
     It hangs on the directions of the rays, so that it moves with the camera as scenery far away does.
     """
 
     def draw(rays: Rays, light: Light) -> Backdrop:
-        reach = np.radians(FIELD_OF_VIEW) * 1.3  # a little more than any camera sees
-        straight = rays.directions[rays.camera.size // 2, rays.camera.size // 2, 2]
-        u = np.clip(rays.azimuth / reach + 0.5, 0.001, 0.999)
-        slope = rays.height / reach
-        v = np.where(slope > 0, horizon - slope, horizon - slope * (1 - horizon) / (0.5 - straight / reach))
-        colors = sample(picture, u, np.clip(v, 0.001, 0.999))
-        far = np.full_like(rays.height, 1e4)
-        return lay_ground(colors, far, rays, light, colors)
+        slope = rays.height / REACH
+        lowest = -0.75  # of the directions that cameras see, in the same measure
+        v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
+        colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
+        return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)
 
-    return Background(light, draw)
+    return Background(OWN_LIGHT, draw)

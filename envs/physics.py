@@ -46,17 +46,15 @@ def client() -> Iterator[object]:
     try:
         with silence():
             import pybullet
+            from pybullet_utils.bullet_client import BulletClient
     except ImportError as error:
-        raise UserError('physics needs pybullet: pip install "binding-menagerie[physics]"') from error
-    pybullet.connect(pybullet.DIRECT)
-    try:
-        pybullet.setGravity(0, 0, -9.81)
-        pybullet.setTimeStep(1 / RATE)
-        plane = pybullet.createCollisionShape(pybullet.GEOM_PLANE)
-        pybullet.changeDynamics(pybullet.createMultiBody(0, plane), -1, lateralFriction=1.0)
-        yield pybullet
-    finally:
-        pybullet.disconnect()
+        raise UserError("physics needs pybullet, which has wheels up to Python 3.11: pip install pybullet") from error
+    bullet = BulletClient(pybullet.DIRECT)  # disconnects when it is dropped
+    bullet.setGravity(0, 0, -9.81)
+    bullet.setTimeStep(1 / RATE)
+    plane = bullet.createCollisionShape(bullet.GEOM_PLANE)
+    bullet.changeDynamics(bullet.createMultiBody(0, plane), -1, lateralFriction=1.0)
+    yield bullet
 
 
 @contextlib.contextmanager
@@ -194,7 +192,7 @@ def main(config: Config) -> int:
         if config.write:
             write_poses(read_poses() | settled)
         problems = differences(read_poses(), settled)
-        for pair, distance in contacts(bullet, names, Path(folder)).items():
+        for pair, distance in (contacts(bullet, names, Path(folder)) if len(names) > 1 else {}).items():
             print(f"nearest in {pair}: {distance:.3f} m")
             if distance <= 0:
                 problems.append(f"contact in {pair}")

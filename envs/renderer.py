@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -39,11 +40,11 @@ def end_with_parent() -> None:
     Thread(target=watch, daemon=True).start()
 
 
-def start_worker(source: str) -> None:
+def start_worker(world: World) -> None:
     """In a worker process: know the ingredients of the user's own, and stop with the parent."""
     end_with_parent()
-    if source:
-        load_world(source)
+    if world.source and load_world(world.source) != world:
+        raise UserError(f"{world.source} or its files changed since they were read")
 
 
 class Pictures(NamedTuple):
@@ -137,9 +138,15 @@ class Renderer:
         with ProcessPoolExecutor(
             min(self.workers, len(keys)),
             mp_context=get_context("spawn"),
-            initializer=partial(start_worker, self.world.source),
+            initializer=partial(start_worker, self.world),
         ) as workers:
-            yield from workers.map(self._build, keys)
+            try:
+                yield from workers.map(self._build, keys)
+            except BrokenProcessPool as error:
+                raise UserError(
+                    "a process that renders has ended: killed, out of memory, or the world's files changed while it "
+                    "started (see above); what is finished is kept, run the command again"
+                ) from error
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:
         """On disk where there is a cache, which spares memory; else in memory."""

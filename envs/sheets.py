@@ -25,7 +25,6 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
     width, height = left + side * len(sheet.columns), top + side * len(sheet.rows)
     figure = Figure((width / dpi, height / dpi), dpi, facecolor="white")
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
     picture = np.full((height, width, 3), 255, np.uint8)
     remaining = iter(images)
     for row, scenes in enumerate(sheet.scenes):

@@ -22,7 +22,7 @@ class Slot:
 SLOTS: dict[str, Slot] = {
     # A lone thing may stand anywhere and face any way that a pair's things may, so that what
     # is learnt of an animal alone covers how it stands in a pair.
-    "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.95, 0.1), scale_range=0.12),
+    "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.88, 0.1), scale_range=0.12),
     "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
     "right": Slot((1.0, 0.0, 0.0), 0.89, (-153.0,)),
     # The upper one floats: nothing to stand on would be the same height for all animals.

@@ -53,11 +53,19 @@ def painted(animal: str, texture: str):
     return trimesh.Trimesh(vertices, mesh.faces, vertex_colors=colors, process=False)
 
 
-def _matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
+def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
     """From metres at the origin to the world."""
     pose, matrix = place(thing.animal, thing.slot, view), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix
+
+
+def _ground():
+    """A plate that takes shadows, its top at height 0."""
+    import trimesh
+
+    ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
+    return ground.apply_translation((0, 0, -0.01))
 
 
 def camera_matrix(camera: Camera) -> np.ndarray:
@@ -82,6 +90,7 @@ class Pyrender:
                 f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
             ) from error
         self.size, self._pyrender = size, pyrender
+        self._ground = pyrender.Mesh.from_trimesh(_ground())
         self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
 
     def _scene(self, scene: Scene):
@@ -96,7 +105,9 @@ class Pyrender:
         pose[:3, 0] = np.cross(sun[1], view.sun) / np.linalg.norm(np.cross(sun[1], view.sun))
         pose[:3, 1] = np.cross(pose[:3, 2], pose[:3, 0])
         world.add(pyrender.DirectionalLight(light.sun, 3.0), pose=pose)
-        return world, [world.add(self._mesh(t.animal, t.texture), pose=_matrix(t, scene.view)) for t in scene.things]
+        return world, [
+            world.add(self._mesh(t.animal, t.texture), pose=thing_matrix(t, scene.view)) for t in scene.things
+        ]
 
     def see(self, scene: Scene) -> Seen:
         """Image, mask and depth of a scene without its background."""
@@ -108,12 +119,8 @@ class Pyrender:
 
     def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
         """The image alone, on a ground that takes shadows: what `studies/throughput.py` times."""
-        import trimesh
-
         world, _ = self._scene(scene)
-        ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
-        ground.apply_translation((0, 0, -0.01))
-        world.add(self._pyrender.Mesh.from_trimesh(ground))
+        world.add(self._ground)
         return self._renderer.render(world, self._pyrender.RenderFlags.SHADOWS_DIRECTIONAL)[0]
 
     def close(self) -> None:
@@ -140,7 +147,7 @@ class TinyRenderer:
         )
 
     def _put(self, thing: Thing, view: int) -> int:
-        from scipy.spatial.transform import Rotation
+        from scipy.spatial.transform import Rotation  # Bullet takes x, y, z, w, as scipy gives them
 
         pose = place(thing.animal, thing.slot, view)
         turn = Rotation.from_matrix(pose.rotation).as_quat()

@@ -94,5 +94,5 @@ def load_world(name: str) -> World:
     if name.endswith(".toml"):
         from envs.own_world import load_own_world  # late: it imports what draws
 
-        return load_own_world(Path(name), load_world)
+        return load_own_world(Path(name))
     return WORLDS[choose("world", name, WORLDS)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.render_checks import RenderChecks, measure
+from envs.render_checks import AXIS_OF_RELATION, RenderChecks, measure
 from envs.renderer import Pictures, Renderer
 from envs.scene import Scene
 from envs.world import World
@@ -18,10 +18,9 @@ CHUNK = 1024  # scenes
 
 # Where the subject of a predicate lies, seen from its object: axis of the image, and direction.
 DIRECTIONS = {
-    "to the left of": (1, -1),
-    "to the right of": (1, 1),
-    "above": (0, -1),
-    "under": (0, 1),
+    predicate: (AXIS_OF_RELATION[relation], direction)
+    for relation, both in PREDICATES.items()
+    for predicate, direction in zip(both, (-1, 1), strict=True)
 }
 
 

@@ -51,4 +51,4 @@ def _paint(points):
     return np.where(_bushy(points) | (z > 1.57), 0.4, np.where(breast, 1.0, 0.75)).astype(np.float32)
 
 
-ANIMAL = Animal((*_BODY, _TAIL, *_HEAD, *_ACORN), size=1.39, relief=_fur, paint=_paint)
+ANIMAL = Animal((*_BODY, _TAIL, *_HEAD, *_ACORN), size=1.36, relief=_fur, paint=_paint)

@@ -1,6 +1,8 @@
 """Worlds of the user's own: what works, and what each mistake says."""
 
 import hashlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -37,6 +39,15 @@ def folder(tmp_path):
     solid = trimesh.Trimesh(body.vertices * (1.4, 0.8, 1), body.faces)
     solid.export(tmp_path / "blob.ply")
     head.export(tmp_path / "head.ply")
+    (tmp_path / "blob.zip").write_bytes(b"PK")
+    (tmp_path.parent / "other.toml").write_text('extends = "tiny"')
+    (tmp_path / "bad.py").write_text(
+        "number = 5\ndef shape(noise): return noise\ndef bright(noise): return 50 + abs(noise[:, :3])\n"
+        "def raises(noise): return {}['cat']\n"
+    )
+    (tmp_path / "leaves.py").write_text("raise SystemExit")
+    Image.fromarray(np.zeros((32, 32), np.uint16)).save(tmp_path / "deep.png")
+    Image.new("RGB", (5000, 8)).save(tmp_path / "wide.png")
     random = np.random.default_rng(0)
     Image.fromarray(random.integers(0, 255, (32, 32, 3), np.uint8)).save(tmp_path / "tiles.png")
     Image.fromarray(random.integers(90, 200, (64, 64, 3), np.uint8)).save(tmp_path / "park.png")
@@ -77,11 +88,43 @@ def test_own_mesh_texture_and_background_are_drawn(folder, request):
 
 
 def test_its_files_decide_the_identity(folder, request):
+    """Each process knows one version; a changed file is another world, and is told within a process."""
     path, _ = write(folder, request)
     first = load_world(path)
-    assert load_world(path) == first
-    assert first.own != load_world("tiny").own
+    assert load_world(path) is first
     assert str(folder) not in repr(first), "a moved folder is the same world"
+    program = f"from envs.world import load_world; print(load_world({path!r}).own)"
+    trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
+    changed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert changed.stdout.strip() != first.own
+    with pytest.raises(UserError, match="was read before and is another now"):
+        load_world(path)
+
+
+def test_workers_refuse_files_that_changed(folder, request):
+    path, own = write(folder, request)
+    world = load_world(path)
+    trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
+    things = (Thing(f"blob {own}", "red", "left"), Thing("penguin", "red", "right"))
+    with pytest.raises(UserError, match="changed while it started"):
+        Renderer(world, 32, folder / "cache", workers=2).prepare([Scene("desert", things)])
+
+
+def test_a_refused_world_can_be_mended(folder, request):
+    path, _ = write(folder, request, replaced("size = 1.2", "size = 2.9"))
+    with pytest.raises(UserError, match="smaller size"):
+        load_world(path)
+    path, _ = write(folder, request)
+    assert len(load_world(path).animals) == 2
+
+
+def test_captions_stay_unambiguous(folder, request):
+    path, own = write(folder, request, WORLD.replace('"BLOB"', '"red blob"').replace("TILES", "TILES red"))
+    text = (folder / "mine.toml").read_text().replace('["red blob", "penguin"]', '["red blob", "blob kin"]')
+    text += '[animal."blob kin"]\nmesh = "blob.ply"\n'
+    (folder / "mine.toml").write_text(text.replace(f'"tiles {own} red"', '"red red"').replace('"blob kin"', '"blob"'))
+    with pytest.raises(UserError, match="'red red blob' is"):
+        load_world(path)
 
 
 def test_a_subset_needs_no_ingredients_of_its_own(folder, request):
@@ -103,13 +146,30 @@ MISTAKES = [
     ('mesh = "blob.ply"', 'mesh = "none.ply"', "which is not there"),
     ('mesh = "blob.ply"', 'mesh = "../blob.ply"', "lies outside"),
     ('mesh = "blob.ply"', 'mesh = "tiles.png"', "can't be read as a mesh"),
-    ('mesh = "blob.ply"', "size = 1.0", "can't be read as TOML"),
+    ('mesh = "blob.ply"\n', "", "needs one mesh"),
+    ('mesh = "blob.ply"', "mesh = 5", "must be the name of a file"),
+    ('mesh = "blob.ply"', 'mesh = "blob.zip"', "is an archive"),
+    ('extends = "tiny"', "extends = 5", "extends must be a text"),
+    ('extends = "tiny"', 'extends = "mine.toml"', "extends itself"),
+    ('extends = "tiny"', 'extends = "../other.toml"', "lies outside"),
+    ('animals = ["BLOB", "penguin"]', "animals = 5", "animals must be a list of names"),
+    ('animals = ["BLOB", "penguin"]', "animals = [1, 2]", "animals must be a list of names"),
+    ('extends = "tiny"', "name = 5", "name must be a text"),
+    ("size = 1.2", "turn = [nan, 0, 0]", "three angles"),
+    ("size = 1.2", "turn = [true, 0, 0]", "three angles"),
+    ('image = "tiles.png"', 'image = "deep.png"', "more than 8 bits"),
+    ('image = "tiles.png"', 'image = "wide.png"', "8 to 4096 a side"),
+    ('image = "tiles.png"', 'function = "bad.py:shape"', "it needs"),
+    ('image = "tiles.png"', 'function = "bad.py:raises"', "fails .KeyError"),
+    ('image = "tiles.png"', 'function = "bad.py:bright"', "outside 0..1"),
+    ('image = "tiles.png"', 'function = "bad.py:number"', "is not a function"),
+    ('image = "tiles.png"', 'function = "leaves.py:number"', "can't be loaded .SystemExit"),
     ('image = "tiles.png"\n', "", "needs one image or function"),
     ('image = "tiles.png"', 'image = "blob.ply"', "can't be read as a picture"),
     ('image = "tiles.png"', 'function = "tiles.png:f"', "must be in a Python file"),
     ('[animal."BLOB"]', '[animal."Blob!"]', "lower-case words"),
     ('["red", "TILES"]', '["red", "red"]', "different names"),
-    ('["red", "TILES"]', '["red"]', "at least two"),
+    ('["red", "TILES"]', '["red"]', "at least 2"),
     ('["BLOB", "penguin"]', "[", "can't be read as TOML"),
 ]
 
@@ -137,7 +197,12 @@ def not_finite(mesh):
     return trimesh.Trimesh(vertices, mesh.faces, process=False)
 
 
+def bad_index(mesh):
+    return trimesh.Trimesh(mesh.vertices, np.vstack([mesh.faces, [0, 1, 99_999]]), process=False)
+
+
 BAD = {
+    "index": (bad_index, "refer to vertices it doesn't have|can't be read"),
     "open": (open_mesh, "is open: .* close its holes"),
     "empty": (lambda mesh: trimesh.Trimesh(mesh.vertices[:0], mesh.faces[:0]), "no faces|can't be read"),
     "enormous": (lambda mesh: trimesh.Trimesh(mesh.vertices * 1e9, mesh.faces), "move and scale it"),
