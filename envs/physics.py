@@ -47,9 +47,10 @@ def client() -> Iterator[object]:
         with silence():
             import pybullet
             from pybullet_utils.bullet_client import BulletClient
+
+            bullet = BulletClient(pybullet.DIRECT)  # disconnects when it is dropped
     except ImportError as error:
         raise UserError("physics needs pybullet, which has wheels up to Python 3.11: pip install pybullet") from error
-    bullet = BulletClient(pybullet.DIRECT)  # disconnects when it is dropped
     bullet.setGravity(0, 0, -9.81)
     bullet.setTimeStep(1 / RATE)
     plane = bullet.createCollisionShape(bullet.GEOM_PLANE)
