@@ -102,7 +102,8 @@ def check(command: Check) -> int:
             command.workers,
             lambda stage, done, total: bar.update(tasks[stage], completed=done, total=total),
         )
-    print("\n".join(found[:20]))
+    for problem in found[:20]:
+        print(problem)
     seconds = time.perf_counter() - start
     print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(found)} problems")
     return int(bool(found))
