@@ -53,12 +53,12 @@ class Check:
 def make(command: Make) -> int:
     """Write the split and print where it is."""
     from envs.world import load_world
-    from generators.binding import binding_scenes
+    from generators.binding import scenes_to_render
     from generators.split_file import make_binding_split
     from generators.store import ImageStore
 
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
-    scenes = [scene for subset in binding_scenes(command.recipe).values() for scene in subset]
+    scenes = scenes_to_render(command.recipe)
     missing = len(store.missing(scenes))
     print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
     store.add(scenes, command.workers, command.codec)

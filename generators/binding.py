@@ -19,6 +19,7 @@ import numpy as np
 from envs.errors import UserError
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
+from generators.captions import swap_textures
 from generators.seeds import generator
 
 Pair = tuple[str, str]
@@ -140,6 +141,13 @@ def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene
     if len(scenes) <= most:
         return scenes
     return [scenes[i] for i in sorted(rng.choice(len(scenes), most, replace=False))]
+
+
+def scenes_to_render(recipe: BindingRecipe) -> list[Scene]:
+    """All scenes of a split, each once, and the partners of tests and validation (see `Records`)."""
+    subsets = binding_scenes(recipe)
+    partners = {swap_textures(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
+    return sorted(partners.union(*subsets.values()))
 
 
 def binding_scenes(recipe: BindingRecipe) -> dict[str, list[Scene]]:

@@ -101,6 +101,11 @@ class SplitDataset(torch.utils.data.Dataset):
             pixels = self._pixels[np.asarray(indices)]
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)
 
+    def partner_images(self, indices: Sequence[int] | Int64[np.ndarray, " n"]) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of the partners of `indices`, of which the hard negatives are true."""
+        pixels = self.reader.read_all(self.records.partners[np.asarray(indices)])
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2)
+
     def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
         """The instance masks of `indices`: 0 is background, i + 1 the scene's thing i."""
         return torch.from_numpy(self.reader.read_all(self.records.rows[np.asarray(indices)], "masks"))

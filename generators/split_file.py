@@ -18,13 +18,13 @@ from jaxtyping import Int64
 from envs.errors import UserError
 from envs.files import whole_file
 from envs.scene import Scene
-from generators.binding import BindingRecipe, binding_scenes
-from generators.captions import caption, hard_negative
+from generators.binding import BindingRecipe, binding_scenes, scenes_to_render
+from generators.captions import caption, hard_negative, swap_textures
 from generators.graph import SceneGraph
 from generators.store import ImageStore, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
-FORMAT = "menagerie split 2"
+FORMAT = "menagerie split 3"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
 
@@ -34,10 +34,13 @@ class Records:
     """One subset: scenes, their rows in the store, captions and hard negatives.
 
     A scene without a hard negative (a lone animal) has the empty text and the empty graph.
+    In tests and validation each scene has a partner, the scene that its hard negative is true of:
+    two images and two captions make a quad.
     """
 
     scenes: list[Scene]
     rows: Int64[np.ndarray, " n"]
+    partners: Int64[np.ndarray, " n"]  # rows of the partners; -1 for none
     captions: list[str]
     negatives: list[str]
     graphs: list[SceneGraph]
@@ -60,13 +63,15 @@ class Split:
     intact: bool  # the content has the checksum that was written with it
 
 
-def describe(scenes: Sequence[Scene], rows: Int64[np.ndarray, " n"], seed: int) -> Records:
-    """Captions, hard negatives and graphs of `scenes`."""
+def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], seed: int) -> Records:
+    """Rows, captions, hard negatives and graphs of the scenes of a subset; training scenes have no partners."""
+    partners = [-1 if subset == "train" else row_of[swap_textures(scene)] for scene in scenes]
     captions = [caption(scene, seed) for scene in scenes]
     negatives = [hard_negative(scene, seed) for scene in scenes]
     return Records(
         scenes=list(scenes),
-        rows=rows,
+        rows=np.array([row_of[scene] for scene in scenes], np.int64),
+        partners=np.array(partners, np.int64),
         captions=[c.text for c in captions],
         negatives=[c.text if c else "" for c in negatives],
         graphs=[c.graph for c in captions],
@@ -91,13 +96,9 @@ def make_binding_split(store: ImageStore, recipe: BindingRecipe) -> Path:
             check_store(read_split(path))
         except UserError:
             scenes = binding_scenes(recipe)
-            # All rows at once: each look-up reads the whole index.
-            rows = store.rows([scene for subset in scenes.values() for scene in subset])
-            parts = np.split(rows, np.cumsum([len(subset) for subset in scenes.values()])[:-1])
-            subsets = {
-                name: describe(subset, part, recipe.seed)
-                for (name, subset), part in zip(scenes.items(), parts, strict=True)
-            }
+            needed = scenes_to_render(recipe)
+            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
+            subsets = {name: describe(name, subset, row_of, recipe.seed) for name, subset in scenes.items()}
             write_split(path, store, {"kind": "binding", **asdict(recipe)}, subsets)
     return path
 
@@ -123,7 +124,7 @@ def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
     for name, r in sorted(subsets.items()):
         keys = [scene.key for scene in r.scenes]
-        texts = [name, keys, r.rows.tolist(), r.captions, r.negatives, r.graphs, r.negative_graphs]
+        texts = [name, keys, r.rows.tolist(), r.partners.tolist(), r.captions, r.negatives, r.graphs, r.negative_graphs]
         digest.update(json.dumps(texts).encode())
     return digest.hexdigest()
 
@@ -131,6 +132,7 @@ def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
 def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -> None:
     """Write one subset: store rows, scene factors, texts and graphs."""
     group["scene"] = records.rows
+    group["partner"] = records.partners
     group["factors"] = vocabulary.encode(records.scenes)
     group["caption"] = np.array(records.captions, dtype=TEXT)
     group["negative"] = np.array(records.negatives, dtype=TEXT)
@@ -143,6 +145,7 @@ def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
     return Records(
         scenes=vocabulary.decode(group["factors"][:]),
         rows=group["scene"][:],
+        partners=group["partner"][:],
         captions=group["caption"].asstr()[:].tolist(),
         negatives=group["negative"].asstr()[:].tolist(),
         graphs=read_graphs(group["graph"]),
@@ -208,3 +211,8 @@ def check_store(split: Split) -> None:
         in_range = (records.rows >= 0) & (records.rows < len(shown))
         if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
             raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")
+        paired = records.partners >= 0
+        swapped = [swap_textures(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        rows = records.partners[paired]
+        if (rows >= len(shown)).any() or (shown[rows] != split.vocabulary.encode(swapped)).any():
+            raise UserError(f"the partners of {name} in {split.path} show other scenes in this store; {REMEDY}")

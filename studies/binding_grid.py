@@ -21,7 +21,7 @@ import tyro
 
 from envs.errors import UserError, choose, run_command
 from envs.world import load_world
-from generators.binding import BindingRecipe, binding_scenes, pair_roles
+from generators.binding import BindingRecipe, pair_roles, scenes_to_render
 from models.configs import OCCLIPConfig, TowerConfig
 from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
 from models.registry import check_scorer
@@ -229,9 +229,7 @@ def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]
     from studies.engine import progress_bar
 
     store = ImageStore(config.store, load_world(config.world), config.resolution)
-    scenes = list(
-        {scene for recipe in splits(config) for subset in binding_scenes(recipe).values() for scene in subset}
-    )
+    scenes = list({scene for recipe in splits(config) for scene in scenes_to_render(recipe)})
     missing = len(store.missing(scenes))
     megabytes = missing * store.scene_bytes / 1e6
     print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from envs.world import load_world
-from generators.binding import BindingRecipe, binding_scenes
+from generators.binding import BindingRecipe, scenes_to_render
 from generators.split_file import make_binding_split
 from generators.store import ImageStore
 
@@ -16,7 +16,7 @@ RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, te
 def make_split(root: Path, recipe: BindingRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
     """Render and write a split below `root`."""
     store = ImageStore(root, load_world(recipe.world), resolution)
-    store.add([scene for scenes in binding_scenes(recipe).values() for scene in scenes], codec=codec)
+    store.add(scenes_to_render(recipe), codec=codec)
     return make_binding_split(store, recipe)
 
 

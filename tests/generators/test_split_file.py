@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 from envs.errors import UserError
 from envs.world import load_world
 from generators import SplitDataset
-from generators.binding import SUBSETS, binding_scenes
+from generators.binding import SUBSETS, binding_scenes, scenes_to_render
+from generators.captions import swap_textures
 from generators.dataset import collate
 from generators.split_file import make_binding_split, read_split
 from generators.store import ImageStore
@@ -34,6 +35,15 @@ def test_opens_in_three_lines(split):
     assert example.image.dtype == torch.uint8
     assert example.caption != example.negative
     assert example.graph.nodes != example.negative_graph.nodes
+
+
+def test_a_partner_shows_what_the_negative_says(split):
+    data = SplitDataset(split, "seen_pairs")
+    shown = np.concatenate([h5py.File(split.parent / shard.file)["scenes"][:] for shard in data.split.shards])
+    partners = data.split.vocabulary.decode(shown[data.records.partners])
+    assert partners == [swap_textures(scene) for scene in data.records.scenes]
+    assert not torch.equal(data.partner_images([0]), data.images([0]))
+    assert (SplitDataset(split, "train").records.partners == -1).all()
 
 
 def test_pixels_and_masks_show_the_scene(split):
@@ -146,7 +156,7 @@ def test_a_store_in_another_order_is_noticed_and_mended(copied):
     data = SplitDataset(copied, "validation")
     store = ImageStore(copied.parent.parent, load_world("tiny"), 16)
     assert store.folder == copied.parent
-    scenes = [scene for found in binding_scenes(RECIPE).values() for scene in found]
+    scenes = scenes_to_render(RECIPE)
     for path in store.folder.glob("*.h5"):
         if path != copied:
             path.unlink()
