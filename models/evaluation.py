@@ -1,13 +1,16 @@
-"""Caption against hard negative: which does the scorer prefer?"""
+"""True caption against false caption: which does the scorer prefer?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from envs.errors import UserError
+from generators.captions import Caption
 from generators.dataset import SplitDataset
+from generators.tasks import TASKS, Choice, choices, possible
 from models.scorer import Scorer
 from models.towers import normalise
 
@@ -17,15 +20,20 @@ BLOCK = 32
 
 @dataclass(frozen=True)
 class BinaryScores:
-    """Scores (n,) of each image with its true caption and with its hard negative."""
+    """Scores (n,) of each image with a true caption and with a false one."""
 
     true: Float[np.ndarray, " n"]
     negative: Float[np.ndarray, " n"]
 
     @property
+    def points(self) -> Float[np.ndarray, " n"]:
+        """1 where the true caption scores higher, one half for a tie."""
+        return (self.true > self.negative) + 0.5 * (self.true == self.negative)
+
+    @property
     def accuracy(self) -> float:
-        """Share of images whose true caption scores higher; a tie counts one half; NaN if none."""
-        return float(np.mean((self.true > self.negative) + 0.5 * (self.true == self.negative))) if self.n else np.nan
+        """Mean of the points; NaN if there are no images."""
+        return float(np.mean(self.points)) if self.n else np.nan
 
     @property
     def tie_rate(self) -> float:
@@ -38,22 +46,74 @@ class BinaryScores:
         return len(self.true)
 
 
+@dataclass(frozen=True)
+class QuadScores:
+    """Two images and two captions, each true of one image (Thrush et al. 2022, "Winoground").
+
+    `own` are the scores of the images with both captions, `partner` those of their partners,
+    of which the hard negative is true. Chance is 1/4 for text and image, 1/6 for the group.
+    """
+
+    own: BinaryScores
+    partner: BinaryScores
+
+    @property
+    def text(self) -> Bool[np.ndarray, " n"]:
+        """Each image prefers its caption (image to text)."""
+        return (self.own.true > self.own.negative) & (self.partner.negative > self.partner.true)
+
+    @property
+    def image(self) -> Bool[np.ndarray, " n"]:
+        """Each caption prefers its image (text to image)."""
+        return (self.own.true > self.partner.true) & (self.partner.negative > self.own.negative)
+
+    @property
+    def group(self) -> Bool[np.ndarray, " n"]:
+        """Both."""
+        return self.text & self.image
+
+
 @torch.no_grad()
-def score_negatives(scorer: Scorer, data: SplitDataset) -> BinaryScores:
-    """Score every image of `data` with its caption and its hard negative; all must have one."""
+def score_captions(
+    scorer: Scorer, data: SplitDataset, captions: Sequence[Sequence[Caption]], partners: bool = False
+) -> Float[np.ndarray, "n columns"]:
+    """Score every image, or its partner, with each of its captions: one row of `captions` an image."""
     scorer.eval()
-    r = data.records
-    if not all(r.negatives):
-        raise UserError(f"some scenes of this subset of {data.split.path} have no hard negative to score")
-    true, negative = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
+    columns = len(captions[0]) if captions else 0
+    scores = [np.empty((0, columns), np.float32)]
     for start in range(0, len(data), BLOCK):
-        block = slice(start, start + BLOCK)
-        pixels = normalise(data.images(range(len(data))[block]).to(scorer.log_scale.device))
-        images = scorer.encode_images(pixels)
-        for out, captions, graphs in ((true, r.captions, r.graphs), (negative, r.negatives, r.negative_graphs)):
-            texts = scorer.encode_texts(captions[block], graphs[block])
-            out.append(scorer.similarity(images, texts).diagonal().float().cpu().numpy())
-    scores = BinaryScores(np.concatenate(true), np.concatenate(negative))
-    if not (np.isfinite(scores.true).all() and np.isfinite(scores.negative).all()):
+        block = range(start, min(start + BLOCK, len(data)))
+        pixels = data.partner_images(block) if partners else data.images(block)
+        images = scorer.encode_images(normalise(pixels.to(scorer.log_scale.device)))
+        found = []
+        for column in range(columns):
+            texts, graphs = zip(*(captions[i][column] for i in block), strict=True)
+            similarity = scorer.similarity(images, scorer.encode_texts(texts, graphs))
+            found.append(similarity.diagonal().float().cpu().numpy())
+        scores.append(np.stack(found, 1))
+    if not all(np.isfinite(part).all() for part in scores):
         raise UserError(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
-    return scores
+    return np.concatenate(scores)
+
+
+def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
+    """The choices of every task that the world of a split has words for."""
+    split, r = data.split, data.records
+    if not all(r.negatives):
+        raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
+    tasks = [task for task in TASKS if possible(task, split.vocabulary)]
+    found = {task: choices(task, r.scenes, split.recipe["seed"], split.vocabulary) for task in tasks}
+    # The swap is what the file says, whoever made it.
+    true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
+    return found | {"swap": list(map(Choice, true, false))}
+
+
+def score_tasks(scorer: Scorer, data: SplitDataset) -> tuple[dict[str, BinaryScores], QuadScores]:
+    """Scores of every task on every image of a subset, and of the quads of the swap."""
+    asked = subset_choices(data)
+    rows = [[text for choice in row for text in choice] for row in zip(*asked.values(), strict=True)]
+    own = score_captions(scorer, data, rows).reshape(len(data), len(asked), 2)
+    other = score_captions(scorer, data, [list(choice) for choice in asked["swap"]], partners=True)
+    scores = {task: BinaryScores(own[:, k, 0], own[:, k, 1]) for k, task in enumerate(asked)}
+    partner = other.reshape(len(data), 2)
+    return scores, QuadScores(scores["swap"], BinaryScores(partner[:, 0], partner[:, 1]))

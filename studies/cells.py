@@ -4,7 +4,7 @@ import csv
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ from studies.run_folder import provenance
 
 Report = Callable[[int], None]
 RESULT = "result.json"
+QUADS = ("text", "image", "group")
+PREDICTIONS = (
+    *("subset", "task", "scene", "caption", "negative"),
+    *("score_caption", "score_negative", "partner_caption", "partner_negative"),
+)
 
 
 @dataclass(frozen=True)
@@ -111,21 +116,45 @@ def vocabulary(split: Any) -> tuple[str, ...]:
     return WordTokenizer.from_texts([*texts, *nodes, *(edge.predicate for g in graphs for edge in g.edges)]).words
 
 
-def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, float | int | None]]:
-    """Accuracy, ties and number of every subset but train; writes `predictions.csv`."""
+def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, Any]]:
+    """Accuracy, ties and number by subset (all but train) and task; writes `predictions.csv`."""
     from generators.dataset import SplitDataset
-    from models.evaluation import score_negatives
+    from models.evaluation import score_tasks
 
     subsets = {}
     with whole_file(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["subset", "scene", "caption", "negative", "score_caption", "score_negative"])
+        rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
+        rows.writeheader()
         for subset in sorted(split.subsets.keys() - {"train"}):
             data = SplitDataset(split, subset)
-            scores, r = score_negatives(scorer, data), data.records
-            for i, scene in enumerate(r.scenes):
-                numbers = (f"{scores.true[i]:.9g}", f"{scores.negative[i]:.9g}")
-                rows.writerow([subset, scene.key, r.captions[i], r.negatives[i], *numbers])
-            defined = {"accuracy": scores.accuracy, "tie_rate": scores.tie_rate} if scores.n else {}
-            subsets[subset] = {"accuracy": None, "tie_rate": None, **defined, "n": scores.n}
+            scores, quads = score_tasks(scorer, data)
+            subsets[subset] = {task: summary(found) for task, found in scores.items()}
+            subsets[subset] |= {f"quad {part}": quad_summary(getattr(quads, part)) for part in QUADS}
+            rows.writerows(predictions(subset, data, scores, quads))
     return subsets
+
+
+def summary(scores: Any) -> dict[str, float | int | None]:
+    """The numbers of one task; None where the subset is empty."""
+    defined = {"accuracy": scores.accuracy, "tie_rate": scores.tie_rate} if scores.n else {}
+    return {"accuracy": None, "tie_rate": None, **defined, "n": scores.n}
+
+
+def quad_summary(right: Any) -> dict[str, float | int | None]:
+    """Share of the quads that are right; a tie is wrong."""
+    return {"accuracy": float(right.mean()) if len(right) else None, "tie_rate": None, "n": len(right)}
+
+
+def predictions(subset: str, data: Any, scores: dict[str, Any], quads: Any) -> Iterator[dict[str, Any]]:
+    """One row for each record and task; the swap also tells the partner's scores."""
+    from models.evaluation import subset_choices
+
+    asked = subset_choices(data)
+    for task, found in scores.items():
+        for i, scene in enumerate(data.records.scenes):
+            true, false = (caption.text for caption in asked[task][i])
+            row = {"subset": subset, "task": task, "scene": scene.key, "caption": true, "negative": false}
+            numbers = {"score_caption": found.true[i], "score_negative": found.negative[i]}
+            if task == "swap":
+                numbers |= {"partner_caption": quads.partner.true[i], "partner_negative": quads.partner.negative[i]}
+            yield row | {name: f"{number:.9g}" for name, number in numbers.items()}

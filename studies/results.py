@@ -1,4 +1,4 @@
-"""Results of a grid: one line per cell, one row per cell and subset, and tables of means."""
+"""Results of a grid: one line per cell, one row per cell, subset and task, and tables of means."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from envs.files import whole_file, write_text
 from studies.cells import finished
 
-COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "accuracy", "tie_rate", "n", "images_seen")
+COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
 class Mean(NamedTuple):
@@ -27,11 +27,12 @@ def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row of `COLUMNS` for each result and subset."""
+    """One row of `COLUMNS` for each result, subset and task."""
     return [
-        {**{name: result[name] for name in COLUMNS if name in result}, "subset": subset, **scores}
+        {**{name: result[name] for name in COLUMNS if name in result}, "subset": subset, "task": task, **scores}
         for result in results
-        for subset, scores in result["subsets"].items()
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
     ]
 
 
@@ -46,11 +47,16 @@ def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
 
 
 def mean_accuracy(
-    results: Sequence[dict[str, Any]], model: str, subset: str, pairs: float, hard_negatives: float
+    results: Sequence[dict[str, Any]],
+    model: str,
+    subset: str,
+    pairs: float,
+    hard_negatives: float,
+    task: str = "swap",
 ) -> Mean:
-    """Accuracy over the seeds of one place of the grid."""
+    """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
     found = [
-        result["subsets"][subset]["accuracy"]
+        result["subsets"][subset].get(task, {}).get("accuracy")
         for result in results
         if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
     ]

@@ -11,7 +11,7 @@ from generators.dataset import SplitDataset
 from models.batches import BatchSampler, Stream, vary
 from models.checkpoint import build_scorer
 from models.configs import TowerConfig
-from models.evaluation import BinaryScores, score_negatives
+from models.evaluation import BinaryScores, QuadScores, score_tasks, subset_choices
 from models.optimizer import build_optimizer, rate_factor, set_rates
 from models.recipes import OC_CLIP_PRETRAINED, Recipe
 from models.training import train
@@ -144,9 +144,11 @@ def test_vectors_do_not_decay():
 def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
-    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(16, 16))
-    scores = score_negatives(model, SplitDataset(data.split, "unseen_pairs"))
-    assert (scores.accuracy, scores.tie_rate) == (0.5, 1.0)
+    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(20, 20))
+    scores, quads = score_tasks(model, SplitDataset(data.split, "unseen_pairs"))
+    assert {(task.accuracy, task.tie_rate) for task in scores.values()} == {(0.5, 1.0)}
+    assert not quads.text.any()
+    assert not quads.image.any()
 
 
 def test_a_diverged_scorer_is_an_error(data):
@@ -158,12 +160,29 @@ def test_a_diverged_scorer_is_an_error(data):
     with torch.no_grad():
         model.model.visual.proj.fill_(torch.inf)
     with pytest.raises(UserError, match="not finite"):
-        score_negatives(model, SplitDataset(data.split, "unseen_pairs"))
+        score_tasks(model, SplitDataset(data.split, "unseen_pairs"))
 
 
 def test_lone_animals_have_nothing_to_score(data):
     with pytest.raises(UserError, match="no hard negative to score"):
-        score_negatives(fresh("clip", data), data)
+        score_tasks(fresh("clip", data), data)
+
+
+def test_the_swap_is_what_the_file_says(data):
+    subset = SplitDataset(data.split, "unseen_pairs")
+    swaps = subset_choices(subset)["swap"]
+    assert [choice.true.text for choice in swaps] == subset.records.captions
+    assert [choice.false.graph for choice in swaps] == subset.records.negative_graphs
+
+
+def test_quads_ask_both_ways():
+    """Columns: right both ways, right for text only, right for image only, wrong."""
+    own = BinaryScores(np.array([1.0, 0.3, 0.3, 0.0]), np.array([0.0, 0.2, 0.5, 1.0]))
+    partner = BinaryScores(np.array([0.0, 0.8, 0.2, 1.0]), np.array([1.0, 0.9, 0.6, 0.0]))
+    quads = QuadScores(own, partner)
+    assert quads.text.tolist() == [True, True, False, False]
+    assert quads.image.tolist() == [True, False, True, False]
+    assert quads.group.tolist() == [True, False, False, False]
 
 
 def test_accuracy_and_ties():

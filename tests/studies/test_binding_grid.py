@@ -35,6 +35,16 @@ def outcome(out):
     return cells, predictions, weights, (out / "results.csv").read_bytes()
 
 
+def scored(cell):
+    """Subset, task and numbers of all binary tasks of a cell."""
+    return [
+        (subset, task, scores)
+        for subset, tasks in cell["subsets"].items()
+        for task, scores in tasks.items()
+        if not task.startswith("quad")
+    ]
+
+
 def test_makes_what_it_promises(finished):
     out = finished / "runs" / "a"
     rows = list(csv.DictReader((out / "results.csv").open()))
@@ -57,14 +67,32 @@ def test_accuracy_follows_from_the_predictions(finished):
     for line in (out / "cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
         records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
-        for subset, scores in cell["subsets"].items():
-            mine = [r for r in records if r["subset"] == subset]
+        for subset, task, scores in scored(cell):
+            mine = [r for r in records if (r["subset"], r["task"]) == (subset, task)]
             assert len(mine) == scores["n"]
             wins = sum(float(r["score_caption"]) > float(r["score_negative"]) for r in mine)
             ties = sum(float(r["score_caption"]) == float(r["score_negative"]) for r in mine)
             if mine:
                 assert scores["accuracy"] == pytest.approx((wins + ties / 2) / len(mine))
                 assert scores["tie_rate"] == pytest.approx(ties / len(mine))
+
+
+def test_quads_follow_from_the_predictions(finished):
+    out = finished / "runs" / "a"
+    columns = ("score_caption", "score_negative", "partner_caption", "partner_negative")
+    for line in (out / "cells.jsonl").read_text().splitlines():
+        cell = json.loads(line)
+        records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
+        for subset, tasks in cell["subsets"].items():
+            rows = [r for r in records if (r["subset"], r["task"]) == (subset, "swap")]
+            scores = [[float(r[name]) for name in columns] for r in rows]
+            text = [a > b and d > c for a, b, c, d in scores]
+            image = [a > c and d > b for a, b, c, d in scores]
+            group = [one and other for one, other in zip(text, image, strict=True)]
+            for name, right in (("text", text), ("image", image), ("group", group)):
+                assert tasks[f"quad {name}"]["n"] == len(right)
+                if right:
+                    assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
 def test_report_needs_no_other_file(finished):
