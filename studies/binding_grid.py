@@ -6,6 +6,7 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
     python studies/binding_grid.py                     # laptop: four corners, one seed, minutes
     python studies/binding_grid.py --preset paper --device cuda
+    python studies/binding_grid.py --compare RUN_A RUN_B
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 Run again, it skips finished cells; stopped in the middle of one, it goes on from its last state.
@@ -26,7 +27,7 @@ from models.configs import OCCLIPConfig, TowerConfig
 from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
 from models.registry import check_scorer
 from studies.cells import Cell, Job
-from studies.command_line import parse
+from studies.command_line import parse, runs_to_compare
 
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({"out", "store", "workers"})
@@ -283,7 +284,12 @@ def run(config: Config, out: Path) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
+    """Parse, check, run; or compare two runs."""
+    if runs := runs_to_compare():
+        from studies.compare import compare
+
+        print(compare(*runs))
+        return
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     from studies.run_folder import run_folder

@@ -3,13 +3,23 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 import tyro
 
-from envs.errors import choose
+from envs.errors import UserError, choose
 
 Config = TypeVar("Config")
+
+
+def runs_to_compare() -> tuple[Path, Path] | None:
+    """The two folders after `--compare`, which stands alone; None without it."""
+    if "--compare" not in sys.argv[1:]:
+        return None
+    if len(sys.argv) != 4 or sys.argv[1] != "--compare":
+        raise UserError("write --compare RUN_A RUN_B, two folders of finished runs and nothing else")
+    return Path(sys.argv[2]), Path(sys.argv[3])
 
 
 def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
@@ -20,4 +30,5 @@ def parse(presets: Mapping[str, Config], default: str, description: str) -> tupl
     preset = presets[choose("preset", chosen.preset, presets)]
     options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
+    text += " --compare RUN_A RUN_B tells how two runs differ."
     return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)

@@ -10,7 +10,10 @@ import jinja2
 
 from envs.files import whole_file, write_text
 from generators.binding import TESTS
+from generators.tasks import TASKS
 from studies.figures import data_uri, heat_maps, png, sample_sheet
+from studies.latex import table
+from studies.paired import difference, read_points
 from studies.results import Mean, mean_accuracy
 
 SAMPLES = 5
@@ -32,6 +35,8 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         config=flat(asdict(config)),
         notes=notes,
         table=summary(config, results),
+        tasks=task_table(config, results),
+        differences=difference_table(out, config, results),
         tests=TESTS,
         accuracy=data_uri(pages["accuracy"]),
         samples={name.removeprefix("samples-"): data_uri(page) for name, page in pages.items() if name != "accuracy"},
@@ -39,6 +44,7 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
     write_text(out / "report.html", html)
+    write_text(out / "results.tex", latex(config, results))
     return out / "report.html"
 
 
@@ -65,6 +71,50 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, st
         }
         for pairs, hard_negatives, model in places
     ]
+
+
+def task_table(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A header, and a row per model and place: every task on pairs that no cell trains on."""
+    tasks = sorted({task for result in results for task in result["subsets"]["unseen_pairs"]}, key=by_task)
+    rows = [["model", "pairs", "hard negatives", *tasks]]
+    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models):
+        means = [mean_accuracy(results, model, "unseen_pairs", pairs, negatives, task) for task in tasks]
+        rows.append([model, f"{pairs:.0%}", f"{negatives:.0%}", *map(percent, means)])
+    return rows
+
+
+def by_task(task: str) -> tuple[int, str]:
+    """Tasks in the order of `TASKS`, quads after them."""
+    return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
+
+
+def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A header, and a row per place and further model: how it differs from the first, with intervals."""
+    rows = [["model", "pairs", "hard negatives", *TESTS]]
+    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models[1:]):
+        first, second = (
+            read_points(
+                (r["seed"], out / "cells" / r["id"]) for r in results if place_of(r) == (name, pairs, negatives)
+            )
+            for name in (config.models[0], model)
+        )
+        found = [difference(first, second, test, "swap") for test in TESTS]
+        told = [str(delta) if delta else "–" for delta in found]
+        rows.append([f"{model} − {config.models[0]}", f"{pairs:.0%}", f"{negatives:.0%}", *told])
+    return rows
+
+
+def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
+    """Model and fractions of a result."""
+    return result["model"], result["pairs"], result["hard_negatives"]
+
+
+def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
+    """The table of accuracies for a paper."""
+    rows = [[row[name] for name in ("model", "pairs", "hard_negatives", *TESTS)] for row in summary(config, results)]
+    return table(
+        ("model", "pairs", "hard negatives", *TESTS), rows, "Accuracy in percent, mean over seeds; chance is 50."
+    )
 
 
 def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:

@@ -103,6 +103,27 @@ def test_report_needs_no_other_file(finished):
     assert "2 of 2 cells are finished" in html
 
 
+def test_two_runs_are_compared_record_by_record(finished, tmp_path):
+    result = run([*GRID, "--compare", str(finished / "runs/a"), str(finished / "runs/a")], tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((finished / "runs/a/comparison.csv").open()))
+    assert {row["model"] for row in rows} == {"clip", "oc-clip"}
+    assert {row["task"] for row in rows} >= {"swap", "one animal", "replace texture", "replace animal"}
+    assert {row["B - A"] for row in rows} == {"+0.0 [+0.0, +0.0]"}
+    assert (finished / "runs/a/comparison.tex").read_text().startswith("\\begin{table}")
+    assert "oc-clip" in (finished / "runs/a/results.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--compare", "a"], ["--compare", "a", "b", "--seeds", "2"], ["--compare", ".", "."]]
+)
+def test_a_wrong_comparison_is_one_line(arguments, tmp_path):
+    result = run([*GRID, *arguments], tmp_path)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "--compare RUN_A RUN_B" in result.stderr or "is not the folder of a run" in result.stderr
+
+
 def test_a_rerun_skips_what_is_finished(finished):
     out = finished / "runs" / "a"
     before = outcome(out)

@@ -1,0 +1,63 @@
+"""Paired differences, their intervals, and tables for papers."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from studies.latex import escape, table
+from studies.paired import difference, read_points
+
+COLUMNS = ("subset", "task", "scene", "caption", "negative", "score_caption", "score_negative")
+
+
+def points(right, subset="unseen_pairs", task="swap"):
+    return {(0, subset, task, f"scene {i}", "a cat"): float(point) for i, point in enumerate(right)}
+
+
+def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
+    rng, covered = np.random.default_rng(0), 0
+    for trial in range(60):
+        first, second = rng.random(150) < 0.5, rng.random(150) < 0.8
+        found = difference(points(first), points(second), "unseen_pairs", "swap", seed=trial)
+        assert found.low < found.mean < found.high
+        covered += found.low <= 0.3 <= found.high
+    assert covered >= 51
+
+
+def test_pairing_narrows_the_interval():
+    rng = np.random.default_rng(0)
+    first = rng.random(300) < 0.5
+    second = first | (rng.random(300) < 0.1)  # right wherever the first is
+    found = difference(points(first), points(second), "unseen_pairs", "swap")
+    shuffled = difference(points(first), points(rng.permutation(second)), "unseen_pairs", "swap")
+    assert found.low > 0
+    assert found.high - found.low < 0.6 * (shuffled.high - shuffled.low)
+
+
+def test_only_common_records_of_the_subset_and_task_count():
+    first = points([1, 0, 1]) | points([1, 1], task="one animal")
+    found = difference(first, points([1, 1]), "unseen_pairs", "swap")
+    assert (found.n, found.mean) == (2, 0.5)
+    assert difference(first, points([1]), "seen_pairs", "swap") is None
+    same = difference(first, first, "unseen_pairs", "swap")
+    assert (same.mean, same.low, same.high) == (0, 0, 0)
+
+
+def test_points_are_read_from_predictions(tmp_path):
+    with (tmp_path / "predictions.csv").open("w", newline="") as file:
+        rows = [("s", "swap", f"scene {i}", "a", "b", *scores) for i, scores in enumerate(((2, 1), (1, 2), (1, 1)))]
+        csv.writer(file).writerows([COLUMNS, *rows])
+    assert list(read_points([(3, tmp_path)]).values()) == [1, 0, 0.5]
+    with pytest.raises(UserError, match=r"none/predictions.csv can't be read"):
+        read_points([(0, tmp_path / "none")])
+
+
+def test_latex_escapes_and_aligns():
+    text = table(("model", "a_b"), [("oc-clip", "95.0"), ("clip & co", "–")], "100 % sure")
+    assert r"clip \& co & – \\" in text
+    assert r"a\_b" in text
+    assert r"\begin{tabular}{lr}" in text
+    assert r"100 \% sure" in text
+    assert escape("{~^\\}") == r"\{\textasciitilde{}\^{}\textbackslash{}\}"
