@@ -7,7 +7,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
 from studies.results import mean_accuracy
 
@@ -78,6 +78,31 @@ def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequenc
         axis.text(
             0.5, -0.04, wrap(negative), fontsize=8, color="#a01818", ha="center", va="top", transform=axis.transAxes
         )
+    return figure
+
+
+def attention_sheet(
+    images: UInt8[np.ndarray, "n h w 3"],
+    phrases: Sequence[Sequence[str]],
+    things: Float[np.ndarray, "n 2 h w"],
+    rest: Float[np.ndarray, "n h w"],
+) -> Figure:
+    """A row per scene: the image, the map of each of its two queries, and what the default tokens take."""
+    figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
+    for row, image, names, maps, left in zip(
+        figure.subplots(len(images), 4, squeeze=False), images, phrases, things, rest, strict=True
+    ):
+        row[0].imshow(image)
+        row[0].set_title("image", fontsize=9)
+        for axis, name, values in zip(row[1:3], names, maps, strict=True):
+            axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
+            axis.imshow(values, cmap="inferno", alpha=0.75, vmin=0, vmax=max(float(values.max()), 1e-6))
+            axis.set_title(name, fontsize=9)
+        shown = row[3].imshow(left, cmap="inferno", vmin=0, vmax=1)
+        row[3].set_title("default tokens", fontsize=9)
+        figure.colorbar(shown, ax=row[3], shrink=0.8)
+        for axis in row:
+            axis.axis("off")
     return figure
 
 

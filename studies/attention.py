@@ -1,0 +1,128 @@
+"""Where do the queries look? Figure 8 of OC-CLIP, with the true masks beside it.
+
+    python studies/attention.py runs/binding_grid-laptop
+
+For every finished cell of a binding grid whose model has attention: the overlap (intersection
+over union) of each query's map with the mask of its own animal and of the other, at the
+threshold that is best on validation; writes attention.csv, and a picture for each cell.
+"""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from envs.errors import UserError, run_command
+from generators.binding import TESTS, BindingRecipe
+
+COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Measure the attention of a run's cells."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a binding grid."""
+    scenes: int = 4
+    """Scenes in each cell's picture."""
+
+
+def read_run(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The configuration and the finished cells of a run."""
+    try:
+        config = json.loads((run / "config.json").read_text())["config"]
+        return config, [json.loads(line) for line in (run / "cells.jsonl").read_text().splitlines()]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{run} is not the folder of a binding grid ({error})") from error
+
+
+def split_file(config: dict[str, Any], cell: dict[str, Any]) -> Path:
+    """The split that a cell was trained on."""
+    from generators.split_file import split_name
+
+    recipe, identity = BindingRecipe(**cell["settings"]["split"]), cell["settings"]["store"]
+    found = list(Path(config["store"]).glob(f"*-{identity}/{split_name(recipe)}"))
+    if len(found) != 1:
+        raise UserError(
+            f"the split of cell {cell['id']} is not below {Path(config['store']).resolve()}; start this command where "
+            "the study was started, or run the study again: it renders what is missing"
+        )
+    return found[0]
+
+
+def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list[dict[str, Any]] | None:
+    """A row of `COLUMNS` for each test subset of one cell, and its picture; None without attention."""
+    from generators.dataset import SplitDataset, open_split
+    from models.attention_maps import attention_maps, best_threshold, overlap
+    from models.checkpoint import load_checkpoint
+
+    scorer = load_checkpoint(folder / "checkpoint")
+    if "attention" not in scorer.capabilities:
+        return None
+    split = open_split(path)
+    subsets = {name: SplitDataset(split, name) for name in ("validation", *TESTS)}
+    found = {}
+    for name, data in subsets.items():
+        if len(data):
+            everything = range(len(data))
+            found[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
+    threshold = best_threshold(*found["validation"])
+    picture(folder / "attention.png", subsets["unseen_pairs"], found["unseen_pairs"][0], scenes)
+    rows = []
+    for name, (maps, masks) in found.items():
+        fit = overlap(maps, masks, threshold)
+        numbers = {"overlap": fit.mean, "own_above_other": fit.right, "threshold": threshold, "n": len(masks)}
+        rows.append({key: cell[key] for key in COLUMNS[:4]} | {"subset": name} | numbers)
+    return rows
+
+
+def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
+    """Image, the map of each query, and what the default tokens take, for some scenes."""
+    from envs.files import whole_file
+    from studies.figures import attention_sheet, png
+
+    chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
+    images = data.images(chosen).permute(0, 2, 3, 1).numpy()
+    phrases = [[f"{thing.texture} {thing.animal}" for thing in data.records.scenes[i].things] for i in chosen]
+    figure = attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen])
+    with whole_file(path) as temporary:
+        temporary.write_bytes(png(figure))
+
+
+def run(config: Config) -> None:
+    """Measure all cells, print and write the table."""
+    from envs.files import whole_file
+
+    settings, cells = read_run(config.run)
+    if config.scenes < 1:
+        raise UserError(f"--scenes must be at least 1, got {config.scenes}")
+    rows = []
+    for cell in cells:
+        folder = config.run / "cells" / cell["id"]
+        measured = measure(cell, folder, split_file(settings, cell), config.scenes)
+        for row in measured or ():
+            place = f"{row['model']} {row['pairs']:.0%} pairs {row['hard_negatives']:.0%} negatives seed {row['seed']}"
+            print(f"{place}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")
+            print(f"own above other {row['own_above_other']:.1%}  ({row['n']} scenes)", flush=True)
+        rows += measured or []
+        print(f"{cell['model']} has no attention" if measured is None else f"picture: {folder / 'attention.png'}")
+    if not rows:
+        raise UserError(f"no finished cell of {config.run} has a model with attention")
+    with whole_file(config.run / "attention.csv") as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(config.run / "attention.csv")
+
+
+def main() -> None:
+    """Parse and run."""
+    run(tyro.cli(Config, description=__doc__))
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,75 @@
+"""Maps and masks: what overlap means, and that maps come in the order of the things."""
+
+import numpy as np
+import pytest
+import torch
+
+from envs.errors import UserError
+from models.attention_maps import Maps, attention_maps, best_threshold, enlarged, overlap
+from tests.models.builders import OPTIONS
+from tests.models.test_training import fresh
+
+
+def squares():
+    """Masks of two squares in two scenes, and maps that show them exactly."""
+    masks = np.zeros((2, 16, 16), np.uint8)
+    masks[:, 2:6, 2:6], masks[:, 8:14, 8:14] = 1, 2
+    things = np.stack([masks == 1, masks == 2], 1) * 5.0
+    return Maps(things, np.zeros((2, 16, 16))), masks
+
+
+def test_overlap_of_perfect_half_and_exchanged_maps():
+    maps, masks = squares()
+    perfect = overlap(maps, masks, 1.0)
+    assert (perfect.mean, perfect.right) == (1.0, 1.0)
+    assert (perfect.other == 0).all()
+    half = maps.things.copy()
+    half[:, 0, 2:4] = 0
+    assert overlap(Maps(half, maps.rest), masks, 1.0).own[:, 0].tolist() == [0.5, 0.5]
+    exchanged = overlap(Maps(maps.things[:, ::-1], maps.rest), masks, 1.0)
+    assert (exchanged.mean, exchanged.right) == (0.0, 0.0)
+
+
+def test_the_best_threshold_is_found():
+    maps, masks = squares()
+    blurred = Maps(maps.things + 2.0 * (np.arange(16) < 8), maps.rest)
+    assert 2.0 <= best_threshold(blurred, masks) < 5.0
+
+
+def test_patches_keep_their_places():
+    patches = torch.zeros(1, 1, 16)
+    patches[0, 0, 4 * 1 + 2] = 1  # row 1, column 2
+    rows, columns = np.unravel_index(int(enlarged(patches, 32)[0, 0].argmax()), (32, 32))
+    assert 8 <= rows < 16
+    assert 16 <= columns < 24
+
+
+def test_maps_follow_the_things_whatever_is_mentioned_first(data):
+    """The map of a thing is that of its own phrase."""
+    model = fresh("oc-clip", data)
+    pairs = [i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2][:6]
+    maps = attention_maps(model, data, pairs)
+    assert maps.things.shape == (len(pairs), 2, *data.images([0]).shape[-2:])
+    for i, found in zip(pairs, maps.things, strict=True):
+        graph = data.records.graphs[i]
+        for thing, expected in zip(data.records.scenes[i].things, found, strict=True):
+            node = graph.nodes.index(f"{thing.texture} {thing.animal}")
+            direct = direct_map(model, data, i, node)
+            assert np.allclose(direct, expected, atol=1e-4)
+
+
+def direct_map(model, data, index, node):
+    """One scene alone, straight from the scorer."""
+    from models.towers import normalise
+
+    with torch.no_grad():
+        images = model.encode_images(normalise(data.images([index])))
+        texts = model.encode_texts([data.records.captions[index]], [data.records.graphs[index]])
+        share = model.attention(images, texts)[:, node : node + 1]
+    return enlarged(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"oc-clip"}))
+def test_a_model_without_attention_is_refused(name, data):
+    with pytest.raises(UserError, match="has no attention maps"):
+        attention_maps(fresh(name, data), data, [0])
