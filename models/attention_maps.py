@@ -71,7 +71,7 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     rows = torch.arange(len(patches), device=patches.device)[:, None]
     own = patches[rows, torch.tensor(order, device=patches.device)]
     things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
-    rest = enlarged(1 - patches.sum(1, keepdim=True), pixels.shape[-1])[:, 0]
+    rest = enlarged((1 - patches.sum(1, keepdim=True)).clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())
 
 

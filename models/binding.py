@@ -70,6 +70,13 @@ def competitive_attention(
     return torch.cat([logits, rest.expand(*logits.shape[:-2], 1, logits.shape[-1])], dim=-2).softmax(-2)[..., :-1, :]
 
 
+def regular_attention(
+    logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"]
+) -> Float[Tensor, "... m p"]:
+    """Softmax over the patches for each query by itself; absent queries take nothing."""
+    return full_precision(logits).softmax(-1) * present
+
+
 def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n p d"]) -> Float[Tensor, "n *b m d"]:
     """Means of an image's values, weighted by each query's share of the patches (figure 9)."""
     weights = attention + EPSILON

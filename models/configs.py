@@ -37,6 +37,9 @@ class OCCLIPConfig:
     """Self-attention layers over the patches."""
     heads: int = 4
     """Heads of those layers."""
+    competitive: bool = True
+    """Queries compete for each patch (equation 1); False: each spreads over the patches by itself, the
+    regular cross-attention of the paper's ablation, in which default tokens have no part."""
     default_tokens: int = 4
     """Queries that take what the caption doesn't mention."""
     query_norm: bool = True

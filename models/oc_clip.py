@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from generators.graph import SceneGraph
-from models.binding import BindingModule, competitive_attention, visual_slots
+from models.binding import BindingModule, competitive_attention, regular_attention, visual_slots
 from models.configs import OCCLIPConfig, TowerConfig
 from models.graphs import GraphBatch, batch_graphs, perturb_edges
 from models.scorer import Scorer, drop_own_temperature, tower_parameters
@@ -83,7 +83,7 @@ class OCCLIPScorer(Scorer):
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
         """Share of each patch of image i that each node of text i takes; absent nodes take none."""
         logits, default = self._paired_logits(images, texts)
-        return competitive_attention(logits, texts.graphs.node_present[..., None], default)
+        return self._attend(logits, default, texts)
 
     def perturbed_similarities(
         self, images: ImageCode, texts: TextCode, generator: torch.Generator
@@ -123,8 +123,16 @@ class OCCLIPScorer(Scorer):
         values: Float[Tensor, "n p d"],
         texts: TextCode,
     ) -> Float[Tensor, "n *b q d"]:
-        attention = competitive_attention(logits, texts.graphs.node_present[..., None], default)
-        return visual_slots(attention, values)
+        return visual_slots(self._attend(logits, default, texts), values)
+
+    def _attend(
+        self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextCode
+    ) -> Float[Tensor, "n *b q p"]:
+        """Each query's share of the patches."""
+        present = texts.graphs.node_present[..., None]
+        if not self.config.competitive:
+            return regular_attention(logits, present)
+        return competitive_attention(logits, present, default)
 
     def _score(
         self,

@@ -2,7 +2,8 @@
 
 import torch
 
-from models.binding import competitive_attention, visual_slots
+from generators.graph import SceneGraph
+from models.binding import competitive_attention, regular_attention, visual_slots
 from tests.models.builders import images, scorer
 
 
@@ -44,6 +45,26 @@ def test_absent_queries_take_nothing():
     attention = competitive_attention(queries, present, defaults)
     assert (attention[:, 2] == 0).all()
     torch.testing.assert_close(attention[:, :2], competitive_attention(queries[:, :2], present[:, :2], defaults))
+
+
+def test_regular_queries_do_not_compete():
+    """Each sums to one over the patches, whatever the others ask for."""
+    queries, present = logits(2, 3, 9), torch.tensor([[True, True, False]])[..., None]
+    attention = regular_attention(queries, present)
+    torch.testing.assert_close(attention.sum(-1), torch.tensor([1.0, 1.0, 0.0]).expand(2, 3))
+    torch.testing.assert_close(attention[:, :1], regular_attention(queries[:, :1], present[:, :1]))
+
+
+def test_competition_is_a_field():
+    """The same weights score differently, and without competition default tokens have no part."""
+    pair, alone = scorer("oc-clip"), scorer("oc-clip", competitive=False)
+    alone.load_state_dict(pair.state_dict())
+    texts = ["a red cat and a white dog in the city"] * 2, [SceneGraph(("red cat", "white dog", "city"))] * 2
+    scores = [model.similarity(model.encode_images(images(2)), model.encode_texts(*texts)) for model in (pair, alone)]
+    assert not torch.allclose(*scores)
+    with torch.no_grad():
+        alone.binding.default_tokens.add_(3.0)
+    torch.testing.assert_close(alone.similarity(alone.encode_images(images(2)), alone.encode_texts(*texts)), scores[1])
 
 
 def test_slots_are_weighted_means_of_values():
