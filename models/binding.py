@@ -70,9 +70,7 @@ def competitive_attention(
     return torch.cat([logits, rest.expand(*logits.shape[:-2], 1, logits.shape[-1])], dim=-2).softmax(-2)[..., :-1, :]
 
 
-def regular_attention(
-    logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"]
-) -> Float[Tensor, "... m p"]:
+def regular_attention(logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"]) -> Float[Tensor, "... m p"]:
     """Softmax over the patches for each query by itself; absent queries take nothing."""
     return full_precision(logits).softmax(-1) * present
 

@@ -13,6 +13,7 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 import hashlib
+import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -73,6 +74,8 @@ class Config:
     oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32, layers=1))
     """Sizes of OC-CLIP's binding module; table 11 has two layers and wider ones, which a small
     tower from scratch doesn't need."""
+    tuned: Path | None = None
+    """best.json of studies/tune.py: each model gets its own towers and recipe from there."""
     device: str = "cpu"
     """cpu or cuda."""
     threads: int = 1
@@ -150,8 +153,8 @@ def check_machine(config: Config) -> None:
 
     if config.device.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
-    check_towers(towers(config))
     for model in config.models:
+        check_towers(towers(config, model))
         check_builds(config, model)
 
 
@@ -160,7 +163,7 @@ def check_builds(config: Config, model: str) -> None:
     from models.checkpoint import build_scorer
 
     try:
-        build_scorer(model, replace(towers(config), pretrained=""), ("a",), options(config, model))
+        build_scorer(model, replace(towers(config, model), pretrained=""), ("a",), options(config, model))
     except UserError:
         raise
     except Exception as error:  # whatever a library or a user's own class raises
@@ -190,13 +193,34 @@ def splits(config: Config) -> list[BindingRecipe]:
     ]
 
 
-def towers(config: Config) -> TowerConfig:
-    """The towers that all models of the grid are built on."""
-    return TowerConfig(config.architecture, config.pretrained, config.resolution)
+def towers(config: Config, model: str) -> TowerConfig:
+    """The towers of a model: the study's own, or those that tuning found best."""
+    architecture = tuned(config)[model][0] if config.tuned else config.architecture
+    return TowerConfig(architecture, config.pretrained, config.resolution)
+
+
+def tuned(config: Config) -> dict[str, tuple[str, Recipe]]:
+    """Architecture and recipe of every model of the grid, from the file that tuning wrote."""
+    assert config.tuned is not None
+    try:
+        found = json.loads(config.tuned.read_text())
+        return {model: (found[model]["architecture"], read_recipe(found[model]["recipe"])) for model in config.models}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"--tuned {config.tuned}: no recipes for {', '.join(config.models)} there ({error}); give the "
+            "best.json that studies/tune.py writes, tuned for these models"
+        ) from error
+
+
+def read_recipe(fields: dict[str, Any]) -> Recipe:
+    """A recipe that was written as JSON."""
+    return Recipe(**fields | {"betas": tuple(fields["betas"])})
 
 
 def training_recipe(config: Config, model: str) -> Recipe:
-    """The recipe of one model: the study's own, or with pretrained weights the paper's rates."""
+    """The recipe of one model: the study's own, a tuned one, or with pretrained weights the paper's rates."""
+    if config.tuned:
+        return tuned(config)[model][1]
     if not config.pretrained or model not in PRETRAINED_RECIPES:
         return config.recipe
     paper = asdict(PRETRAINED_RECIPES[model])
@@ -211,7 +235,7 @@ def cells(config: Config, store_identity: str) -> list[Cell]:
             seed=recipe.seed,
             split=recipe,
             store=store_identity,
-            towers=towers(config),
+            towers=towers(config, model),
             recipe=training_recipe(config, model),
             options=options(config, model),
             device=config.device,

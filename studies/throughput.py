@@ -8,12 +8,10 @@ TinyRenderer and, where `blender` is on the path, Cycles. Rounds take turns, so 
 the machine does falls on all alike; CPU time counts all threads of a process.
 """
 
-import platform
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import tyro
@@ -125,6 +123,7 @@ def rendering(config: Rendering) -> int:
 
     from envs.sampling import random_scenes
     from envs.world import load_world
+    from studies.run_folder import processor
 
     if config.scenes < 1 or config.rounds < 1:
         raise UserError("--scenes and --rounds must be at least 1")
@@ -140,15 +139,6 @@ def rendering(config: Rendering) -> int:
         wall, cpu = median(t.wall for t in theirs), median(t.cpu for t in theirs)
         print(f"{name:<20}{1 / wall:>12.1f}{1000 * cpu:>12.3f}{ratio:>24.1f}")
     return 0
-
-
-def processor() -> str:
-    """The processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def main() -> int:

@@ -1,0 +1,193 @@
+"""Tunes every model alike: as many trials over the same space, judged on validation alone.
+
+    python studies/tune.py --preset smoke
+    python studies/tune.py                       # 12 trials a model on the hardest cell, an hour or two
+    python studies/binding_grid.py --tuned runs/tune-laptop/best.json
+
+Searched: learning rate, weight decay, warm-up, depth of the towers within one budget of
+parameters, share of lone animals in a batch and share of the steps that show them only. Every
+trial trains on the same split for the same number of steps. Stopped and started again, it asks
+the sampler for the same trials and skips those that are finished.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from envs.errors import UserError, run_command
+from models.recipes import Recipe
+from studies.binding_grid import PRESETS as GRIDS
+from studies.binding_grid import Config as Grid
+from studies.binding_grid import cells as grid_cells
+from studies.binding_grid import check as check_grid
+from studies.binding_grid import render
+from studies.cells import Cell, Job
+from studies.command_line import parse
+
+
+def hardest(preset: str) -> Grid:
+    """The hardest cell of a grid's preset: its fewest pairs, no hard negatives, one seed."""
+    grid = GRIDS[preset]
+    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), seeds=1)
+
+
+@dataclass(frozen=True)
+class Config:
+    """One tuning study."""
+
+    grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=lambda: hardest("laptop"))
+    """The cell that trials train on; `recipe` gives what isn't searched."""
+    trials: int = 12
+    """Trials of each model."""
+    at_once: int = 2
+    """Trials asked for at once; decides what the sampler knows, whatever the number of workers."""
+    architectures: tuple[str, ...] = ("micro", "mini")
+    """Towers to choose from."""
+    parameters: int = 400_000
+    """The most parameters that any model may have with any of them."""
+    sampler_seed: int = 0
+    """Seed of Optuna's TPE sampler."""
+
+
+PRESETS: dict[str, Config] = {
+    "smoke": Config(grid=hardest("smoke"), trials=2, at_once=1, architectures=("nano",), parameters=100_000),
+    "laptop": Config(),
+}
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work, before anything is made."""
+    if config.trials < 1 or config.at_once < 1:
+        raise UserError("--trials and --at-once must be at least 1")
+    if len(config.grid.pairs) != 1 or len(config.grid.hard_negatives) != 1 or config.grid.seeds != 1:
+        raise UserError("tuning needs one cell: one value of --pairs and --hard-negatives, and --seeds 1")
+    if not config.architectures:
+        raise UserError("--architectures needs one or more towers")
+    for architecture in config.architectures:
+        check_grid(replace(config.grid, architecture=architecture))
+        for model in config.grid.models:
+            check_budget(config, model, architecture)
+
+
+def check_budget(config: Config, model: str, architecture: str) -> None:
+    """Raise if a model has more parameters than all may have."""
+    from models.checkpoint import build_scorer
+    from studies.binding_grid import options, towers
+
+    grid = replace(config.grid, architecture=architecture)
+    scorer = build_scorer(model, towers(grid, model), ("a",), options(grid, model))
+    count = sum(parameter.numel() for parameter in scorer.parameters())
+    if count > config.parameters:
+        raise UserError(
+            f"{model} on {architecture} has {count} parameters, more than --parameters {config.parameters}; "
+            "raise it for all models, or choose other --architectures"
+        )
+
+
+def suggest(trial: Any, config: Config) -> Grid:
+    """A point of the space, the same kind for every model."""
+    recipe = replace(
+        config.grid.recipe,
+        learning_rate=trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
+        weight_decay=trial.suggest_float("weight_decay", 1e-2, 1.0, log=True),
+        warmup=trial.suggest_int("warmup", 20, max(20, config.grid.recipe.steps // 5)),
+        singles_share=trial.suggest_float("singles_share", 0.3, 0.97),
+        warm_start=trial.suggest_categorical("warm_start", (0.0, 0.25, 0.5)),
+    )
+    architecture = trial.suggest_categorical("architecture", config.architectures)
+    return replace(config.grid, recipe=recipe, architecture=architecture)
+
+
+def tune_model(config: Config, model: str, identity: str, split: Path, out: Path) -> list[dict[str, Any]]:
+    """All trials of one model: what was tried and what validation said."""
+    import optuna
+
+    from studies.engine import run_jobs
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=config.sampler_seed, n_startup_trials=max(4, config.trials // 3))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    rows: list[dict[str, Any]] = []
+    while len(rows) < config.trials:
+        asked = [study.ask() for _ in range(min(config.at_once, config.trials - len(rows)))]
+        jobs = [job_of(suggest(trial, config), model, identity, split, out) for trial in asked]
+        unfinished = {job.folder: job for job in jobs if validation(job) is None}  # TPE may repeat itself
+        run_jobs(list(unfinished.values()), workers(config), lambda job: None)
+        for trial, job in zip(asked, jobs, strict=True):
+            study.tell(trial, validation(job))
+            rows.append({"model": model, "trial": trial.number, "validation": validation(job), **trial.params})
+    return rows
+
+
+def job_of(grid: Grid, model: str, identity: str, split: Path, out: Path) -> Job:
+    """The training run of a point."""
+    cell: Cell
+    (cell,) = grid_cells(replace(grid, models=(model,)), identity)
+    return Job(cell, split, out / "cells" / cell.id)
+
+
+def validation(job: Job) -> float | None:
+    """Accuracy on the validation subset, the only one that tuning looks at; None if unfinished."""
+    from studies.cells import finished
+
+    result = finished(job.folder)
+    return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
+
+
+def workers(config: Config) -> int:
+    """Runs at once."""
+    import os
+
+    return config.grid.workers or len(os.sched_getaffinity(0))
+
+
+def best(rows: list[dict[str, Any]], base: Recipe) -> dict[str, Any]:
+    """For each model its best trial, as `binding_grid.py --tuned` reads it."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        if row["model"] not in found or row["validation"] > found[row["model"]]["validation"]:
+            searched = {name: row[name] for name in asdict(base) if name in row}
+            found[row["model"]] = {
+                "validation": row["validation"],
+                "architecture": row["architecture"],
+                "recipe": asdict(base) | searched,
+            }
+    return found
+
+
+def run(config: Config, out: Path) -> None:
+    """Tune all models; write trials, the best of each and the report."""
+    from envs.files import write_text
+    from studies.run_folder import provenance
+    from studies.tune_report import write_report, write_trials
+
+    identity, files = render(config.grid, workers(config))
+    (split,) = files.values()
+    rows: list[dict[str, Any]] = []
+    for model in config.grid.models:
+        rows += tune_model(config, model, identity, split, out)
+        write_trials(out / "trials.csv", rows)
+    chosen = best(rows, config.grid.recipe)
+    write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
+    for model, found in chosen.items():
+        print(f"{model}: validation {found['validation']:.1%} with {found['architecture']}, {found['recipe']}")
+    print(f"report: {write_report(out, rows, provenance())}")
+
+
+def main() -> None:
+    """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
+    check(config)
+    from studies.run_folder import run_folder
+
+    # What doesn't decide results may differ from run to run.
+    same = replace(config, grid=replace(config.grid, out=None, store=Path(), workers=0))
+    with run_folder(config.grid.out or Path(f"runs/tune-{preset}"), same, frozenset()) as out:
+        run(config, out)
+
+
+if __name__ == "__main__":
+    run_command(main)

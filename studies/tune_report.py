@@ -1,0 +1,62 @@
+"""What a tuning study writes: trials as CSV, and a page with their course."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+import numpy as np
+
+from envs.files import whole_file, write_text
+from studies.figures import data_uri, png
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+
+def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """All trials, one row each."""
+    with whole_file(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:
+    """`report.html`, best trials first."""
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    ordered = sorted(rows, key=lambda row: (models.index(row["model"]), -row["validation"], row["trial"]))
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    html = environment.get_template("tune_report.html").render(
+        trials=len(rows) // len(models),
+        figure=data_uri(png(course(rows, models))),
+        columns=list(rows[0]),
+        rows=[[shown(value) for value in row.values()] for row in ordered],
+        notes=notes,
+    )
+    write_text(out / "report.html", html)
+    return out / "report.html"
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def course(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
+    """Validation accuracy of every trial, and the best so far."""
+    figure = Figure((7, 3.6), layout="constrained")
+    axis = figure.subplots()
+    for number, model in enumerate(models):
+        values = 100 * np.array([row["validation"] for row in rows if row["model"] == model])
+        steps = np.arange(1, len(values) + 1)
+        axis.scatter(steps, values, s=18, color=f"C{number}")
+        axis.step(steps, np.maximum.accumulate(values), where="post", color=f"C{number}", label=f"{model}, best so far")
+    axis.axhline(50, color="0.6", linewidth=1, linestyle=":")
+    axis.set_xlabel("trial")
+    axis.set_ylabel("validation accuracy (%)")
+    axis.legend()
+    return figure

@@ -1,0 +1,91 @@
+"""Equal tuning as a user runs it."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from tests.studies.command import GRID, ROOT, run
+
+TUNE = [sys.executable, str(ROOT / "studies" / "tune.py"), "--preset", "smoke", "--steps", "6", "--batch", "8"]
+SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2"]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tune")
+    result = run([*TUNE, *SMALL, "--out", "runs/t"], folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def trials(folder):
+    return list(csv.DictReader((folder / "trials.csv").open()))
+
+
+def test_every_model_gets_as_many_trials_over_the_same_space(tuned):
+    rows = trials(tuned / "runs/t")
+    for model in ("clip", "oc-clip"):
+        mine = [row for row in rows if row["model"] == model]
+        assert [row["trial"] for row in mine] == [str(n) for n in range(5)]
+        assert all(3e-4 <= float(row["learning_rate"]) <= 1e-2 for row in mine)
+        assert len({row["learning_rate"] for row in mine}) == 5
+    searched = [[row[name] for name in row if name not in ("model", "validation")] for row in rows]
+    assert searched[0] == searched[5], "the same first trials for every model"
+
+
+def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
+    rows, best = trials(tuned / "runs/t"), json.loads((tuned / "runs/t/best.json").read_text())
+    for model, found in best.items():
+        values = [float(row["validation"]) for row in rows if row["model"] == model]
+        assert found["validation"] == max(values)
+        first = values.index(max(values))
+        row = [row for row in rows if row["model"] == model][first]
+        assert found["recipe"]["learning_rate"] == pytest.approx(float(row["learning_rate"]))
+        assert found["recipe"]["steps"] == 6
+    report = (tuned / "runs/t/report.html").read_text()
+    assert report.count("<tr>") >= 11
+    assert 'src="data:image/png;base64,' in report
+
+
+def test_started_again_it_asks_the_same_and_trains_nothing(tuned, tmp_path):
+    before = (tuned / "runs/t/trials.csv").read_bytes()
+    stamps = {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")}
+    assert run([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned).returncode == 0
+    assert (tuned / "runs/t/trials.csv").read_bytes() == before
+    assert {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")} == stamps
+
+
+def test_a_grid_takes_each_models_own_recipe(tuned):
+    best = json.loads((tuned / "runs/t/best.json").read_text())
+    options = ["--preset", "smoke", "--pairs", "0.5", "--hard-negatives", "0", "--views", "1", "--test-scenes", "8"]
+    result = run([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned)
+    assert result.returncode == 0, result.stderr
+    for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
+        cell = json.loads(line)
+        assert cell["settings"]["recipe"]["learning_rate"] == best[cell["model"]]["recipe"]["learning_rate"]
+        assert cell["settings"]["towers"]["architecture"] == best[cell["model"]]["architecture"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--parameters", "1000"], "more than --parameters 1000"),
+        (["--pairs", "0.5", "1.0"], "tuning needs one cell"),
+        (["--trials", "0"], "at least 1"),
+        (["--architectures", "nanno"], "did you mean 'nano'"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, told, tmp_path):
+    result = run([*TUNE, *arguments], tmp_path)
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_wrong_file_of_recipes_is_named(tmp_path):
+    (tmp_path / "best.json").write_text('{"clip": {"architecture": "nano"}}')
+    result = run([*GRID, "--preset", "smoke", "--tuned", "best.json"], tmp_path)
+    assert result.returncode == 2
+    assert "--tuned best.json: no recipes for clip, oc-clip there" in result.stderr
