@@ -30,5 +30,4 @@ def parse(presets: Mapping[str, Config], default: str, description: str) -> tupl
     preset = presets[choose("preset", chosen.preset, presets)]
     options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
-    text += " --compare RUN_A RUN_B tells how two runs differ."
     return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)
