@@ -29,7 +29,7 @@ class Maps(NamedTuple):
     """
 
     things: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's things, as in the masks
-    rest: Float[np.ndarray, "n h w"]  # what the default tokens take of each patch, 0..1
+    rest: Float[np.ndarray, "n h w"]  # what the default tokens take of each patch, 0..1; 0 without competition
 
 
 class Overlap(NamedTuple):
@@ -71,7 +71,10 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     rows = torch.arange(len(patches), device=patches.device)[:, None]
     own = patches[rows, torch.tensor(order, device=patches.device)]
     things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
-    rest = enlarged((1 - patches.sum(1, keepdim=True)).clamp(0, 1), pixels.shape[-1])[:, 0]
+    left = 1 - patches.sum(1, keepdim=True)
+    if not getattr(scorer.config, "competitive", True):
+        left = torch.zeros_like(left)
+    rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())
 
 

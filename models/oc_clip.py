@@ -81,7 +81,10 @@ class OCCLIPScorer(Scorer):
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
-        """Share of each patch of image i that each node of text i takes; absent nodes take none."""
+        """Share of each patch of image i that each node of text i takes; absent nodes take none.
+
+        Without competition: how each node spreads over the patches.
+        """
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
 

@@ -30,6 +30,8 @@ from models.registry import check_scorer
 from studies.cells import Cell, Job
 from studies.command_line import parse, runs_to_compare
 
+# What recipes are tuned for, beside the sizes of OC-CLIP's module.
+TUNED_FOR = ("world", "resolution")
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({"out", "store", "workers"})
 
@@ -75,7 +77,8 @@ class Config:
     """Sizes of OC-CLIP's binding module; table 11 has two layers and wider ones, which a small
     tower from scratch doesn't need."""
     tuned: Path | None = None
-    """best.json of studies/tune.py: each model gets its own towers and recipe from there."""
+    """best.json of studies/tune.py: each model's own towers and whole recipe, in place of --architecture
+    and of all options of the recipe, steps and batch included."""
     device: str = "cpu"
     """cpu or cuda."""
     threads: int = 1
@@ -204,7 +207,11 @@ def tuned(config: Config) -> dict[str, tuple[str, Recipe]]:
     assert config.tuned is not None
     try:
         found = json.loads(config.tuned.read_text())
-        return {model: (found[model]["architecture"], read_recipe(found[model]["recipe"])) for model in config.models}
+        for model in config.models:
+            check_tuned_for(config, found[model]["tuned_for"])
+        return {
+            model: (str(found[model]["architecture"]), read_recipe(found[model]["recipe"])) for model in config.models
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"--tuned {config.tuned}: no recipes for {', '.join(config.models)} there ({error}); give the "
@@ -212,9 +219,35 @@ def tuned(config: Config) -> dict[str, tuple[str, Recipe]]:
         ) from error
 
 
+def check_tuned_for(config: Config, where: dict[str, Any]) -> None:
+    """Raise if recipes were tuned for another world, another resolution or other sizes of OC-CLIP."""
+    here = {name: getattr(config, name) for name in TUNED_FOR} | {"oc_clip": asdict(config.oc_clip)}
+    for name, value in here.items():
+        if where[name] != value:
+            raise UserError(
+                f"--tuned {config.tuned} was tuned with {name} {where[name]}, this grid has {value}; tune for this one"
+            )
+
+
 def read_recipe(fields: dict[str, Any]) -> Recipe:
-    """A recipe that was written as JSON."""
+    """A recipe that was written as JSON; a field of another type raises `TypeError`."""
+    for name, default in asdict(Recipe()).items():
+        numbers = (int, float) if default is None or isinstance(default, float) else type(default)
+        right = isinstance(fields[name], list) if name == "betas" else isinstance(fields[name], numbers)
+        if not right and not (fields[name] is None and default is None):
+            raise TypeError(f"{name} is {fields[name]!r}")
     return Recipe(**fields | {"betas": tuple(fields["betas"])})
+
+
+def cores(config: Config) -> int:
+    """Processes that render: as asked, or one a core."""
+    machine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return config.workers or machine
+
+
+def workers(config: Config) -> int:
+    """Runs at once: as asked, or one a core, or one on cuda."""
+    return config.workers or (1 if config.device.startswith("cuda") else cores(config))
 
 
 def training_recipe(config: Config, model: str) -> Recipe:
@@ -272,7 +305,9 @@ def render(config: Config, workers: int) -> tuple[str, dict[BindingRecipe, Path]
 
 def told(config: Config, model: str) -> str:
     """The recipe of a model in one line."""
-    start = f"from {config.pretrained}" if config.pretrained else "from scratch"
+    start = f"{towers(config, model).architecture} " + (
+        f"from {config.pretrained}" if config.pretrained else "from scratch"
+    )
     fields = asdict(training_recipe(config, model))
     return f"{start}; " + ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
 
@@ -284,8 +319,7 @@ def run(config: Config, out: Path) -> None:
     from studies.results import collect, write_results
     from studies.run_folder import provenance
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    identity, files = render(config, config.workers or cores)
+    identity, files = render(config, cores(config))
     jobs = [Job(cell, files[cell.split], out / "cells" / cell.id) for cell in cells(config, identity)]
     folders = [job.folder for job in jobs]
     sample = files[splits(config)[0]]
@@ -302,8 +336,7 @@ def run(config: Config, out: Path) -> None:
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     publish()
-    workers = config.workers or (1 if config.device.startswith("cuda") else cores)
-    run_jobs([job for job in jobs if job.cell.id not in done], workers, publish)
+    run_jobs([job for job in jobs if job.cell.id not in done], workers(config), publish)
     print(f"report: {publish()}")
 
 

@@ -20,7 +20,7 @@ Report = Callable[[int], None]
 RESULT = "result.json"
 QUADS = ("text", "image", "group")
 PREDICTIONS = (
-    *("subset", "task", "scene", "caption", "negative"),
+    *("subset", "task", "scene", "animals", "caption", "negative"),
     *("score_caption", "score_negative", "partner_caption", "partner_negative"),
 )
 
@@ -154,6 +154,7 @@ def predictions(subset: str, data: Any, scores: dict[str, Any], quads: Any) -> I
         for i, scene in enumerate(data.records.scenes):
             true, false = (caption.text for caption in asked[task][i])
             row = {"subset": subset, "task": task, "scene": scene.key, "caption": true, "negative": false}
+            row["animals"] = " + ".join(sorted(thing.animal for thing in scene.things))
             numbers = {"score_caption": found.true[i], "score_negative": found.negative[i]}
             if task == "swap":
                 numbers |= {"partner_caption": quads.partner.true[i], "partner_negative": quads.partner.negative[i]}

@@ -22,6 +22,8 @@ def compare(first: Path, second: Path) -> Path:
     if not places:
         raise UserError(f"{first} and {second} have no place in common: other models or other fractions")
     rows = [row for place in places for row in compare_place(place, first, second, cells[0][place], cells[1][place])]
+    if not rows:
+        raise UserError(f"{first} and {second} have no record in common: other worlds, splits or seeds")
     with whole_file(second / "comparison.csv") as temporary, temporary.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEADER, *rows])
     caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
@@ -34,12 +36,14 @@ def read_cells(run: Path) -> dict[Place, list[dict[str, Any]]]:
     """The finished cells of a run by their place in the grid."""
     file = run / "cells.jsonl"
     try:
-        cells = [json.loads(line) for line in file.read_text().splitlines()]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{run} is not the folder of a run: {file} can't be read ({error})") from error
-    places: dict[Place, list[dict[str, Any]]] = {}
-    for cell in cells:
-        places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
+        places: dict[Place, list[dict[str, Any]]] = {}
+        for line in file.read_text().splitlines():
+            cell = json.loads(line)
+            places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run} is not the folder of a binding grid: {file} can't be read ({error})") from error
+    if not places:
+        raise UserError(f"{run} has no finished cell yet; start its command again")
     return places
 
 
@@ -56,7 +60,7 @@ def compare_place(
     for subset, task in kinds:
         found = difference(*points, subset, task)
         common = [key for key in points[0].keys() & points[1].keys() if key[1:3] == (subset, task)]
-        means = [100 * sum(side[key] for key in common) / len(common) for side in points]
+        means = [100 * sum(side[key].value for key in common) / len(common) for side in points]
         model, pairs, negatives = place
         accuracies = (f"{means[0]:.1f}", f"{means[1]:.1f}")
         rows.append((model, f"{pairs:.0%}", f"{negatives:.0%}", subset, task, *accuracies, str(found), str(found.n)))

@@ -32,7 +32,7 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     html = environment.get_template("grid_report.html").render(
         title="Attribute binding: CLIP and its object-centric rivals",
-        config=flat(asdict(config)),
+        config=told_config(config),
         notes=notes,
         table=summary(config, results),
         tasks=task_table(config, results),
@@ -46,6 +46,14 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     write_text(out / "report.html", html)
     write_text(out / "results.tex", latex(config, results))
     return out / "report.html"
+
+
+def told_config(config: Any) -> dict[str, str]:
+    """The configuration; with tuned recipes without what they replace (each model's own is told below)."""
+    texts = flat(asdict(config))
+    if config.tuned is None:
+        return texts
+    return {name: text for name, text in texts.items() if name != "architecture" and not name.startswith("recipe.")}
 
 
 def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:

@@ -18,12 +18,11 @@ from typing import Annotated, Any
 import tyro
 
 from envs.errors import UserError, run_command
-from models.recipes import Recipe
 from studies.binding_grid import PRESETS as GRIDS
+from studies.binding_grid import TUNED_FOR, cores, render, workers
 from studies.binding_grid import Config as Grid
 from studies.binding_grid import cells as grid_cells
 from studies.binding_grid import check as check_grid
-from studies.binding_grid import render
 from studies.cells import Cell, Job
 from studies.command_line import parse
 
@@ -64,6 +63,8 @@ def check(config: Config) -> None:
         raise UserError("--trials and --at-once must be at least 1")
     if len(config.grid.pairs) != 1 or len(config.grid.hard_negatives) != 1 or config.grid.seeds != 1:
         raise UserError("tuning needs one cell: one value of --pairs and --hard-negatives, and --seeds 1")
+    if config.grid.tuned or config.grid.pretrained:
+        raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
     if not config.architectures:
         raise UserError("--architectures needs one or more towers")
     for architecture in config.architectures:
@@ -105,8 +106,6 @@ def tune_model(config: Config, model: str, identity: str, split: Path, out: Path
     """All trials of one model: what was tried and what validation said."""
     import optuna
 
-    from studies.engine import run_jobs
-
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=config.sampler_seed, n_startup_trials=max(4, config.trials // 3))
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -115,11 +114,26 @@ def tune_model(config: Config, model: str, identity: str, split: Path, out: Path
         asked = [study.ask() for _ in range(min(config.at_once, config.trials - len(rows)))]
         jobs = [job_of(suggest(trial, config), model, identity, split, out) for trial in asked]
         unfinished = {job.folder: job for job in jobs if validation(job) is None}  # TPE may repeat itself
-        run_jobs(list(unfinished.values()), workers(config), lambda job: None)
+        train_all(list(unfinished.values()), workers(config.grid))
         for trial, job in zip(asked, jobs, strict=True):
-            study.tell(trial, validation(job))
-            rows.append({"model": model, "trial": trial.number, "validation": validation(job), **trial.params})
+            found = validation(job)
+            study.tell(trial, found, state=None if found is not None else optuna.trial.TrialState.FAIL)
+            rows.append({"model": model, "trial": trial.number, "validation": found, **trial.params})
     return rows
+
+
+def train_all(jobs: list[Job], at_once: int) -> None:
+    """Train; a run that fails (it may diverge) is told and left out, the others end all the same."""
+    from studies.engine import run_jobs
+
+    try:
+        run_jobs(jobs, at_once, lambda job: None)
+    except UserError:
+        for job in [job for job in jobs if validation(job) is None]:
+            try:
+                run_jobs([job], 1, lambda job: None)
+            except UserError as error:
+                print(f"failed: {error}", flush=True)
 
 
 def job_of(grid: Grid, model: str, identity: str, split: Path, out: Path) -> Job:
@@ -137,23 +151,20 @@ def validation(job: Job) -> float | None:
     return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
 
 
-def workers(config: Config) -> int:
-    """Runs at once."""
-    import os
-
-    return config.grid.workers or len(os.sched_getaffinity(0))
-
-
-def best(rows: list[dict[str, Any]], base: Recipe) -> dict[str, Any]:
-    """For each model its best trial, as `binding_grid.py --tuned` reads it."""
+def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
+    """For each model its best trial, and what it was found on, as `binding_grid.py --tuned` reads it."""
     found: dict[str, Any] = {}
+    base, where = grid.recipe, {name: getattr(grid, name) for name in TUNED_FOR} | {"oc_clip": asdict(grid.oc_clip)}
     for row in rows:
+        if row["validation"] is None:
+            continue
         if row["model"] not in found or row["validation"] > found[row["model"]]["validation"]:
             searched = {name: row[name] for name in asdict(base) if name in row}
             found[row["model"]] = {
                 "validation": row["validation"],
                 "architecture": row["architecture"],
                 "recipe": asdict(base) | searched,
+                "tuned_for": where,
             }
     return found
 
@@ -164,13 +175,15 @@ def run(config: Config, out: Path) -> None:
     from studies.run_folder import provenance
     from studies.tune_report import write_report, write_trials
 
-    identity, files = render(config.grid, workers(config))
+    identity, files = render(config.grid, cores(config.grid))
     (split,) = files.values()
     rows: list[dict[str, Any]] = []
     for model in config.grid.models:
         rows += tune_model(config, model, identity, split, out)
         write_trials(out / "trials.csv", rows)
-    chosen = best(rows, config.grid.recipe)
+    chosen = best(rows, config.grid)
+    if missing := sorted(set(config.grid.models) - chosen.keys()):
+        raise UserError(f"every trial of {', '.join(missing)} failed; see above")
     write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
     for model, found in chosen.items():
         print(f"{model}: validation {found['validation']:.1%} with {found['architecture']}, {found['recipe']}")

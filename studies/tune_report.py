@@ -27,23 +27,28 @@ def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:
     """`report.html`, best trials first."""
     models = list(dict.fromkeys(row["model"] for row in rows))
-    ordered = sorted(rows, key=lambda row: (models.index(row["model"]), -row["validation"], row["trial"]))
+    ordered = sorted(rows, key=lambda row: (models.index(row["model"]), -value(row), row["trial"]))
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     html = environment.get_template("tune_report.html").render(
         trials=len(rows) // len(models),
         figure=data_uri(png(course(rows, models))),
         columns=list(rows[0]),
-        rows=[[shown(value) for value in row.values()] for row in ordered],
+        rows=[[shown(cell) for cell in row.values()] for row in ordered],
         notes=notes,
     )
     write_text(out / "report.html", html)
     return out / "report.html"
 
 
-def shown(value: Any) -> str:
+def value(row: dict[str, Any]) -> float:
+    """Validation accuracy of a trial; 0 for one that failed."""
+    return row["validation"] or 0.0
+
+
+def shown(cell: Any) -> str:
     """A value as people read it."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return "failed" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
 
 
 def course(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
@@ -51,7 +56,7 @@ def course(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
     figure = Figure((7, 3.6), layout="constrained")
     axis = figure.subplots()
     for number, model in enumerate(models):
-        values = 100 * np.array([row["validation"] for row in rows if row["model"] == model])
+        values = 100 * np.array([value(row) for row in rows if row["model"] == model])
         steps = np.arange(1, len(values) + 1)
         axis.scatter(steps, values, s=18, color=f"C{number}")
         axis.step(steps, np.maximum.accumulate(values), where="post", color=f"C{number}", label=f"{model}, best so far")

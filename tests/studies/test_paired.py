@@ -7,13 +7,16 @@ import pytest
 
 from envs.errors import UserError
 from studies.latex import escape, table
-from studies.paired import difference, read_points
+from studies.paired import Point, difference, read_points
 
-COLUMNS = ("subset", "task", "scene", "caption", "negative", "score_caption", "score_negative")
+COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 
 
-def points(right, subset="unseen_pairs", task="swap"):
-    return {(0, subset, task, f"scene {i}", "a cat"): float(point) for i, point in enumerate(right)}
+def points(right, subset="unseen_pairs", task="swap", per_pair=1):
+    return {
+        (0, subset, task, f"scene {i}", "a cat"): Point(float(point), f"pair {i // per_pair}")
+        for i, point in enumerate(right)
+    }
 
 
 def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
@@ -23,7 +26,23 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
         found = difference(points(first), points(second), "unseen_pairs", "swap", seed=trial)
         assert found.low < found.mean < found.high
         covered += found.low <= 0.3 <= found.high
+        assert 0.15 < found.high - found.low < 0.3
     assert covered >= 51
+
+
+def test_records_of_one_animal_pair_count_as_one():
+    """Ten copies of every record say nothing new; as if they did, the interval would be a third as wide."""
+    rng = np.random.default_rng(0)
+    first, second = rng.random(60) < 0.5, rng.random(60) < 0.8
+    once = difference(points(first), points(second), "unseen_pairs", "swap")
+    copies = [points(np.repeat(side, 10), per_pair=10) for side in (first, second)]
+    clustered = difference(*copies, "unseen_pairs", "swap")
+    naive = difference(*(points(np.repeat(side, 10)) for side in (first, second)), "unseen_pairs", "swap")
+    assert clustered.n == 600
+    assert clustered.high - clustered.low == pytest.approx(once.high - once.low, rel=0.15)
+    assert naive.high - naive.low < 0.5 * (once.high - once.low)
+    lone = difference(*(points(side, per_pair=100) for side in (first, second)), "unseen_pairs", "swap")
+    assert str(lone).endswith("[one animal pair]")
 
 
 def test_pairing_narrows_the_interval():
@@ -47,9 +66,16 @@ def test_only_common_records_of_the_subset_and_task_count():
 
 def test_points_are_read_from_predictions(tmp_path):
     with (tmp_path / "predictions.csv").open("w", newline="") as file:
-        rows = [("s", "swap", f"scene {i}", "a", "b", *scores) for i, scores in enumerate(((2, 1), (1, 2), (1, 1)))]
+        rows = [
+            ("s", "swap", f"scene {i}", "cat + pig", "a", "b", *scores)
+            for i, scores in enumerate(((2, 1), (1, 2), (1, 1)))
+        ]
         csv.writer(file).writerows([COLUMNS, *rows])
-    assert list(read_points([(3, tmp_path)]).values()) == [1, 0, 0.5]
+    assert [point.value for point in read_points([(3, tmp_path)]).values()] == [1, 0, 0.5]
+    with (tmp_path / "predictions.csv").open("a") as file:
+        file.write("s,swap,scene 3\n")
+    with pytest.raises(UserError, match="can't be read"):
+        read_points([(3, tmp_path)])
     with pytest.raises(UserError, match=r"none/predictions.csv can't be read"):
         read_points([(0, tmp_path / "none")])
 

@@ -6,6 +6,12 @@ import sys
 
 import pytest
 
+from envs.errors import UserError
+from generators.binding import BindingRecipe
+from models.configs import TowerConfig
+from models.recipes import Recipe
+from studies import engine, tune
+from studies.cells import Cell, Job
 from tests.studies.command import GRID, ROOT, run
 
 TUNE = [sys.executable, str(ROOT / "studies" / "tune.py"), "--preset", "smoke", "--steps", "6", "--batch", "8"]
@@ -74,6 +80,7 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
         (["--parameters", "1000"], "more than --parameters 1000"),
         (["--pairs", "0.5", "1.0"], "tuning needs one cell"),
         (["--trials", "0"], "at least 1"),
+        (["--tuned", "best.json"], "leave out --tuned and --pretrained"),
         (["--architectures", "nanno"], "did you mean 'nano'"),
     ],
 )
@@ -84,8 +91,47 @@ def test_a_mistake_is_one_line(arguments, told, tmp_path):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_wrong_file_of_recipes_is_named(tmp_path):
-    (tmp_path / "best.json").write_text('{"clip": {"architecture": "nano"}}')
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"recipe": {}}, "no recipes for clip, oc-clip there"),
+        ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
+        ({"recipe.steps": None}, "steps is None"),
+        ({"architecture": 5}, "unknown architecture '5'"),
+        ({"tuned_for.world": "pug"}, "was tuned with world pug, this grid has tiny"),
+    ],
+    ids=str,
+)
+def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
+    best = json.loads((tuned / "runs/t/best.json").read_text())
+    for name, value in change.items():
+        *path, last = name.split(".")
+        for model in best:
+            (best[model][path[0]] if path else best[model])[last] = value
+    (tmp_path / "best.json").write_text(json.dumps(best))
     result = run([*GRID, "--preset", "smoke", "--tuned", "best.json"], tmp_path)
     assert result.returncode == 2
-    assert "--tuned best.json: no recipes for clip, oc-clip there" in result.stderr
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
+    """One of two runs diverges; the other's result stands, and the failed one is nobody's best."""
+    cell = Cell("clip", 0, BindingRecipe(), "store", TowerConfig(), Recipe())
+    bad, good = (Job(cell, tmp_path / "split.h5", tmp_path / name) for name in ("bad", "good"))
+    done = set()
+
+    def run_jobs(jobs, workers, on_finished):
+        for job in jobs:
+            if job == bad:
+                raise UserError("the loss is nan")
+            done.add(job.folder)
+
+    monkeypatch.setattr(engine, "run_jobs", run_jobs)
+    monkeypatch.setattr(tune, "validation", lambda job: 0.7 if job.folder in done else None)
+    tune.train_all([bad, good], 2)
+    assert done == {good.folder}
+    assert "failed: the loss is nan" in capsys.readouterr().out
+    row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
+    rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
+    assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
