@@ -108,9 +108,10 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
     return found | {"swap": list(map(Choice, true, false))}
 
 
-def score_tasks(scorer: Scorer, data: SplitDataset) -> tuple[dict[str, BinaryScores], QuadScores]:
-    """Scores of every task on every image of a subset, and of the quads of the swap."""
-    asked = subset_choices(data)
+def score_tasks(
+    scorer: Scorer, data: SplitDataset, asked: dict[str, list[Choice]]
+) -> tuple[dict[str, BinaryScores], QuadScores]:
+    """Scores of every task of `subset_choices` on every image of a subset, and of the quads of the swap."""
     rows = [[text for choice in row for text in choice] for row in zip(*asked.values(), strict=True)]
     own = score_captions(scorer, data, rows).reshape(len(data), len(asked), 2)
     other = score_captions(scorer, data, [list(choice) for choice in asked["swap"]], partners=True)

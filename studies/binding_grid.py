@@ -13,9 +13,9 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 import hashlib
-import json
 import os
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,9 +29,8 @@ from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
 from models.registry import check_scorer
 from studies.cells import Cell, Job
 from studies.command_line import parse, runs_to_compare
+from studies.tuned import read_tuned
 
-# What recipes are tuned for, beside the sizes of OC-CLIP's module.
-TUNED_FOR = ("world", "resolution")
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({"out", "store", "workers"})
 
@@ -202,41 +201,15 @@ def towers(config: Config, model: str) -> TowerConfig:
     return TowerConfig(architecture, config.pretrained, config.resolution)
 
 
+@lru_cache(maxsize=8)
 def tuned(config: Config) -> dict[str, tuple[str, Recipe]]:
-    """Architecture and recipe of every model of the grid, from the file that tuning wrote."""
-    assert config.tuned is not None
-    try:
-        found = json.loads(config.tuned.read_text())
-        for model in config.models:
-            check_tuned_for(config, found[model]["tuned_for"])
-        return {
-            model: (str(found[model]["architecture"]), read_recipe(found[model]["recipe"])) for model in config.models
-        }
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"--tuned {config.tuned}: no recipes for {', '.join(config.models)} there ({error}); give the "
-            "best.json that studies/tune.py writes, tuned for these models"
-        ) from error
+    """Architecture and recipe of every model of the grid, from the file that tuning wrote; read once."""
+    return read_tuned(config.tuned, config.models, conditions(config))
 
 
-def check_tuned_for(config: Config, where: dict[str, Any]) -> None:
-    """Raise if recipes were tuned for another world, another resolution or other sizes of OC-CLIP."""
-    here = {name: getattr(config, name) for name in TUNED_FOR} | {"oc_clip": asdict(config.oc_clip)}
-    for name, value in here.items():
-        if where[name] != value:
-            raise UserError(
-                f"--tuned {config.tuned} was tuned with {name} {where[name]}, this grid has {value}; tune for this one"
-            )
-
-
-def read_recipe(fields: dict[str, Any]) -> Recipe:
-    """A recipe that was written as JSON; a field of another type raises `TypeError`."""
-    for name, default in asdict(Recipe()).items():
-        numbers = (int, float) if default is None or isinstance(default, float) else type(default)
-        right = isinstance(fields[name], list) if name == "betas" else isinstance(fields[name], numbers)
-        if not right and not (fields[name] is None and default is None):
-            raise TypeError(f"{name} is {fields[name]!r}")
-    return Recipe(**fields | {"betas": tuple(fields["betas"])})
+def conditions(config: Config) -> dict[str, Any]:
+    """What a recipe is tuned for."""
+    return {"world": config.world, "resolution": config.resolution, "oc_clip": asdict(config.oc_clip)}
 
 
 def cores(config: Config) -> int:

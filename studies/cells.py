@@ -119,7 +119,7 @@ def vocabulary(split: Any) -> tuple[str, ...]:
 def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, Any]]:
     """Accuracy, ties and number by subset (all but train) and task; writes `predictions.csv`."""
     from generators.dataset import SplitDataset
-    from models.evaluation import score_tasks
+    from models.evaluation import score_tasks, subset_choices
 
     subsets = {}
     with whole_file(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
@@ -127,10 +127,11 @@ def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, Any]]
         rows.writeheader()
         for subset in sorted(split.subsets.keys() - {"train"}):
             data = SplitDataset(split, subset)
-            scores, quads = score_tasks(scorer, data)
+            asked = subset_choices(data)
+            scores, quads = score_tasks(scorer, data, asked)
             subsets[subset] = {task: summary(found) for task, found in scores.items()}
             subsets[subset] |= {f"quad {part}": quad_summary(getattr(quads, part)) for part in QUADS}
-            rows.writerows(predictions(subset, data, scores, quads))
+            rows.writerows(predictions(subset, data, asked, scores, quads))
     return subsets
 
 
@@ -145,11 +146,10 @@ def quad_summary(right: Any) -> dict[str, float | int | None]:
     return {"accuracy": float(right.mean()) if len(right) else None, "tie_rate": None, "n": len(right)}
 
 
-def predictions(subset: str, data: Any, scores: dict[str, Any], quads: Any) -> Iterator[dict[str, Any]]:
+def predictions(
+    subset: str, data: Any, asked: dict[str, Any], scores: dict[str, Any], quads: Any
+) -> Iterator[dict[str, Any]]:
     """One row for each record and task; the swap also tells the partner's scores."""
-    from models.evaluation import subset_choices
-
-    asked = subset_choices(data)
     for task, found in scores.items():
         for i, scene in enumerate(data.records.scenes):
             true, false = (caption.text for caption in asked[task][i])

@@ -19,10 +19,10 @@ import tyro
 
 from envs.errors import UserError, run_command
 from studies.binding_grid import PRESETS as GRIDS
-from studies.binding_grid import TUNED_FOR, cores, render, workers
 from studies.binding_grid import Config as Grid
 from studies.binding_grid import cells as grid_cells
 from studies.binding_grid import check as check_grid
+from studies.binding_grid import conditions, cores, render, workers
 from studies.cells import Cell, Job
 from studies.command_line import parse
 
@@ -154,7 +154,7 @@ def validation(job: Job) -> float | None:
 def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
     """For each model its best trial, and what it was found on, as `binding_grid.py --tuned` reads it."""
     found: dict[str, Any] = {}
-    base, where = grid.recipe, {name: getattr(grid, name) for name in TUNED_FOR} | {"oc_clip": asdict(grid.oc_clip)}
+    base = grid.recipe
     for row in rows:
         if row["validation"] is None:
             continue
@@ -164,7 +164,7 @@ def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
                 "validation": row["validation"],
                 "architecture": row["architecture"],
                 "recipe": asdict(base) | searched,
-                "tuned_for": where,
+                "tuned_for": conditions(grid),
             }
     return found
 
