@@ -37,6 +37,11 @@ SMALL_TOWERS: dict[str, dict] = {
         "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
         "text_cfg": {"width": 64, "layers": 2, "heads": 2},
     },
+    "broad": {
+        "embed_dim": 96,
+        "vision_cfg": {"width": 96, "layers": 1, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 96, "layers": 1, "heads": 3},
+    },
     "small": {
         "embed_dim": 128,
         "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},

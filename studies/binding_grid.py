@@ -62,7 +62,7 @@ class Config:
     test_scenes: int = 400
     """The most scenes of a test subset."""
     architecture: str = "micro"
-    """Towers: nano, micro, mini, small, or any open_clip architecture such as ViT-B-16."""
+    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
     recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(

@@ -4,9 +4,10 @@
     python studies/tune.py                       # 12 trials a model on the hardest cell, an hour or two
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
-Searched: learning rate, weight decay, warm-up, depth of the towers within one budget of
+Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
 parameters, share of lone animals in a batch and share of the steps that show them only. Every
-trial trains on the same split for the same number of steps. Stopped and started again, it asks
+trial trains on the same split for the same number of steps; the first one of every model is the
+grid's own recipe. Stopped and started again, it asks
 the sampler for the same trials and skips those that are finished.
 """
 
@@ -26,6 +27,9 @@ from studies.binding_grid import conditions, cores, render, workers
 from studies.cells import Cell, Job
 from studies.command_line import parse
 
+# Shares of the steps, the first ones, that show lone animals only.
+WARM_STARTS = (0.0, 0.25, 0.5)
+
 
 def hardest(preset: str) -> Grid:
     """The hardest cell of a grid's preset: its fewest pairs, no hard negatives, one seed."""
@@ -43,9 +47,9 @@ class Config:
     """Trials of each model."""
     at_once: int = 2
     """Trials asked for at once; decides what the sampler knows, whatever the number of workers."""
-    architectures: tuple[str, ...] = ("micro", "mini")
-    """Towers to choose from."""
-    parameters: int = 400_000
+    architectures: tuple[str, ...] = ("micro", "mini", "broad")
+    """Towers to choose from: one layer, two layers, one wider layer."""
+    parameters: int = 450_000
     """The most parameters that any model may have with any of them."""
     sampler_seed: int = 0
     """Seed of Optuna's TPE sampler."""
@@ -88,15 +92,34 @@ def check_budget(config: Config, model: str, architecture: str) -> None:
         )
 
 
+def ranges(config: Config) -> dict[str, tuple[float, float]]:
+    """The numbers of the space, from the least to the most."""
+    return {
+        "learning_rate": (3e-4, 1e-2),
+        "weight_decay": (1e-2, 1.0),
+        "warmup": (20, max(20, config.grid.recipe.steps // 5)),
+        "singles_share": (0.3, 0.97),
+    }
+
+
+def first_point(config: Config) -> dict[str, Any]:
+    """The grid's own recipe, as far as the space holds it: the first trial of every model."""
+    own = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
+    numbers = {name: own[name] for name, (low, high) in ranges(config).items() if low <= (own[name] or 0) <= high}
+    choices = {"warm_start": WARM_STARTS, "architecture": config.architectures}
+    return numbers | {name: own[name] for name, values in choices.items() if own[name] in values}
+
+
 def suggest(trial: Any, config: Config) -> Grid:
     """A point of the space, the same kind for every model."""
+    space = ranges(config)
     recipe = replace(
         config.grid.recipe,
-        learning_rate=trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
-        weight_decay=trial.suggest_float("weight_decay", 1e-2, 1.0, log=True),
-        warmup=trial.suggest_int("warmup", 20, max(20, config.grid.recipe.steps // 5)),
-        singles_share=trial.suggest_float("singles_share", 0.3, 0.97),
-        warm_start=trial.suggest_categorical("warm_start", (0.0, 0.25, 0.5)),
+        learning_rate=trial.suggest_float("learning_rate", *space["learning_rate"], log=True),
+        weight_decay=trial.suggest_float("weight_decay", *space["weight_decay"], log=True),
+        warmup=trial.suggest_int("warmup", *space["warmup"]),
+        singles_share=trial.suggest_float("singles_share", *space["singles_share"]),
+        warm_start=trial.suggest_categorical("warm_start", WARM_STARTS),
     )
     architecture = trial.suggest_categorical("architecture", config.architectures)
     return replace(config.grid, recipe=recipe, architecture=architecture)
@@ -109,6 +132,7 @@ def tune_model(config: Config, model: str, identity: str, split: Path, out: Path
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=config.sampler_seed, n_startup_trials=max(4, config.trials // 3))
     study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial(first_point(config))
     rows: list[dict[str, Any]] = []
     while len(rows) < config.trials:
         asked = [study.ask() for _ in range(min(config.at_once, config.trials - len(rows)))]

@@ -135,3 +135,16 @@ def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
     row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
     rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
     assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
+
+
+def test_the_first_trial_is_the_grids_own_recipe(tuned):
+    assert tune.first_point(tune.Config()) == {
+        "learning_rate": 2e-3,
+        "weight_decay": 0.05,
+        "warmup": 50,
+        "singles_share": 0.95,
+        "warm_start": 0.5,
+        "architecture": "micro",
+    }
+    first = trials(tuned / "runs/t")[0]
+    assert (float(first["learning_rate"]), first["architecture"]) == (2e-3, "nano")
