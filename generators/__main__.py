@@ -53,16 +53,15 @@ class Check:
 def make(command: Make) -> int:
     """Write the split and print where it is."""
     from envs.world import load_world
-    from generators.binding import scenes_to_render
-    from generators.split_file import make_binding_split
+    from generators.split_file import make_split
     from generators.store import ImageStore
 
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
-    scenes = scenes_to_render(command.recipe)
+    scenes = command.recipe.scenes_to_render()
     missing = len(store.missing(scenes))
     print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
     store.add(scenes, command.workers, command.codec)
-    print(make_binding_split(store, command.recipe))
+    print(make_split(store, command.recipe))
     return 0
 
 

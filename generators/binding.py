@@ -13,99 +13,52 @@ training pairs also gets the swapped assignment, its hard negative. Choices of o
 
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import ClassVar
 
-import numpy as np
-
-from envs.errors import UserError
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
-from generators.captions import swap_textures
+from generators.pair_roles import Pair, pair_roles
+from generators.recipe import PairCounts, SplitRecipe, draw
 from generators.seeds import generator
 
-Pair = tuple[str, str]
 Textures = tuple[str, str]
 
 TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
-SUBSETS = ("train", "validation", *TESTS)
 
 
 @dataclass(frozen=True)
-class BindingRecipe:
+class BindingRecipe(SplitRecipe):
     """Everything that decides an attribute-binding split, apart from the resolution."""
 
-    world: str = "pug"
-    """Vocabulary of the scenes."""
-    pairs: float = 0.2
-    """Fraction of the trainable animal pairs that are in train."""
-    hard_negatives: float = 0.0
-    """Fraction of the training pairs whose texture-swapped scenes are in train too."""
-    views: int = 16
-    """Views of each training scene."""
-    test_views: int = 4
-    """Views of each test and validation scene, none of them used in train."""
-    test_scenes: int = 400
-    """The most scenes of one test or validation subset, drawn at random from all."""
-    reserve: float = 0.1
-    """Share of all pairs that no cell trains on: the unseen pairs of every test."""
-    validation: float = 0.1
-    """Share of all pairs kept for validation."""
-    seed: int = 0
-    """Decides which pairs, which textures and which mention orders."""
+    kind: ClassVar[str] = "binding"
+    template: ClassVar[str] = "conjunction"
+    tests: ClassVar[tuple[str, ...]] = TESTS
 
-    def __post_init__(self) -> None:
-        for name in ("pairs", "hard_negatives", "reserve", "validation"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
-        for name in ("views", "test_views", "test_scenes"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+    def subsets(self) -> dict[str, list[Scene]]:
+        """Validation and `unseen_pairs` are the same for all fractions of a seed."""
+        world = load_world(self.world)
+        train_views = range(self.views)
+        test_views = range(self.views, self.views + self.test_views)
+        subsets = {}
+        for subset, items in textured_pairs(self, world).items():
+            views = train_views if subset == "train" else test_views
+            scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
+            if subset == "train":
+                subsets[subset] = list(world.singles(train_views)) + scenes
+            else:
+                subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
+        return subsets
 
-
-@dataclass(frozen=True)
-class PairRoles:
-    """Which pairs a recipe trains on, which also swapped, and which it holds out."""
-
-    train: dict[Pair, Textures]
-    swapped: frozenset[Pair]
-    validation: tuple[Pair, ...]
-    reserve: tuple[Pair, ...]
-    trainable: int  # pairs that a fraction of 1 would train on
+    def counts(self) -> PairCounts:
+        """How many pairs the fractions come to."""
+        roles = pair_roles(self, load_world(self.world))
+        return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
 
 
 def assigned_textures(world: World, pair: Pair, seed: int) -> Textures:
     """The one assignment of two different textures with which `pair` is trained."""
     choices = list(permutations(world.textures, 2))
     return choices[generator(seed, "textures", *pair).integers(len(choices))]
-
-
-def at_least_one(share: float, total: int) -> int:
-    """`share` of `total`, rounded, and not nothing unless the share is nothing."""
-    return max(round(share * total), 1) if share > 0 else 0
-
-
-def pair_roles(recipe: BindingRecipe) -> PairRoles:
-    """Draw the roles of all pairs; pairs keep their roles when only the fractions change."""
-    world = load_world(recipe.world)
-    order = generator(recipe.seed, "pairs").permutation(len(world.pairs))
-    shuffled = [world.pairs[i] for i in order]
-    n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_held = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    trainable = shuffled[n_held:]
-    if not trainable:
-        raise UserError(
-            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
-            f"{len(shuffled)} pairs of world {recipe.world!r} to train on; lower one of them"
-        )
-    train = trainable[: round(recipe.pairs * len(trainable))]
-    by_priority = sorted(train, key=lambda pair: generator(recipe.seed, "swapped", *pair).random())
-    return PairRoles(
-        train={pair: assigned_textures(world, pair, recipe.seed) for pair in train},
-        swapped=frozenset(by_priority[: round(recipe.hard_negatives * len(train))]),
-        validation=tuple(shuffled[n_reserve:n_held]),
-        reserve=tuple(shuffled[:n_reserve]),
-        trainable=len(trainable),
-    )
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
@@ -119,9 +72,9 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
 
 def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
     """For each subset the textured pairs that it is made of, (a, b) with (texture a, texture b)."""
-    roles = pair_roles(recipe)
+    roles = pair_roles(recipe, world)
     different = list(permutations(world.textures, 2))
-    assigned = list(roles.train.items())
+    assigned = [(pair, assigned_textures(world, pair, recipe.seed)) for pair in roles.train]
     swapped = [(pair, textures[::-1]) for pair, textures in assigned]
     in_train = assigned + [item for item in swapped if item[0] in roles.swapped]
     return {
@@ -134,36 +87,3 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
     }
-
-
-def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
-    """At most `most` of `scenes`, in their own order."""
-    if len(scenes) <= most:
-        return scenes
-    return [scenes[i] for i in sorted(rng.choice(len(scenes), most, replace=False))]
-
-
-def scenes_to_render(recipe: BindingRecipe) -> list[Scene]:
-    """All scenes of a split, each once, and the partners of tests and validation (see `Records`)."""
-    subsets = binding_scenes(recipe)
-    partners = {swap_textures(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
-    return sorted(partners.union(*subsets.values()))
-
-
-def binding_scenes(recipe: BindingRecipe) -> dict[str, list[Scene]]:
-    """The scenes of every subset in `SUBSETS`; a subset may be empty.
-
-    Validation and `unseen_pairs` are the same for all fractions of a seed.
-    """
-    world = load_world(recipe.world)
-    train_views = range(recipe.views)
-    test_views = range(recipe.views, recipe.views + recipe.test_views)
-    subsets = {}
-    for subset, items in textured_pairs(recipe, world).items():
-        views = train_views if subset == "train" else test_views
-        scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
-        if subset == "train":
-            subsets[subset] = list(world.singles(train_views)) + scenes
-        else:
-            subsets[subset] = draw(scenes, recipe.test_scenes, generator(recipe.seed, "draw", subset))
-    return subsets

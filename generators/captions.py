@@ -79,18 +79,28 @@ def swap_textures(scene: Scene) -> Scene:
     return replace(scene, things=swapped)
 
 
+def swap_places(scene: Scene) -> Scene:
+    """The scene of the spatial hard negative: two things exchange their slots."""
+    first, second = scene.things
+    return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
+
+
+# How each kind of split makes the scene that its hard negatives are true of.
+SWAPS: dict[str, Callable[[Scene], Scene]] = {"binding": swap_textures, "spatial": swap_places}
+
+
 def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:
     """The true caption of `scene`."""
     return TEMPLATES[template](scene, mention_order(scene, seed))
 
 
-def hard_negative(scene: Scene, seed: int, template: str = "conjunction") -> Caption | None:
-    """The same bag of words with the textures swapped, animals mentioned in the same order.
+def hard_negative(scene: Scene, seed: int, template: str = "conjunction", kind: str = "binding") -> Caption | None:
+    """The same bag of words for the swapped scene: what stands in a slot is mentioned where the true
+    caption mentions what stands there.
 
-    None where a swap changes nothing: a lone thing, or two things of one texture.
+    None where a swap changes nothing: a lone thing, or two things of one texture that would exchange it.
     """
-    if len({thing.texture for thing in scene.things}) != 2 or len(scene.things) != 2:
+    if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None
-    texture_of = {thing.slot: thing.texture for thing in swap_textures(scene).things}
-    mentioned = tuple(thing._replace(texture=texture_of[thing.slot]) for thing in mention_order(scene, seed))
-    return TEMPLATES[template](scene, mentioned)
+    thing_in = {thing.slot: thing for thing in swapped.things}
+    return TEMPLATES[template](swapped, tuple(thing_in[thing.slot] for thing in mention_order(scene, seed)))

@@ -15,12 +15,12 @@ import h5py
 import numpy as np
 from jaxtyping import Int64
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
 from envs.files import whole_file
 from envs.scene import Scene
-from generators.binding import BindingRecipe, binding_scenes, scenes_to_render
-from generators.captions import caption, hard_negative, swap_textures
+from generators.captions import SWAPS, caption, hard_negative
 from generators.graph import SceneGraph
+from generators.recipe import SplitRecipe
 from generators.store import ImageStore, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
@@ -63,11 +63,11 @@ class Split:
     intact: bool  # the content has the checksum that was written with it
 
 
-def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], seed: int) -> Records:
+def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
     """Rows, captions, hard negatives and graphs of the scenes of a subset; training scenes have no partners."""
-    partners = [-1 if subset == "train" else row_of[swap_textures(scene)] for scene in scenes]
-    captions = [caption(scene, seed) for scene in scenes]
-    negatives = [hard_negative(scene, seed) for scene in scenes]
+    partners = [-1 if subset == "train" else row_of[recipe.swap(scene)] for scene in scenes]
+    captions = [caption(scene, recipe.seed, recipe.template) for scene in scenes]
+    negatives = [hard_negative(scene, recipe.seed, recipe.template, recipe.kind) for scene in scenes]
     return Records(
         scenes=list(scenes),
         rows=np.array([row_of[scene] for scene in scenes], np.int64),
@@ -79,27 +79,26 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
     )
 
 
-def split_name(recipe: BindingRecipe) -> str:
+def split_name(kind: str, recipe: Mapping[str, object]) -> str:
     """A file name that says the fractions and differs whenever the recipe differs."""
-    digest = hashlib.sha256(json.dumps(asdict(recipe), sort_keys=True).encode()).hexdigest()[:8]
-    return f"binding-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{digest}.h5"
+    digest = hashlib.sha256(json.dumps({"kind": kind, **recipe}, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{kind}-p{recipe['pairs']:g}-n{recipe['hard_negatives']:g}-s{recipe['seed']}-{digest}.h5"
 
 
-def make_binding_split(store: ImageStore, recipe: BindingRecipe) -> Path:
+def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
     """Write the split of `recipe` into the folder of `store`, which holds all its scenes.
 
     One that is there, whole and in step with the store is kept.
     """
-    path = store.folder / split_name(recipe)
+    path = store.folder / split_name(recipe.kind, asdict(recipe))
     with store.locked():
         try:
             check_store(read_split(path))
         except UserError:
-            scenes = binding_scenes(recipe)
-            needed = scenes_to_render(recipe)
+            needed = recipe.scenes_to_render()
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
-            subsets = {name: describe(name, subset, row_of, recipe.seed) for name, subset in scenes.items()}
-            write_split(path, store, {"kind": "binding", **asdict(recipe)}, subsets)
+            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in recipe.subsets().items()}
+            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
     return path
 
 
@@ -200,7 +199,7 @@ def check_links(file: h5py.File, path: Path) -> None:
 
 def check_store(split: Split) -> None:
     """Raise unless the shards beside `split` are whole, of its store, and show its scenes."""
-    folder = split.path.parent
+    folder, swap = split.path.parent, SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
     tables = []
     for shard in split.shards:
         if not (folder / shard.file).exists():
@@ -212,7 +211,7 @@ def check_store(split: Split) -> None:
         if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
             raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")
         paired = records.partners >= 0
-        swapped = [swap_textures(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
         rows = records.partners[paired]
         if (rows >= len(shown)).any() or (shown[rows] != split.vocabulary.encode(swapped)).any():
             raise UserError(f"the partners of {name} in {split.path} show other scenes in this store; {REMEDY}")

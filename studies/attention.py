@@ -44,8 +44,8 @@ def split_file(config: dict[str, Any], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
     from generators.split_file import split_name
 
-    recipe, identity = BindingRecipe(**cell["settings"]["split"]), cell["settings"]["store"]
-    found = list(Path(config["store"]).glob(f"*-{identity}/{split_name(recipe)}"))
+    identity, name = cell["settings"]["store"], split_name(BindingRecipe.kind, cell["settings"]["split"])
+    found = list(Path(config["store"]).glob(f"*-{identity}/{name}"))
     if len(found) != 1:
         raise UserError(
             f"the split of cell {cell['id']} is not below {Path(config['store']).resolve()}; start this command where "

@@ -11,7 +11,7 @@ from typing import Any
 
 from envs.errors import UserError
 from envs.files import whole_file, write_text
-from generators.binding import BindingRecipe, pair_roles
+from generators.recipe import SplitRecipe
 from models.configs import TowerConfig
 from models.recipes import Recipe
 from studies.run_folder import provenance
@@ -31,7 +31,7 @@ class Cell:
 
     model: str
     seed: int
-    split: BindingRecipe
+    split: SplitRecipe
     store: str  # identity of the image store
     towers: TowerConfig
     recipe: Recipe
@@ -58,6 +58,13 @@ class Job:
     cell: Cell
     split_file: Path
     folder: Path
+
+
+def own_files(*paths: str) -> str:
+    """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
+    files = [Path(path.rpartition(":")[0] if ".py:" in path else path) for path in paths]
+    contents = [file.read_bytes() for file in files if file.is_file()]
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:12] if contents else ""
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
@@ -91,13 +98,13 @@ def run_cell(job: Job, report: Report) -> None:
     train(scorer, data, cell.recipe, cell.seed, state, report=lambda progress: report(progress.step))
     save_checkpoint(job.folder / "checkpoint", cell.model, scorer)
     subsets = evaluate(job.folder, data.split, scorer)
-    roles = pair_roles(cell.split)
+    counts = cell.split.counts()
     result = {
         "id": cell.id,
         **{"model": cell.model, "seed": cell.seed, "pairs": cell.split.pairs},
         **{"hard_negatives": cell.split.hard_negatives, "settings": asdict(cell)},
         **{"train_images": len(data), "images_seen": cell.recipe.steps * cell.recipe.batch},
-        **{"training_pairs": len(roles.train), "swapped_pairs": len(roles.swapped), "all_pairs": roles.trainable},
+        **{"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": provenance(),

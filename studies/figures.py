@@ -19,34 +19,33 @@ TITLES = {
     "unseen_pairs": "Unseen pairs",
     "different_bag": "Seen pairs,\nother textures",
     "train_pairs": "Training pairs,\nnew views",
-    "validation": "Validation pairs",
+    "left_right_unseen_order": "Left/right,\nunseen order",
+    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
+    "above_under_unseen_order": "Above/under,\nunseen order",
+    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
 }
 DOTS_PER_INCH = 110
 
 
-def heat_maps(
-    results: Sequence[dict[str, Any]],
-    models: Sequence[str],
-    subsets: Sequence[str],
-    pairs: Sequence[float],
-    hard_negatives: Sequence[float],
-) -> Figure:
-    """Accuracy (%): a row per subset, a panel per model; % of pairs up, % of hard negatives across.
+def heat_maps(results: Sequence[dict[str, Any]], grid: Any, asked: Sequence[tuple[str, str]]) -> Figure:
+    """Accuracy (%): a row per subset and task, a panel per model; % of pairs up, % of hard negatives across.
 
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
-    width, height = 1.3 + 1.0 * len(hard_negatives), 0.9 + 0.62 * len(pairs)
-    figure = Figure((width * len(models) + 2.0, height * len(subsets) + 0.4), layout="constrained")
-    axes = figure.subplots(len(subsets), len(models), squeeze=False)
-    for row, subset in zip(axes, subsets, strict=True):
+    pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
+    width, height = 1.3 + 1.0 * len(negatives), 0.9 + 0.62 * len(pairs)
+    figure = Figure((width * len(models) + 2.0, height * len(asked) + 0.4), layout="constrained")
+    axes = figure.subplots(len(asked), len(models), squeeze=False)
+    for row, (subset, task) in zip(axes, asked, strict=True):
         for axis, model in zip(row, models, strict=True):
-            table = [[mean_accuracy(results, model, subset, p, h) for h in hard_negatives] for p in sorted(pairs)]
+            table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
             image = draw_panel(axis, table)
             axis.set_title(model, fontsize=10)
-            axis.set_xticks(range(len(hard_negatives)), [f"{h:.0%}" for h in hard_negatives])
-            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in sorted(pairs)])
+            axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
+            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
             axis.set_xlabel("training pairs with hard negatives", fontsize=8)
-        row[0].set_ylabel(f"{TITLES.get(subset, subset)}\n\n% of animal pairs", fontsize=9)
+        name = TITLES.get(subset, subset) if task == "swap" else f"{TITLES.get(subset, subset)}\n{task}"
+        row[0].set_ylabel(f"{name}\n\n% of animal pairs", fontsize=9)
     figure.colorbar(image, ax=axes, label="accuracy (%), chance is 50", shrink=0.8)
     return figure
 

@@ -9,21 +9,24 @@ from typing import Any
 import jinja2
 
 from envs.files import whole_file, write_text
-from generators.binding import TESTS
 from generators.tasks import TASKS
 from studies.figures import data_uri, heat_maps, png, sample_sheet
 from studies.latex import table
 from studies.paired import difference, read_points
 from studies.results import Mean, mean_accuracy
+from studies.tuned import SEARCHED
 
 SAMPLES = 5
 
 
 def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], split: Path) -> Path:
     """Write figures and `report.html` from the finished cells; `split` gives the sample images."""
-    figures = {"accuracy": heat_maps(results, config.models, TESTS, config.pairs, config.hard_negatives)}
-    figures |= {f"samples-{name}": sheet for name, sheet in sample_sheets(split).items()}
-    pages = {name: png(figure) for name, figure in figures.items()}
+    swaps = [(test, "swap") for test in config.tests]
+    others = [(test, task) for test in unseen(config) for task in tasks_of(results) if task in TASKS and task != "swap"]
+    figures = {"accuracy": heat_maps(results, config, swaps)}
+    figures |= {"recognition": heat_maps(results, config, others)} if others else {}
+    samples = {f"samples-{name}": sheet for name, sheet in sample_sheets(split, config.tests).items()}
+    pages = {name: png(figure) for name, figure in (figures | samples).items()}
     (out / "figures").mkdir(exist_ok=True)
     for name, content in pages.items():
         with whole_file(out / "figures" / f"{name}.png") as temporary:
@@ -31,15 +34,16 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     html = environment.get_template("grid_report.html").render(
-        title="Attribute binding: CLIP and its object-centric rivals",
+        title=config.title,
+        asked=config.task,
         config=told_config(config),
         notes=notes,
         table=summary(config, results),
         tasks=task_table(config, results),
         differences=difference_table(out, config, results),
-        tests=TESTS,
-        accuracy=data_uri(pages["accuracy"]),
-        samples={name.removeprefix("samples-"): data_uri(page) for name, page in pages.items() if name != "accuracy"},
+        tests=config.tests,
+        figures={name: data_uri(pages[name]) for name in figures},
+        samples={name.removeprefix("samples-"): data_uri(pages[name]) for name in samples},
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
@@ -50,10 +54,8 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
 
 def told_config(config: Any) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace (each model's own is told below)."""
-    texts = flat(asdict(config))
-    if config.tuned is None:
-        return texts
-    return {name: text for name, text in texts.items() if name != "architecture" and not name.startswith("recipe.")}
+    replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if config.tuned else set()
+    return {name: text for name, text in flat(asdict(config)).items() if name not in replaced}
 
 
 def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
@@ -75,7 +77,7 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, st
             "model": model,
             "pairs": f"{pairs:.0%} {counted(results, pairs)}",
             "hard_negatives": f"{hard_negatives:.0%}",
-            **{test: percent(mean_accuracy(results, model, test, pairs, hard_negatives)) for test in TESTS},
+            **{test: percent(mean_accuracy(results, model, test, pairs, hard_negatives)) for test in config.tests},
         }
         for pairs, hard_negatives, model in places
     ]
@@ -83,12 +85,22 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, st
 
 def task_table(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
     """A header, and a row per model and place: every task on pairs that no cell trains on."""
-    tasks = sorted({task for result in results for task in result["subsets"]["unseen_pairs"]}, key=by_task)
-    rows = [["model", "pairs", "hard negatives", *tasks]]
-    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models):
-        means = [mean_accuracy(results, model, "unseen_pairs", pairs, negatives, task) for task in tasks]
-        rows.append([model, f"{pairs:.0%}", f"{negatives:.0%}", *map(percent, means)])
+    tasks = tasks_of(results)
+    rows = [["model", "test", "pairs", "hard negatives", *tasks]]
+    for test, pairs, negatives, model in product(unseen(config), config.pairs, config.hard_negatives, config.models):
+        means = [mean_accuracy(results, model, test, pairs, negatives, task) for task in tasks]
+        rows.append([model, test, f"{pairs:.0%}", f"{negatives:.0%}", *map(percent, means)])
     return rows
+
+
+def unseen(config: Any) -> list[str]:
+    """The tests on pairs that no cell trains on."""
+    return [test for test in config.tests if test.endswith("unseen_pairs")]
+
+
+def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:
+    """All tasks that any cell has results of."""
+    return sorted({task for r in results for tasks in r["subsets"].values() for task in tasks}, key=by_task)
 
 
 def by_task(task: str) -> tuple[int, str]:
@@ -98,7 +110,7 @@ def by_task(task: str) -> tuple[int, str]:
 
 def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
     """A header, and a row per place and further model: how it differs from the first, with intervals."""
-    rows = [["model", "pairs", "hard negatives", *TESTS]]
+    rows = [["model", "pairs", "hard negatives", *config.tests]]
     for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models[1:]):
         first, second = (
             read_points(
@@ -106,7 +118,7 @@ def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) 
             )
             for name in (config.models[0], model)
         )
-        found = [difference(first, second, test, "swap") for test in TESTS]
+        found = [difference(first, second, test, "swap") for test in config.tests]
         told = [str(delta) if delta else "–" for delta in found]
         rows.append([f"{model} − {config.models[0]}", f"{pairs:.0%}", f"{negatives:.0%}", *told])
     return rows
@@ -119,10 +131,10 @@ def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
 
 def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
     """The table of accuracies for a paper."""
-    rows = [[row[name] for name in ("model", "pairs", "hard_negatives", *TESTS)] for row in summary(config, results)]
-    return table(
-        ("model", "pairs", "hard negatives", *TESTS), rows, "Accuracy in percent, mean over seeds; chance is 50."
-    )
+    columns = ("model", "pairs", "hard_negatives", *config.tests)
+    rows = [[row[name] for name in columns] for row in summary(config, results)]
+    header = [name.replace("_", " ") for name in columns]
+    return table(header, rows, "Accuracy in percent, mean over seeds; chance is 50.")
 
 
 def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:
@@ -136,12 +148,12 @@ def percent(mean: Mean) -> str:
     return "–" if mean.mean is None else f"{100 * mean.mean:.1f}"
 
 
-def sample_sheets(split: Path) -> dict[str, Any]:
+def sample_sheets(split: Path, tests: Sequence[str]) -> dict[str, Any]:
     """A row of sample images for every subset that has any."""
     from generators.dataset import SplitDataset, open_split
 
     sheets, opened = {}, open_split(split)
-    for subset in ("train", *TESTS):
+    for subset in ("train", *tests):
         data = SplitDataset(opened, subset, preload=False)
         if not len(data):
             continue

@@ -20,12 +20,12 @@ import tyro
 
 from envs.errors import UserError, run_command
 from studies.binding_grid import PRESETS as GRIDS
-from studies.binding_grid import Config as Grid
-from studies.binding_grid import cells as grid_cells
-from studies.binding_grid import check as check_grid
-from studies.binding_grid import conditions, cores, render, workers
 from studies.cells import Cell, Job
 from studies.command_line import parse
+from studies.grid import Grid, conditions, cores, options, render, towers, workers
+from studies.grid import cells as grid_cells
+from studies.grid_command import check as check_grid
+from studies.tuned import SEARCHED
 
 # Shares of the steps, the first ones, that show lone animals only.
 WARM_STARTS = (0.0, 0.25, 0.5)
@@ -34,7 +34,7 @@ WARM_STARTS = (0.0, 0.25, 0.5)
 def hardest(preset: str) -> Grid:
     """The hardest cell of a grid's preset: its fewest pairs, no hard negatives, one seed."""
     grid = GRIDS[preset]
-    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), seeds=1)
+    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), seeds=1, tuned="")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,6 @@ def check(config: Config) -> None:
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
     from models.checkpoint import build_scorer
-    from studies.binding_grid import options, towers
 
     grid = replace(config.grid, architecture=architecture)
     scorer = build_scorer(model, towers(grid, model), ("a",), options(grid, model))
@@ -183,7 +182,7 @@ def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
         if row["validation"] is None:
             continue
         if row["model"] not in found or row["validation"] > found[row["model"]]["validation"]:
-            searched = {name: row[name] for name in asdict(base) if name in row}
+            searched = {name: row[name] for name in SEARCHED}
             found[row["model"]] = {
                 "validation": row["validation"],
                 "architecture": row["architecture"],

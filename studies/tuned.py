@@ -2,43 +2,51 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
 from models.recipes import Recipe
 
+# What tuning searches beside the towers; all else of a recipe is the study's own.
+SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "warm_start")
+SHIPPED = Path(__file__).parent / "recipes"
 
-def read_tuned(path: Path, models: Sequence[str], here: dict[str, Any]) -> dict[str, tuple[str, Recipe]]:
-    """Architecture and recipe of every model; they must have been tuned under the conditions `here`."""
+
+class Tuned(NamedTuple):
+    """What tuning found for one model, and under which conditions."""
+
+    architecture: str
+    fields: dict[str, Any]
+    conditions: dict[str, Any]
+
+
+def recipe_file(name: str) -> Path:
+    """The file of shipped recipes called `name`, or the path that it is."""
+    if name.endswith(".json"):
+        return Path(name)
+    return SHIPPED / f"{choose('recipes for --tuned', name, sorted(file.stem for file in SHIPPED.glob('*.json')))}.json"
+
+
+def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
+    """What was tuned for those of `models` that the file has."""
+    path = recipe_file(name)
     try:
-        found = json.loads(path.read_text())
-        mine = {model: found[model] for model in models}
-        for its in mine.values():
-            check_conditions(path, its["tuned_for"], here)
-        return {model: (str(its["architecture"]), read_recipe(its["recipe"])) for model, its in mine.items()}
+        file = json.loads(path.read_text())
+        found = {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"--tuned {path}: no recipes for {', '.join(models)} there ({error}); give the best.json that "
-            "studies/tune.py writes, tuned for these models"
-        ) from error
+        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
+    if not found:
+        raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
+    return found
 
 
-def check_conditions(path: Path, there: dict[str, Any], here: dict[str, Any]) -> None:
-    """Raise if recipes were tuned for another world, another resolution or other sizes of OC-CLIP."""
-    for name, value in here.items():
-        if there[name] != value:
-            raise UserError(
-                f"--tuned {path} was tuned with {name} {there[name]}, this grid has {value}; tune for this one"
-            )
-
-
-def read_recipe(fields: dict[str, Any]) -> Recipe:
-    """A recipe that was written as JSON; a field of another type raises `TypeError`."""
-    for name, default in asdict(Recipe()).items():
-        numbers = (int, float) if default is None or isinstance(default, float) else type(default)
-        right = isinstance(fields[name], list) if name == "betas" else isinstance(fields[name], numbers)
-        if not right and not (fields[name] is None and default is None):
-            raise TypeError(f"{name} is {fields[name]!r}")
-    return Recipe(**fields | {"betas": tuple(fields["betas"])})
+def read_model(found: dict[str, Any]) -> Tuned:
+    """One model's entry; a field of another type raises `TypeError`."""
+    fields = {name: found["recipe"][name] for name in SEARCHED}
+    for name, value in fields.items():
+        if isinstance(value, bool) or not isinstance(value, int if name == "warmup" else int | float):
+            raise TypeError(f"{name} is {value!r}")
+    Recipe(**fields)  # refuses what no recipe may have
+    conditions = {**found["tuned_for"], "steps": found["recipe"]["steps"]}
+    return Tuned(str(found["architecture"]), fields, conditions)

@@ -6,18 +6,19 @@ from pathlib import Path
 import pytest
 
 from envs.world import load_world
-from generators.binding import BindingRecipe, scenes_to_render
-from generators.split_file import make_binding_split
+from generators import split_file
+from generators.binding import BindingRecipe
+from generators.recipe import SplitRecipe
 from generators.store import ImageStore
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
 
-def make_split(root: Path, recipe: BindingRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
+def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
     """Render and write a split below `root`."""
     store = ImageStore(root, load_world(recipe.world), resolution)
-    store.add(scenes_to_render(recipe), codec=codec)
-    return make_binding_split(store, recipe)
+    store.add(recipe.scenes_to_render(), codec=codec)
+    return split_file.make_split(store, recipe)
 
 
 @pytest.fixture(scope="session")

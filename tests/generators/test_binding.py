@@ -8,13 +8,18 @@ from hypothesis import strategies as st
 
 from envs.errors import UserError
 from envs.world import load_world
-from generators.binding import TESTS, BindingRecipe, binding_scenes, pair_roles
+from generators.binding import TESTS, BindingRecipe, textured_pairs
+from generators.pair_roles import pair_roles
 
 RECIPE = BindingRecipe(world="pug", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=50)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)
 
 
-def textured_pairs(scenes):
+def roles_of(recipe):
+    return pair_roles(recipe, load_world(recipe.world))
+
+
+def textured(scenes):
     return {frozenset((t.animal, t.texture) for t in s.things) for s in scenes if len(s.things) == 2}
 
 
@@ -26,14 +31,14 @@ def animal_pairs(scenes):
 @given(FRACTION, FRACTION, st.integers(0, 99))
 def test_nothing_held_out_is_in_train(pairs, hard_negatives, seed):
     recipe = replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives, seed=seed)
-    subsets, roles = binding_scenes(recipe), pair_roles(recipe)
+    subsets, roles = recipe.subsets(), roles_of(recipe)
     train = set(subsets["train"])
     assert len(train) == len(subsets["train"])
     for name in (*TESTS, "validation"):
         assert not train & set(subsets[name])
     assert not animal_pairs(train) & animal_pairs(subsets["unseen_pairs"] + subsets["validation"])
-    assert not textured_pairs(train) & textured_pairs(subsets["seen_pairs"] + subsets["different_bag"])
-    assert textured_pairs(subsets["train_pairs"]) <= textured_pairs(train)
+    assert not textured(train) & textured(subsets["seen_pairs"] + subsets["different_bag"])
+    assert textured(subsets["train_pairs"]) <= textured(train)
     assert abs(len(roles.train) - pairs * roles.trainable) <= 0.5
     assert abs(len(roles.swapped) - hard_negatives * len(roles.train)) <= 0.5
 
@@ -41,16 +46,19 @@ def test_nothing_held_out_is_in_train(pairs, hard_negatives, seed):
 @given(FRACTION, FRACTION, st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_fractions_are_nested(one, other, seed):
-    small, large = (pair_roles(replace(RECIPE, pairs=f, seed=seed)) for f in sorted((one, other)))
-    assert small.train.items() <= large.train.items()
-    few, many = (pair_roles(replace(RECIPE, hard_negatives=f, seed=seed)) for f in sorted((one, other)))
+    small, large = (roles_of(replace(RECIPE, pairs=f, seed=seed)) for f in sorted((one, other)))
+    assert set(small.train) <= set(large.train)
+    items = (
+        textured_pairs(replace(RECIPE, pairs=f, hard_negatives=0.0, seed=seed), load_world("pug"))["train"]
+        for f in sorted((one, other))
+    )
+    assert set(next(items)) <= set(next(items))
+    few, many = (roles_of(replace(RECIPE, hard_negatives=f, seed=seed)) for f in sorted((one, other)))
     assert few.swapped <= many.swapped
 
 
 def test_held_out_tests_are_the_same_in_all_cells():
-    first, *others = [
-        binding_scenes(replace(RECIPE, pairs=p, hard_negatives=h)) for p in (0.2, 1.0) for h in (0.0, 1.0)
-    ]
+    first, *others = [replace(RECIPE, pairs=p, hard_negatives=h).subsets() for p in (0.2, 1.0) for h in (0.0, 1.0)]
     for other in others:
         assert other["unseen_pairs"] == first["unseen_pairs"]
         assert other["validation"] == first["validation"]
@@ -58,23 +66,23 @@ def test_held_out_tests_are_the_same_in_all_cells():
 
 def test_every_lone_animal_is_in_train():
     world = load_world("pug")
-    lone = {(s.background, *s.things[0][:2]) for s in binding_scenes(RECIPE)["train"] if len(s.things) == 1}
+    lone = {(s.background, *s.things[0][:2]) for s in RECIPE.subsets()["train"] if len(s.things) == 1}
     assert len(lone) == len(world.animals) * len(world.textures) * len(world.backgrounds)
 
 
 def test_swapped_subset_is_empty_with_all_hard_negatives():
-    subsets = binding_scenes(replace(RECIPE, hard_negatives=1.0))
+    subsets = replace(RECIPE, hard_negatives=1.0).subsets()
     assert subsets["seen_pairs"] == []
     assert subsets["train_pairs"]
-    assert binding_scenes(replace(RECIPE, hard_negatives=0.0))["train_pairs"] == []
+    assert replace(RECIPE, hard_negatives=0.0).subsets()["train_pairs"] == []
 
 
 def test_seeds_differ():
-    assert pair_roles(RECIPE).train != pair_roles(replace(RECIPE, seed=1)).train
+    assert roles_of(RECIPE).train != roles_of(replace(RECIPE, seed=1)).train
 
 
 def test_test_views_are_not_in_train():
-    subsets = binding_scenes(replace(RECIPE, views=3, test_views=2))
+    subsets = replace(RECIPE, views=3, test_views=2).subsets()
     assert {s.view for s in subsets["train"]} == {0, 1, 2}
     assert {s.view for s in subsets["unseen_pairs"]} == {3, 4}
 
@@ -88,4 +96,4 @@ def test_impossible_fractions_are_named(field, value):
 
 def test_holding_everything_out_is_refused():
     with pytest.raises(UserError, match="leave none of the 190 pairs"):
-        pair_roles(replace(RECIPE, reserve=0.6, validation=0.5))
+        roles_of(replace(RECIPE, reserve=0.6, validation=0.5))

@@ -12,19 +12,18 @@ from torch.utils.data import DataLoader
 
 from envs.errors import UserError
 from envs.world import load_world
-from generators import SplitDataset
-from generators.binding import SUBSETS, binding_scenes, scenes_to_render
+from generators import SplitDataset, split_file
 from generators.captions import swap_textures
 from generators.dataset import collate
-from generators.split_file import make_binding_split, read_split
+from generators.split_file import read_split
 from generators.store import ImageStore
 from tests.generators.conftest import RECIPE, make_split
 
 
 def test_holds_the_scenes_of_its_recipe(split):
     found = read_split(split).subsets
-    assert set(found) == set(SUBSETS)
-    for name, scenes in binding_scenes(RECIPE).items():
+    assert set(found) == {"train", "validation", *RECIPE.tests}
+    for name, scenes in RECIPE.subsets().items():
         assert found[name].scenes == scenes
 
 
@@ -156,7 +155,7 @@ def test_a_store_in_another_order_is_noticed_and_mended(copied):
     data = SplitDataset(copied, "validation")
     store = ImageStore(copied.parent.parent, load_world("tiny"), 16)
     assert store.folder == copied.parent
-    scenes = scenes_to_render(RECIPE)
+    scenes = RECIPE.scenes_to_render()
     for path in store.folder.glob("*.h5"):
         if path != copied:
             path.unlink()
@@ -164,7 +163,7 @@ def test_a_store_in_another_order_is_noticed_and_mended(copied):
     store.add(scenes)
     with pytest.raises(UserError, match="show other scenes in this store; make it again"):
         SplitDataset(copied, "validation")
-    assert make_binding_split(store, RECIPE) == copied
+    assert split_file.make_split(store, RECIPE) == copied
     assert torch.equal(SplitDataset(copied, "validation").images(range(len(data))), data.images(range(len(data))))
 
 

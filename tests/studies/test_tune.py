@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -10,9 +11,13 @@ from envs.errors import UserError
 from generators.binding import BindingRecipe
 from models.configs import TowerConfig
 from models.recipes import Recipe
-from studies import engine, tune
+from studies import binding_grid, engine, tune
 from studies.cells import Cell, Job
+from studies.grid import told, training_recipe
+from studies.tuned import SHIPPED, read_tuned
 from tests.studies.command import GRID, ROOT, run
+
+GRIDS = (binding_grid,)
 
 TUNE = [sys.executable, str(ROOT / "studies" / "tune.py"), "--preset", "smoke", "--steps", "6", "--batch", "8"]
 SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2"]
@@ -94,11 +99,11 @@ def test_a_mistake_is_one_line(arguments, told, tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"recipe": {}}, "no recipes for clip, oc-clip there"),
+        ({"recipe": {}}, "can't be read ('learning_rate')"),
         ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
-        ({"recipe.steps": None}, "steps is None"),
+        ({"recipe.warmup": 2.5}, "warmup is 2.5"),
+        ({"recipe.warm_start": 2}, "warm_start is a fraction"),
         ({"architecture": 5}, "unknown architecture '5'"),
-        ({"tuned_for.world": "pug"}, "was tuned with world pug, this grid has tiny"),
     ],
     ids=str,
 )
@@ -113,6 +118,46 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
     assert result.returncode == 2
     assert told in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--tuned", "laptp"], "did you mean 'laptop'"),
+        (
+            ["--tuned", "laptop", "--learning-rate", "1e-4"],
+            "--learning-rate is replaced by the recipes",
+        ),
+        (["--tuned", "laptop", "--architecture", "mini"], "add --tuned '' to set it"),
+        (["--tuned", "none.json"], "none.json can't be read"),
+    ],
+)
+def test_options_that_tuned_recipes_replace_are_refused(arguments, told, tmp_path):
+    result = run([*GRID, "--preset", "smoke", *arguments], tmp_path)
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_grid_says_what_its_recipes_were_tuned_for(tuned):
+    grid = replace(tune.PRESETS["smoke"].grid, tuned=str(tuned / "runs/t/best.json"))
+    assert told(grid, "clip").endswith("(tuned with steps 6, not 60)")
+    assert told(replace(grid, recipe=replace(grid.recipe, steps=6)), "clip").endswith("(tuned)")
+    own = replace(grid, models=("clip", "own.py:Own"))
+    assert told(own, "own.py:Own").endswith("(not tuned)")
+    assert training_recipe(own, "own.py:Own") == grid.recipe
+
+
+@pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.json")])
+def test_shipped_recipes_fit_a_preset(name):
+    """Every file of recipes is some preset's, has all of its models, and evidence beside it."""
+    grid = next(preset for study in GRIDS for preset in study.PRESETS.values() if preset.tuned == name)
+    assert set(read_tuned(name, grid.models)) == set(grid.models)
+    rows = list(csv.DictReader((SHIPPED / f"{name}-trials.csv").open()))
+    for model, entry in json.loads((SHIPPED / f"{name}.json").read_text()).items():
+        values = [float(row["validation"]) for row in rows if row["model"] == model]
+        assert entry["validation"] == max(values)
+        assert len(values) == len(rows) // len(grid.models)
 
 
 def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
@@ -133,6 +178,7 @@ def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
     assert done == {good.folder}
     assert "failed: the loss is nan" in capsys.readouterr().out
     row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
+    row |= {"weight_decay": 0.1, "warmup": 20, "singles_share": 0.5, "warm_start": 0.0}
     rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
     assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
 

@@ -1,0 +1,92 @@
+"""What every split's recipe has: a frozen value that decides scenes, texts and partners.
+
+A kind of split is a subclass that says which scenes its subsets hold (`subsets`), how many pairs
+that came to (`counts`), and by which swap its hard negatives are made.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from envs.errors import UserError
+from envs.scene import Scene
+from generators.captions import SWAPS
+
+
+class PairCounts(NamedTuple):
+    """How many animal pairs are in train, how many of them swapped too, and how many a fraction counts."""
+
+    train: int
+    swapped: int
+    trainable: int
+
+
+@dataclass(frozen=True)
+class SplitRecipe(ABC):
+    """Everything that decides a split, apart from the resolution."""
+
+    kind: ClassVar[str]
+    template: ClassVar[str]
+    """Of the captions (see `generators.captions.TEMPLATES`)."""
+    tests: ClassVar[tuple[str, ...]]
+    """The test subsets; beside them are `train` and `validation`."""
+
+    world: str = "pug"
+    """Vocabulary of the scenes: a name, or a TOML file."""
+    pairs: float = 0.2
+    """Fraction of the trainable animal pairs that are in train."""
+    hard_negatives: float = 0.0
+    """Fraction of the training pairs whose swapped scenes are in train too."""
+    views: int = 16
+    """Views of each training scene."""
+    test_views: int = 4
+    """Views of each test and validation scene, none of them used in train."""
+    test_scenes: int = 400
+    """The most scenes of one test or validation subset, drawn at random from all."""
+    reserve: float = 0.1
+    """Share of all pairs that no cell trains on: the unseen pairs of every test."""
+    validation: float = 0.1
+    """Share of all pairs kept for validation."""
+    seed: int = 0
+    """Decides which pairs, which textures or orders, and which mention orders."""
+
+    def __post_init__(self) -> None:
+        for name in ("pairs", "hard_negatives", "reserve", "validation"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
+        for name in ("views", "test_views", "test_scenes"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    @abstractmethod
+    def subsets(self) -> dict[str, list[Scene]]:
+        """The scenes of train, validation and all tests; a subset may be empty."""
+
+    @abstractmethod
+    def counts(self) -> PairCounts:
+        """How many pairs the fractions come to; raises for fractions that can't be had."""
+
+    def swap(self, scene: Scene) -> Scene:
+        """The scene of which the hard negative of `scene` is true."""
+        return SWAPS[self.kind](scene)
+
+    def scenes_to_render(self) -> list[Scene]:
+        """All scenes of the split, each once, and the partners of tests and validation (see `Records`)."""
+        subsets = self.subsets()
+        partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
+        return sorted(partners.union(*subsets.values()))
+
+
+def at_least_one(share: float, total: int) -> int:
+    """`share` of `total`, rounded, and not nothing unless the share is nothing."""
+    return max(round(share * total), 1) if share > 0 else 0
+
+
+def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
+    """At most `most` of `scenes`, in their own order."""
+    if len(scenes) <= most:
+        return scenes
+    return [scenes[i] for i in sorted(rng.choice(len(scenes), most, replace=False))]
