@@ -123,17 +123,15 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--tuned", "laptp"], "did you mean 'laptop'"),
-        (
-            ["--tuned", "laptop", "--learning-rate", "1e-4"],
-            "--learning-rate is replaced by the recipes",
-        ),
-        (["--tuned", "laptop", "--architecture", "mini"], "add --tuned '' to set it"),
+        (["--tuned", "laptp"], "unknown recipes for --tuned 'laptp'"),
+        (["--tuned", "BEST", "--learning-rate", "1e-4"], "--learning-rate is replaced by the recipes"),
+        (["--tuned", "BEST", "--architecture", "mini"], "add --tuned '' to set it"),
         (["--tuned", "none.json"], "none.json can't be read"),
     ],
 )
-def test_options_that_tuned_recipes_replace_are_refused(arguments, told, tmp_path):
-    result = run([*GRID, "--preset", "smoke", *arguments], tmp_path)
+def test_options_that_tuned_recipes_replace_are_refused(arguments, told, tuned, tmp_path):
+    best = str(tuned / "runs/t/best.json")
+    result = run([*GRID, "--preset", "smoke", *(best if part == "BEST" else part for part in arguments)], tmp_path)
     assert result.returncode == 2
     assert told in result.stderr
     assert not list(tmp_path.iterdir())
