@@ -8,26 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
 from envs.scene import Scene
+from generators import audit_binding, audit_spatial
+from generators.audit_findings import Finding, first
 from generators.graph import SceneGraph
 from generators.relations import edge_holds
-from generators.split_file import Records, Split, check_store, read_split
-
-
-class Finding(NamedTuple):
-    """One check: what it claims, whether it holds, and the figures or the first offender."""
-
-    claim: str
-    holds: bool
-    detail: str
-
-
-def animal_pair(scene: Scene) -> frozenset[str] | None:
-    """The unordered pair of animals, or None for a lone animal."""
-    return frozenset(thing.animal for thing in scene.things) if len(scene.things) == 2 else None
+from generators.split_file import Split, check_store, read_split
 
 
 def true_nodes(scene: Scene) -> set[str]:
@@ -46,15 +34,10 @@ def words(text: str) -> Counter:
 
 
 def mentions(text: str, graph: SceneGraph) -> bool:
-    """Whether `text` contains the nodes of `graph`, its things in the same order."""
+    """Whether `text` contains the nodes of `graph`, its things in the same order, and its edges."""
     places = [text.find(f" {node}") for node in graph.nodes]
-    return -1 not in places and places == sorted(places)
-
-
-def first(offenders: Iterator[str]) -> tuple[bool, str]:
-    """(True, "") for no offender, else (False, the first of them)."""
-    offender = next(offenders, None)
-    return offender is None, "" if offender is None else f"first: {offender}"
+    edges = all(f" {graph.nodes[edge.subject]} {edge.predicate} a" in text for edge in graph.edges)
+    return -1 not in places and places == sorted(places) and edges
 
 
 def check_disjoint(split: Split) -> Iterator[Finding]:
@@ -66,74 +49,12 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
             yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
 
 
-def pairs_of(records: Records) -> set[frozenset[str]]:
-    """The distinct animal pairs of a subset."""
-    return {pair for scene in records.scenes if (pair := animal_pair(scene))}
-
-
-def check_pairs(split: Split) -> Iterator[Finding]:
-    """Pairs that are held out as pairs never meet in train, nor in one another's subset."""
-    seen = pairs_of(split.subsets["train"])
-    held = {name: pairs_of(split.subsets[name]) for name in ("unseen_pairs", "validation")}
-    for name, pairs in held.items():
-        shared = sorted(map(sorted, pairs & seen))
-        yield Finding(f"no animal pair of {name} is in train", not shared, f"{shared[:1] or f'{len(pairs)} pairs'}")
-    shared = sorted(map(sorted, held["unseen_pairs"] & held["validation"]))
-    yield Finding("unseen_pairs and validation share no animal pair", not shared, f"{shared[:1] or ''}")
-
-
-def textured(scene: Scene) -> frozenset[tuple[str, str]]:
-    """The (animal, texture) combinations of a scene, wherever they stand."""
-    return frozenset((thing.animal, thing.texture) for thing in scene.things)
-
-
-def check_bindings(split: Split) -> Iterator[Finding]:
-    """Test bindings of training pairs are not in train; those of `train_pairs` are."""
-    train = {textured(scene) for scene in split.subsets["train"].scenes}
-    for name in ("seen_pairs", "different_bag"):
-        holds, detail = first(scene.key for scene in split.subsets[name].scenes if textured(scene) in train)
-        yield Finding(f"no textured pair of {name} is in train", holds, detail)
-    holds, detail = first(scene.key for scene in split.subsets["train_pairs"].scenes if textured(scene) not in train)
-    yield Finding("every textured pair of train_pairs is in train", holds, detail)
-
-
 def check_lone_animals(split: Split) -> Iterator[Finding]:
     """Every texture-animal-background conjunction is in train as a lone animal."""
     v = split.vocabulary
     lone = {(s.background, *s.things[0][:2]) for s in split.subsets["train"].scenes if len(s.things) == 1}
     missing = set(product(v.backgrounds, v.animals, v.textures)) - lone
     yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
-
-
-def check_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions are the nearest to the asked ones; textures are as they should be."""
-    assignments: dict[frozenset[str], set] = {}
-    for scene in split.subsets["train"].scenes:
-        if pair := animal_pair(scene):
-            assignments.setdefault(pair, set()).add(textured(scene))
-    n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
-    held = sum(max(round(split.recipe[name] * n_pairs), split.recipe[name] > 0) for name in ("reserve", "validation"))
-    swapped = [pair for pair, found in assignments.items() if len(found) == 2]
-    yield nearest("training pairs", len(assignments), split.recipe["pairs"], n_pairs - held)
-    yield nearest("pairs with hard negatives in train", len(swapped), split.recipe["hard_negatives"], len(assignments))
-    odd = [sorted(pair) for pair, found in assignments.items() if not sound_assignment(found)]
-    claim = "each training pair has one assignment of two different textures, or that and its swap"
-    yield Finding(claim, not odd, f"first: {odd[0]}" if odd else "")
-
-
-def sound_assignment(found: set[frozenset[tuple[str, str]]]) -> bool:
-    """Whether the textured pairs found of one animal pair are one assignment, or it and its swap."""
-    one, *others = found
-    different = len({texture for _, texture in one}) == 2
-    (a, texture_a), (b, texture_b) = one
-    return different and others in ([], [frozenset({(a, texture_b), (b, texture_a)})])
-
-
-def nearest(what: str, found: int, fraction: float, total: int) -> Finding:
-    """Whether `found` of `total` is as near to `fraction` as a whole number gets."""
-    realised = found / total if total else 0.0
-    detail = f"{found} of {total} = {realised:.3f}, asked {fraction:.3f}"
-    return Finding(f"{what}: the asked fraction", abs(found - fraction * total) <= 0.5 + 1e-9, detail)
 
 
 def check_texts(split: Split) -> Iterator[Finding]:
@@ -163,18 +84,13 @@ def check_file(split: Split) -> Iterator[Finding]:
         yield Finding("the store shows the scenes that the split says", True, f"{len(split.shards)} shards")
 
 
-CHECKS = (
-    check_file,
-    check_disjoint,
-    check_pairs,
-    check_bindings,
-    check_lone_animals,
-    check_fractions,
-    check_texts,
-)
+# Asked of every split, and of each kind.
+CHECKS = (check_file, check_disjoint, check_lone_animals, check_texts)
+CHECKS_OF = {"binding": audit_binding.CHECKS, "spatial": audit_spatial.CHECKS}
 
 
 def audit(path: Path) -> list[Finding]:
     """All findings on a split file; one that can't be read raises `UserError`."""
     split = read_split(path, verify=False)
-    return [finding for check in CHECKS for finding in check(split)]
+    kind = choose(f"kind of {path}", split.recipe["kind"], CHECKS_OF)
+    return [finding for check in (*CHECKS, *CHECKS_OF[kind]) for finding in check(split)]

@@ -52,9 +52,13 @@ def relation(scene: Scene, things: tuple[Thing, ...]) -> Caption:
     """
     if scene.relation is None:
         return conjunction(scene, things)
-    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
     slots = [thing.slot for thing in scene.things]
-    predicate = predicate_of(scene, slots.index(things[0].slot))
+    return related(scene, things, predicate_of(scene, slots.index(things[0].slot)))
+
+
+def related(scene: Scene, things: tuple[Thing, ...], predicate: str) -> Caption:
+    """ "a red cat above a white caribou in the desert", true or not."""
+    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
     text = f"{with_article(phrases[0])} {predicate} {with_article(phrases[1])} {place(scene)}"
     return Caption(text, SceneGraph((*phrases, scene.background), (Edge(predicate, 0, 1),)))
 

@@ -16,10 +16,3 @@ class SceneGraph(NamedTuple):
 
     nodes: tuple[str, ...]
     edges: tuple[Edge, ...] = ()
-
-    @property
-    def claims(self) -> frozenset[str]:
-        """All that the graph claims, whatever the mention order: its nodes, and its edges with
-        the phrases in place of indices (phrases are unique within our synthetic graphs)."""
-        edges = (f"{self.nodes[s]} {predicate} {self.nodes[o]}" for predicate, s, o in self.edges)
-        return frozenset(self.nodes).union(edges)

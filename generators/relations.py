@@ -10,6 +10,22 @@ PREDICATES: dict[str, tuple[str, str]] = {
 }
 
 
+# Predicate -> what is said the other way round.
+CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both, both[::-1])}
+
+
+def claims(graph: SceneGraph) -> frozenset[str]:
+    """All that `graph` claims, however it is put: its nodes, and its edges with the phrases in place
+    of indices, "b to the right of a" as "a to the left of b". Phrases are unique in our graphs."""
+    stated = set(graph.nodes)
+    for predicate, subject, object_ in graph.edges:
+        ends = [graph.nodes[subject], graph.nodes[object_]]
+        if predicate in CONVERSES and CONVERSES[predicate] < predicate:
+            predicate, ends = CONVERSES[predicate], ends[::-1]
+        stated.add(f"{ends[0]} {predicate} {ends[1]}")
+    return frozenset(stated)
+
+
 def predicate_of(scene: Scene, subject: int) -> str:
     """What is said of thing number `subject` (0 or 1) of a scene with a relation."""
     return PREDICATES[scene.relation][subject]

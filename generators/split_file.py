@@ -24,7 +24,7 @@ from generators.recipe import SplitRecipe
 from generators.store import ImageStore, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
-FORMAT = "menagerie split 3"
+FORMAT = "menagerie split 4"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
 
@@ -98,7 +98,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             needed = recipe.scenes_to_render()
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in recipe.subsets().items()}
-            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
+            write_split(path, store, {"kind": recipe.kind, "template": recipe.template, **asdict(recipe)}, subsets)
     return path
 
 

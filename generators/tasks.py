@@ -1,15 +1,16 @@
 """Binary tests on a scene of two things: a true caption against a false one.
 
-`swap` asks for binding, `replace animal` and `replace texture` for recognition (SugarCrepe's
-taxonomy), `one animal` for binding by captions that mention one of the two (OC-CLIP, figure 6).
-Add one by adding an entry to `TASKS`.
+`swap` asks for binding, `replace ...` and `add animal` for recognition (SugarCrepe's taxonomy),
+`one animal` for binding by captions that mention one of the two (OC-CLIP, figure 6). Add one by
+adding an entry to `TASKS`.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envs.scene import Scene
-from generators.captions import Caption, caption, conjunction, hard_negative, mention_order
+from envs.scene import Scene, Thing
+from generators.captions import TEMPLATES, Caption, caption, conjunction, hard_negative, mention_order, related
+from generators.relations import PREDICATES
 from generators.seeds import generator
 from generators.tables import Vocabulary
 
@@ -21,54 +22,93 @@ class Choice(NamedTuple):
     false: Caption
 
 
-def swap(scene: Scene, seed: int, vocabulary: Vocabulary) -> Choice:
-    """The two textures exchanged: the same words."""
-    return Choice(caption(scene, seed), hard_negative(scene, seed))
+class Setting(NamedTuple):
+    """What a task knows of the split beside the scene."""
+
+    kind: str
+    template: str
+    seed: int
+    vocabulary: Vocabulary
 
 
-def one_animal(scene: Scene, seed: int, vocabulary: Vocabulary) -> Choice:
+def swap(scene: Scene, of: Setting) -> Choice:
+    """The two textures, or the two places, exchanged: the same words."""
+    return Choice(true_caption(scene, of), hard_negative(scene, of.seed, of.template, of.kind))
+
+
+def one_animal(scene: Scene, of: Setting) -> Choice:
     """ "a red cat" against "a white cat", of a red cat and a white caribou."""
-    thing, other = mention_order(scene, seed)
+    thing, other = mention_order(scene, of.seed)
     false = thing._replace(texture=other.texture)
     return Choice(conjunction(scene, (thing,)), conjunction(scene, (false,)))
 
 
-def replace_texture(scene: Scene, seed: int, vocabulary: Vocabulary) -> Choice:
+def replace_texture(scene: Scene, of: Setting) -> Choice:
     """One thing in a texture that the scene doesn't show."""
-    absent = [texture for texture in vocabulary.textures if texture not in {t.texture for t in scene.things}]
-    return _replaced(scene, seed, "texture", absent)
+    return Choice(true_caption(scene, of), replaced(scene, of, "texture", of.vocabulary.textures))
 
 
-def replace_animal(scene: Scene, seed: int, vocabulary: Vocabulary) -> Choice:
+def replace_animal(scene: Scene, of: Setting) -> Choice:
     """One thing as an animal that the scene doesn't show."""
-    absent = [animal for animal in vocabulary.animals if animal not in {t.animal for t in scene.things}]
-    return _replaced(scene, seed, "animal", absent)
+    return Choice(true_caption(scene, of), replaced(scene, of, "animal", of.vocabulary.animals))
 
 
-def _replaced(scene: Scene, seed: int, field: str, absent: Sequence[str]) -> Choice:
-    """One of the two things, at random, with something absent for its animal or texture."""
-    random = generator(seed, "replace", field, scene.key)
-    things = list(mention_order(scene, seed))
+def replace_relation(scene: Scene, of: Setting) -> Choice:
+    """The predicate of another relation."""
+    others = [predicate for name, both in PREDICATES.items() if name != scene.relation for predicate in both]
+    predicate = others[generator(of.seed, "replace", "relation", scene.key).integers(len(others))]
+    return Choice(true_caption(scene, of), related(scene, mention_order(scene, of.seed), predicate))
+
+
+def add_animal(scene: Scene, of: Setting) -> Choice:
+    """A third animal, in any texture, that the scene doesn't show."""
+    random = generator(of.seed, "add", scene.key)
+    things = mention_order(scene, of.seed)
+    absent = absent_from(scene, "animal", of.vocabulary.animals)
+    textures = of.vocabulary.textures
+    added = Thing(absent[random.integers(len(absent))], textures[random.integers(len(textures))], "")
+    return Choice(true_caption(scene, of), conjunction(scene, (*things, added)))
+
+
+def true_caption(scene: Scene, of: Setting) -> Caption:
+    """The caption that the split gives the scene."""
+    return caption(scene, of.seed, of.template)
+
+
+def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
+    """Those of `names` that no thing of the scene has in `field`."""
+    return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
+
+
+def replaced(scene: Scene, of: Setting, field: str, names: Sequence[str]) -> Caption:
+    """The caption with something absent for one thing's animal or texture."""
+    random = generator(of.seed, "replace", field, scene.key)
+    absent = absent_from(scene, field, names)
+    things = list(mention_order(scene, of.seed))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
-    return Choice(caption(scene, seed), conjunction(scene, tuple(things)))
+    return TEMPLATES[of.template](scene, tuple(things))
 
 
-Task = Callable[[Scene, int, Vocabulary], Choice]
-TASKS: dict[str, Task] = {
+TASKS: dict[str, Callable[[Scene, Setting], Choice]] = {
     "swap": swap,
     "one animal": one_animal,
     "replace texture": replace_texture,
     "replace animal": replace_animal,
+    "replace relation": replace_relation,
+    "add animal": add_animal,
 }
 
 
-def possible(task: str, vocabulary: Vocabulary) -> bool:
-    """Whether a world has enough words for a task: replacing needs a third one."""
-    needs = {"replace texture": vocabulary.textures, "replace animal": vocabulary.animals}
-    return len(needs.get(task, (0, 0, 0))) > 2
+def possible(task: str, of: Setting) -> bool:
+    """Whether a split's kind and its world's words allow a task."""
+    needs_third = {"replace texture": "textures", "replace animal": "animals", "add animal": "animals"}
+    # Things of one texture can't be told apart by it; captions with relations don't know "and".
+    needs_kind = {"one animal": "binding", "add animal": "binding", "replace relation": "spatial"}
+    enough = task not in needs_third or len(getattr(of.vocabulary, needs_third[task])) > 2
+    return enough and needs_kind.get(task, of.kind) == of.kind
 
 
-def choices(task: str, scenes: Sequence[Scene], seed: int, vocabulary: Vocabulary) -> list[Choice]:
+def choices(task: str, scenes: Sequence[Scene], of: Setting) -> list[Choice]:
     """The choice of a task for every scene."""
-    return [TASKS[task](scene, seed, vocabulary) for scene in scenes]
+    return [TASKS[task](scene, of) for scene in scenes]

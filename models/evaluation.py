@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from envs.errors import UserError
 from generators.captions import Caption
 from generators.dataset import SplitDataset
-from generators.tasks import TASKS, Choice, choices, possible
+from generators.tasks import TASKS, Choice, Setting, choices, possible
 from models.scorer import Scorer
 from models.towers import normalise
 
@@ -101,8 +101,8 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
-    tasks = [task for task in TASKS if possible(task, split.vocabulary)]
-    found = {task: choices(task, r.scenes, split.recipe["seed"], split.vocabulary) for task in tasks}
+    setting = Setting(split.recipe["kind"], split.recipe["template"], split.recipe["seed"], split.vocabulary)
+    found = {task: choices(task, r.scenes, setting) for task in TASKS if possible(task, setting)}
     # The swap is what the file says, whoever made it.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
     return found | {"swap": list(map(Choice, true, false))}

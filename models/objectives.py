@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from generators.graph import SceneGraph
+from generators.relations import claims
 
 
 class Truths(NamedTuple):
@@ -22,10 +23,10 @@ class Truths(NamedTuple):
 
 def truths(graphs: Sequence[SceneGraph]) -> Truths:
     """Compare the claims of all texts of a batch."""
-    claims = [graph.claims for graph in graphs]
+    claimed = [claims(graph) for graph in graphs]
     return Truths(
-        same=torch.tensor([[one == other for other in claims] for one in claims]),
-        true=torch.tensor([[one >= other for other in claims] for one in claims]),
+        same=torch.tensor([[one == other for other in claimed] for one in claimed]),
+        true=torch.tensor([[one >= other for other in claimed] for one in claimed]),
     )
 
 

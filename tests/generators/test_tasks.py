@@ -5,34 +5,57 @@ from itertools import product
 import pytest
 
 from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
 from envs.world import load_world
 from generators.audit import mentions, true_nodes, words
+from generators.binding import BindingRecipe
+from generators.relations import PREDICATES, edge_holds
+from generators.spatial import SpatialRecipe
 from generators.tables import Vocabulary
-from generators.tasks import TASKS, choices, possible
+from generators.tasks import TASKS, Setting, choices, possible
 
 WORLD = load_world("pug")
 VOCABULARY = Vocabulary.of(WORLD)
-SCENES = [
-    Scene(background, (Thing("cat", first, "left"), Thing("giant tortoise", second, "right")), view)
-    for background, first, second, view in product(WORLD.backgrounds, WORLD.textures, WORLD.textures, range(3))
-    if first != second
+BINDING, SPATIAL = SETTINGS = [
+    Setting(recipe.kind, recipe.template, 0, VOCABULARY) for recipe in (BindingRecipe, SpatialRecipe)
 ]
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_contract(task):
-    for scene, (true, false) in zip(SCENES, choices(task, SCENES, 0, VOCABULARY), strict=True):
+def scenes_of(kind):
+    """Two animals in all textures; where a task swaps textures, in two different ones."""
+    return [
+        Scene(background, (Thing("cat", first, slots[0]), Thing("giant tortoise", second, slots[1])), view)
+        for background, first, second, view in product(WORLD.backgrounds, WORLD.textures, WORLD.textures, range(3))
+        for slots in (RELATIONS if kind == "spatial" else (("left", "right"),))
+        if kind == "spatial" or first != second
+    ]
+
+
+SCENES = scenes_of("binding")
+
+
+@pytest.mark.parametrize(("task", "setting"), [(t, s) for t in TASKS for s in SETTINGS if possible(t, s)], ids=str)
+def test_contract(task, setting):
+    scenes = scenes_of(setting.kind)
+    for scene, (true, false) in zip(scenes, choices(task, scenes, setting), strict=True):
         assert set(true.graph.nodes) <= true_nodes(scene)
-        assert not set(false.graph.nodes) <= true_nodes(scene)
+        assert all(edge_holds(edge, true.graph, scene) for edge in true.graph.edges)
+        told = set(false.graph.nodes) <= true_nodes(scene)
+        assert not (told and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
         assert mentions(true.text, true.graph)
         assert mentions(false.text, false.graph)
-        assert len(true.graph.nodes) == len(false.graph.nodes)
+        assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
+
+
+def test_every_task_is_asked_of_some_kind():
+    assert {task for task in TASKS for setting in SETTINGS if possible(task, setting)} == set(TASKS)
 
 
 def test_what_each_task_changes():
     for scene in SCENES:
         textures = {thing.texture for thing in scene.things}
-        swap, one, texture, animal = (choices(task, [scene], 0, VOCABULARY)[0] for task in TASKS)
+        names = ("swap", "one animal", "replace texture", "replace animal")
+        swap, one, texture, animal = (choices(name, [scene], BINDING)[0] for name in names)
         assert words(swap.true.text) == words(swap.false.text)
         assert len(one.true.graph.nodes) == 2, "one animal and the background"
         assert {node.split()[0] for node in (one.true.graph.nodes[0], one.false.graph.nodes[0])} == textures
@@ -45,7 +68,7 @@ def test_what_each_task_changes():
 
 def test_both_things_are_asked_for():
     for task in ("one animal", "replace animal", "replace texture"):
-        asked = choices(task, SCENES, 0, VOCABULARY)
+        asked = choices(task, SCENES, BINDING)
         changed = [set(true.graph.nodes) - set(false.graph.nodes) for true, false in asked]
         cats = sum("cat" in node for nodes in changed for node in nodes)
         assert 0 < cats < len(SCENES)
@@ -53,4 +76,12 @@ def test_both_things_are_asked_for():
 
 def test_a_world_of_two_textures_has_none_to_replace_with():
     two = Vocabulary(("cat", "pig"), ("red", "white"), ("city",), VOCABULARY.slots)
-    assert [task for task in TASKS if possible(task, two)] == ["swap", "one animal"]
+    assert [task for task in TASKS if possible(task, BINDING._replace(vocabulary=two))] == ["swap", "one animal"]
+
+
+def test_replacing_a_relation_keeps_the_order_of_the_animals():
+    for scene, (true, false) in zip(
+        scenes_of("spatial"), choices("replace relation", scenes_of("spatial"), SPATIAL), strict=True
+    ):
+        assert true.graph.nodes == false.graph.nodes
+        assert false.graph.edges[0].predicate not in PREDICATES[scene.relation]

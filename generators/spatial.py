@@ -1,0 +1,112 @@
+"""Spatial-relation splits (OC-CLIP, appendix A.5.1).
+
+All lone animals are in train, in every conjunction. For each relation a fraction of the animal
+pairs is in train, each in one fixed order and in every assignment of textures; a fraction of
+those training pairs is there in the other order too, its hard negatives. The order is fixed per
+unordered pair: drawn for ordered pairs, both orders of some pairs would be in train, which is a
+hard negative where none was asked for. Reserve, validation and views are as in `generators.binding`;
+pairs are drawn for each relation by itself.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import ClassVar
+
+from envs.errors import UserError, choose
+from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
+from envs.world import World, load_world
+from generators.pair_roles import Pair, PairRoles, pair_roles
+from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.seeds import generator
+
+SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
+KINDS = ("unseen_order", "unseen_pairs")
+
+
+def subset_name(relation: str, kind: str) -> str:
+    """ "left_right_unseen_order": the name of a test subset."""
+    return f"{relation.replace('/', '_')}_{kind}"
+
+
+@dataclass(frozen=True)
+class SpatialRecipe(SplitRecipe):
+    """Everything that decides a spatial split, apart from the resolution."""
+
+    kind: ClassVar[str] = "spatial"
+    template: ClassVar[str] = "relation"
+
+    views: int = 2
+    """Views of each training scene; every pair has 16 assignments of textures already."""
+    relations: tuple[str, ...] = ("left/right", "above/under")
+    """Relations that scenes realise and captions tell."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "relations", tuple(self.relations))  # JSON gives a list
+        if not self.relations or len(set(self.relations)) != len(self.relations):
+            raise UserError(f"relations must be one or more different ones, got {self.relations}")
+        for relation in self.relations:
+            choose("relation", relation, SLOTS_OF)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test subsets of each relation."""
+        return tuple(subset_name(relation, kind) for relation in self.relations for kind in KINDS)
+
+    def roles(self, world: World) -> dict[str, PairRoles]:
+        """For each relation the roles of all pairs."""
+        return {relation: pair_roles(self, world, relation) for relation in self.relations}
+
+    def subsets(self) -> dict[str, list[Scene]]:
+        """Validation and the unseen pairs are the same for all fractions of a seed."""
+        world = load_world(self.world)
+        train_views = range(self.views)
+        test_views = range(self.views, self.views + self.test_views)
+        found = {"train": list(world.singles(train_views)), "validation": []}
+        for relation, roles in self.roles(world).items():
+            slots = SLOTS_OF[relation]
+            fixed = {pair: fixed_order(pair, relation, self.seed) for pair in roles.train}
+            swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
+            unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
+            found["train"] += order_scenes(world, [*fixed.values(), *swapped], slots, train_views)
+            for name, orders in {
+                "validation": both_orders(roles.validation),
+                subset_name(relation, "unseen_order"): unseen,
+                subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
+            }.items():
+                scenes = order_scenes(world, orders, slots, test_views)
+                most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
+                found.setdefault(name, [])
+                found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
+        return found
+
+    def counts(self) -> PairCounts:
+        """How many pairs the fractions come to, over all relations."""
+        roles = self.roles(load_world(self.world)).values()
+        return PairCounts(*(sum(column) for column in zip(*map(numbers, roles), strict=True)))
+
+
+def numbers(roles: PairRoles) -> tuple[int, int, int]:
+    """Pairs in train, those swapped too, and all trainable ones."""
+    return len(roles.train), len(roles.swapped), roles.trainable
+
+
+def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
+    """The one order in which `pair` is trained: who stands in the relation's first slot, and who in its second."""
+    return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
+
+
+def both_orders(pairs: tuple[Pair, ...]) -> list[Pair]:
+    """Every pair in both orders."""
+    return [order for pair in pairs for order in permutations(pair)]
+
+
+def order_scenes(world: World, orders: list[Pair], slots: tuple[str, ...], views: range) -> list[Scene]:
+    """Ordered pairs in two slots, in all textures, over all backgrounds and `views`."""
+    return [
+        Scene(background, (Thing(first, texture, slots[0]), Thing(second, other, slots[1])), view)
+        for view, background, (first, second), texture, other in product(
+            views, world.backgrounds, orders, world.textures, world.textures
+        )
+    ]

@@ -1,0 +1,159 @@
+"""Spatial splits: one order of each training pair, all textures, relations apart."""
+
+from dataclasses import replace
+
+import h5py
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envs.errors import UserError
+from generators.audit import audit
+from generators.captions import caption, hard_negative, swap_places
+from generators.spatial import SpatialRecipe
+from generators.split_file import read_split
+from tests.generators.conftest import make_split
+
+RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
+FRACTION = st.integers(0, 20).map(lambda n: n / 20)
+
+
+def orders(scenes, relation):
+    return {tuple(t.animal for t in s.things) for s in scenes if s.relation == relation}
+
+
+@settings(max_examples=40, deadline=None)
+@given(FRACTION, FRACTION, st.integers(0, 99))
+def test_orders_and_pairs_are_held_out(pairs, hard_negatives, seed):
+    recipe = replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives, seed=seed)
+    subsets = recipe.subsets()
+    assert set(subsets) == {"train", "validation", *recipe.tests}
+    for relation in recipe.relations:
+        prefix = relation.replace("/", "_")
+        train = orders(subsets["train"], relation)
+        unseen = orders(subsets[f"{prefix}_unseen_order"], relation)
+        assert not train & unseen
+        assert {order[::-1] for order in unseen} <= train
+        for name in (f"{prefix}_unseen_pairs", "validation"):
+            held = orders(subsets[name], relation)
+            assert not train & (held | {order[::-1] for order in held})
+    counts = recipe.counts()
+    trained = sum(len({frozenset(o) for o in orders(subsets["train"], r)}) for r in recipe.relations)
+    assert trained == counts.train
+
+
+def test_relations_draw_their_own_pairs():
+    subsets = replace(RECIPE, world="pug", pairs=0.2, test_scenes=10).subsets()
+    assert orders(subsets["train"], "left/right") != orders(subsets["train"], "above/under")
+
+
+def test_a_negative_tells_the_other_order_with_the_same_words():
+    for scene in RECIPE.subsets()["left_right_unseen_pairs"]:
+        true, false = caption(scene, 0, "relation"), hard_negative(scene, 0, "relation", "spatial")
+        assert sorted(true.text.replace("an ", "a ").split()) == sorted(false.text.replace("an ", "a ").split())
+        assert false.graph.edges == true.graph.edges
+        assert false.graph.nodes[:2] == true.graph.nodes[1::-1]
+        assert swap_places(swap_places(scene)) == scene
+
+
+@pytest.fixture(scope="module")
+def spatial(tmp_path_factory):
+    return make_split(tmp_path_factory.mktemp("spatial"), RECIPE)
+
+
+def failed(path):
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def test_the_audit_holds(spatial):
+    assert failed(spatial) == []
+    assert len(audit(spatial)) > 30
+
+
+@pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
+def test_the_audit_holds_on_corner_cells(tmp_path, pairs, hard_negatives):
+    assert failed(make_split(tmp_path, replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives))) == []
+
+
+def overwrite(file, name, index, value):
+    data = file[name][:]
+    data[index] = value
+    file[name][:] = data
+
+
+def leaked_order(file):
+    overwrite(file, "subsets/train/factors", -1, file["subsets/above_under_unseen_order/factors"][0])
+
+
+def leaked_pair(file):
+    overwrite(file, "subsets/train/factors", -1, file["subsets/left_right_unseen_pairs/factors"][0])
+
+
+def validation_is_tested(file):
+    factors = file["subsets/validation/factors"][:]
+    own = next(
+        row for row in factors if file["subsets/left_right_unseen_pairs/factors"][0]["slot"][0] == row["slot"][0]
+    )
+    overwrite(file, "subsets/left_right_unseen_pairs/factors", 0, own)
+
+
+def converse_caption(file):
+    text = file["subsets/left_right_unseen_pairs/caption"].asstr()[0]
+    other = text.replace("left", "?").replace("right", "left").replace("?", "right")
+    overwrite(file, "subsets/left_right_unseen_pairs/caption", 0, other)
+
+
+def turned_edge(file):
+    overwrite(file, "subsets/validation/graph/predicates", 0, "beside")
+
+
+def missing_textures(file):
+    factors = file["subsets/train/factors"][:]
+    last = factors[-1].copy()
+    for i, row in enumerate(factors):
+        if (row["animal"] == last["animal"]).all() and (row["slot"] == last["slot"]).all():
+            factors[i] = last
+    file["subsets/train/factors"][:] = factors
+
+
+def wrong_fraction(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
+
+
+def other_relation(file):
+    overwrite(file, "subsets/above_under_unseen_pairs/factors", 0, file["subsets/left_right_unseen_pairs/factors"][0])
+
+
+FAULTS = {
+    leaked_order: "no order of above_under_unseen_order is in train",
+    leaked_pair: "no animal pair of left_right_unseen_pairs is in train",
+    validation_is_tested: "validation share no animal pair",
+    converse_caption: "every caption of left_right_unseen_pairs is true",
+    turned_edge: "every caption of validation is true",
+    missing_textures: "in all textures and backgrounds",
+    wrong_fraction: "pairs in both orders",
+    other_relation: "every pair of above_under_unseen_pairs stands as asked",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_audit_fails_on_a_planted_fault(tmp_path, fault):
+    path = make_split(tmp_path, RECIPE)
+    with h5py.File(path, "r+") as file:
+        fault(file)
+    assert any(FAULTS[fault] in claim for claim in failed(path))
+
+
+def test_a_split_says_its_kind(spatial):
+    recipe = read_split(spatial).recipe
+    assert (recipe["kind"], recipe["template"], recipe["relations"]) == (
+        "spatial",
+        "relation",
+        ["left/right", "above/under"],
+    )
+
+
+@pytest.mark.parametrize("relations", [(), ("left/right", "left/right"), ("left/rigt",)])
+def test_impossible_relations_are_named(relations):
+    with pytest.raises(UserError, match="relation"):
+        SpatialRecipe(relations=relations)
