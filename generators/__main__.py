@@ -1,23 +1,36 @@
 """Splits from the command line.
 
-`python -m generators make` writes a split, `audit FILE` proves one, `check` renders every scene
-of a world and checks it.
+python -m generators list                               # the recipes that come with the project
+python -m generators make spatial --pairs 0.6 --dry-run # a recipe by name, with overrides
+python -m generators make mine.toml                     # a recipe of your own
+python -m generators audit FILE                         # proves a split from its file alone
+python -m generators check                              # renders every scene of a world and checks it
 """
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from envs.errors import run_command
 from generators.binding import BindingRecipe
+from generators.recipe import SplitRecipe
+from generators.recipe_file import read_recipe
+
+if TYPE_CHECKING:
+    from generators.store import ImageStore
+
+# At 64 px on one core of the machine of docs/speed.md, HDF5 included: an order of magnitude.
+SCENES_PER_SECOND = 2000
 
 
 @dataclass(frozen=True)
 class Make:
-    """Render what is missing and write an attribute-binding split."""
+    """Render what is missing and write a split: `make RECIPE`, a name of `list` or a TOML file."""
 
-    recipe: tyro.conf.OmitArgPrefixes[BindingRecipe] = field(default_factory=BindingRecipe)
+    recipe: tyro.conf.OmitArgPrefixes[SplitRecipe] = field(default_factory=BindingRecipe)
     resolution: int = 64
     """Side of the square images, in pixels."""
     store: Path = Path("store")
@@ -26,6 +39,13 @@ class Make:
     """Compression of new shards: none, lz4 or zstd (the latter need hdf5plugin to read)."""
     workers: int = 1
     """Processes that render."""
+    dry_run: bool = False
+    """Only tell how many scenes each subset would hold, and what rendering would take."""
+
+
+@dataclass(frozen=True)
+class List:
+    """Name the recipes that come with the project."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +77,35 @@ def make(command: Make) -> int:
     from generators.store import ImageStore
 
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
+    if command.dry_run:
+        tell(command.recipe, store)
+        return 0
     scenes = command.recipe.scenes_to_render()
     missing = len(store.missing(scenes))
     print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
     store.add(scenes, command.workers, command.codec)
     print(make_split(store, command.recipe))
+    return 0
+
+
+def tell(recipe: SplitRecipe, store: "ImageStore") -> None:
+    """Print what a split would hold and what is still to be rendered."""
+    counts = recipe.counts()
+    print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
+    for name, scenes in recipe.subsets().items():
+        print(f"{name:<28}{len(scenes):>9} scenes")
+    scenes = recipe.scenes_to_render()
+    missing = len(store.missing(scenes))
+    print(f"{len(scenes)} scenes in all, with the partners of tests; {missing} to render in {store.folder}: ", end="")
+    print(f"{missing * store.scene_bytes / 1e6:.0f} MB, about {missing / SCENES_PER_SECOND:.0f} s and the factors once")
+
+
+def list_recipes(command: List) -> int:
+    """Print names and what they are."""
+    from generators.recipe_file import SHIPPED, about
+
+    for name in SHIPPED:
+        print(f"{name:<16}{about(name)}")
     return 0
 
 
@@ -110,8 +154,12 @@ def check(command: Check) -> int:
 
 def main() -> int:
     """Run the subcommand given on the command line."""
-    commands = {"make": (Make, make), "audit": (Audit, audit), "check": (Check, check)}
+    commands = {"make": (Make, make), "list": (List, list_recipes), "audit": (Audit, audit), "check": (Check, check)}
     kinds = {name: kind for name, (kind, _) in commands.items()}
+    # Which options `make` has depends on its recipe, which comes first.
+    if sys.argv[1:2] == ["make"] and sys.argv[2:3] and not sys.argv[2].startswith("-"):
+        start = Make(read_recipe(sys.argv[2]))
+        return make(tyro.cli(Make, default=start, args=sys.argv[3:], prog=f"python -m generators make {sys.argv[2]}"))
     command = tyro.extras.subcommand_cli_from_dict(kinds, prog="python -m generators")
     return next(run for kind, run in commands.values() if isinstance(command, kind))(command)
 

@@ -1,0 +1,96 @@
+"""Recipes as TOML files, and the commands that read them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from envs.errors import UserError
+from generators.audit import audit
+from generators.recipe_file import KINDS, SHIPPED, about, read_recipe
+from generators.spatial import SpatialRecipe
+from tests.generators.conftest import make_split
+
+TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
+
+
+def generators(*arguments, folder):
+    command = [sys.executable, "-m", "generators", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_recipe_makes_a_sound_split(name, tmp_path):
+    """With its own fractions and rules, in a small world where it names none."""
+    own = SHIPPED[name].read_text()
+    if "world" in own:
+        pytest.skip("has a world of its own")
+    (tmp_path / "r.toml").write_text(own + TINY)
+    recipe = read_recipe(str(tmp_path / "r.toml"))
+    assert about(name)
+    assert all(finding.holds for finding in audit(make_split(tmp_path, recipe)))
+
+
+def test_every_kind_is_shipped():
+    assert {read_recipe(name).kind for name in SHIPPED} == set(KINDS)
+
+
+def test_a_file_says_all_fields(tmp_path):
+    (tmp_path / "r.toml").write_text('kind = "spatial"\npairs = 1\nrelations = ["left/right"]\nseed = 3\n')
+    assert read_recipe(str(tmp_path / "r.toml")) == SpatialRecipe(pairs=1.0, relations=("left/right",), seed=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "unknown kind of split ''; known: binding, spatial"),
+        ('kind = "bindin"', "did you mean 'binding'"),
+        ('kind = "binding"\npars = 0.2', "unknown field 'pars'; did you mean 'pairs'"),
+        ('kind = "binding"\npairs = "0.2"', "pairs = '0.2' should be of the form of its default, 0.2"),
+        ('kind = "binding"\nviews = true', "views = True should be of the form"),
+        ('kind = "binding"\npairs = 2', "pairs is a fraction from 0 to 1"),
+        ('kind = "spatial"\nrelations = ["beside"]', "unknown relation 'beside'"),
+        ("kind = ", "can't be read"),
+    ],
+)
+def test_a_wrong_file_is_named(text, told, tmp_path):
+    (tmp_path / "r.toml").write_text(text)
+    with pytest.raises(UserError, match=r"r\.toml") as raised:
+        read_recipe(str(tmp_path / "r.toml"))
+    assert told in str(raised.value)
+
+
+def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
+    (tmp_path / "r.toml").write_text('kind = "spatial"\n' + TINY)
+    options = ("make", "r.toml", "--resolution", 16, "--test-scenes", 1000, "--pairs", 1)  # all test scenes
+    dry = generators(*options, "--dry-run", folder=tmp_path)
+    assert dry.returncode == 0, dry.stderr
+    assert "8 of 8 trainable pairs in train" in dry.stdout
+    assert "to render in store/tiny-16px" in dry.stdout
+    assert not (tmp_path / "store").exists()
+    first, again = (generators(*options, folder=tmp_path) for _ in range(2))
+    made = tmp_path / first.stdout.splitlines()[-1]
+    assert all(finding.holds for finding in audit(made))
+    assert again.stdout.startswith("0 scenes to render")
+    other = generators(*options[:-1], 0.5, folder=tmp_path)
+    assert other.stdout.startswith("0 scenes to render"), "a second split of what is rendered renders nothing"
+
+
+def test_a_misspelt_recipe_and_the_list(tmp_path):
+    wrong = generators("make", "spatil", folder=tmp_path)
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+    assert "did you mean 'spatial'" in wrong.stderr
+    listed = generators("list", folder=tmp_path).stdout
+    assert all(name in listed for name in SHIPPED)
+
+
+def test_two_commands_on_one_store_both_end_right(tmp_path):
+    (tmp_path / "r.toml").write_text('kind = "spatial"\n' + TINY)
+    start = [sys.executable, "-m", "generators", "make", "r.toml", "--resolution", "16", "--pairs"]
+    both = [
+        subprocess.Popen([*start, pairs], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for pairs in ("0.5", "1")
+    ]
+    for process in both:
+        out, _ = process.communicate()
+        assert process.returncode == 0
+        assert all(finding.holds for finding in audit(tmp_path / out.splitlines()[-1]))
