@@ -57,8 +57,8 @@ PRESETS: dict[str, Config] = {
         recipe=Recipe(steps=60, batch=32, warmup=5),
         oc_clip=OCCLIPConfig(dim=32, relation_dim=16, layers=1, heads=2),
     ),
-    "laptop": Config(),
-    "figure2": Config(pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
+    "laptop": Config(tuned="laptop"),
+    "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     # 224 px and ViT-B/16 as in the paper, but from scratch unless --pretrained names weights:
     # then learning rate 5e-4, weight decay 0.5 and 1 000 steps of warm-up, the paper's recipe
     # for training from scratch (section 4.3.1), with our number of steps.
