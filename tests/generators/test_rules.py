@@ -1,0 +1,386 @@
+"""Rules mean what they say, as an evaluation written apart tells it, and wrong ones are refused with a way out."""
+
+import operator
+import pickle
+import random
+from contextlib import suppress
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envs.errors import UserError
+from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
+from envs.world import load_world
+from generators.rules import parse_rule
+
+PUG = load_world("pug")
+TINY = load_world("tiny")
+
+
+def scene(things: str, background="desert", view=0) -> Scene:
+    """ "red cat@left, white lion@right" as a scene."""
+    parts = [thing.strip().replace("@", " ").split(" ") for thing in things.split(",")]
+    return Scene(background, tuple(Thing(" ".join(words[1:-1]), words[0], words[-1]) for words in parts), view)
+
+
+def matches(rule: str, *of, **more) -> bool:
+    return parse_rule(rule, PUG).matches(scene(*of, **more))
+
+
+RED_CAT = "red cat@left, white lion@right"
+WHITE_CAT = "white cat@left, red lion@right"
+UPPER_CAT = "red cat@above, white orca@under"
+LOWER_CAT = "red cat@under, white orca@above"
+LONE_CAT = "red cat@center"
+THREE = "red cat@center, red lion@left, white cat@right"
+
+
+@pytest.mark.parametrize(
+    ("rule", "true", "false"),
+    [
+        # The examples of the language.
+        ("texture=red & animal=cat", [RED_CAT, LONE_CAT, THREE], [WHITE_CAT, "white lion@center"]),
+        ("pair={cat,lion}", [RED_CAT, WHITE_CAT, "red lion@left, red cat@above"], [UPPER_CAT, LONE_CAT, THREE]),
+        ("relation=above & second=orca", [UPPER_CAT], [LOWER_CAT, RED_CAT, LONE_CAT, "red cat@left, red orca@right"]),
+        ("count=2 & texture[0]=texture[1]", ["red cat@left, red lion@right"], [RED_CAT, LONE_CAT, THREE]),
+        ("not (animal=cat or background={city, desert})", [], [LONE_CAT, "red lion@center"]),
+        # Names.
+        ("animal=giant tortoise", ["red giant tortoise@center"], [LONE_CAT]),
+        ("animal = ' giant   tortoise '", ["red giant tortoise@center"], [LONE_CAT]),
+        ('animal={"giant tortoise" ,cat}', ["red giant tortoise@center", LONE_CAT], ["red lion@center"]),
+        # One thing in a chain; parentheses speak for themselves.
+        ("(texture=red) & (animal=cat)", [RED_CAT, WHITE_CAT], ["white cat@center"]),
+        ("(texture=red) & animal=cat", [RED_CAT, WHITE_CAT], ["white cat@center"]),
+        ("(texture=red & animal=cat)", [RED_CAT], [WHITE_CAT]),
+        ("texture=red & background=desert & slot=left & animal=cat", [RED_CAT], [WHITE_CAT, LONE_CAT]),
+        ("texture=red & (slot=right) & animal=cat", [RED_CAT], [WHITE_CAT, LONE_CAT]),
+        ("not animal=cat", ["red lion@center"], [RED_CAT, LONE_CAT]),
+        ("animal!=cat", [RED_CAT, "red lion@center"], [LONE_CAT, "red cat@left, white cat@right"]),
+        ("texture=red & animal!={cat, orca}", [WHITE_CAT], [RED_CAT, LONE_CAT]),
+        ("!texture=red & animal=cat", ["white cat@center"], [RED_CAT, WHITE_CAT]),
+        ("!!animal=cat", [RED_CAT], ["red lion@center"]),
+        # Things by number, in the order of the slots' names.
+        ("animal[0]=cat", [RED_CAT, UPPER_CAT, LONE_CAT], [LOWER_CAT]),
+        ("animal[1]!=cat", [RED_CAT], [LONE_CAT, LOWER_CAT]),
+        ("slot[1]={right, under}", [RED_CAT, UPPER_CAT], [LONE_CAT, THREE]),
+        ("texture[1]!=texture[0]", [RED_CAT, UPPER_CAT], [LONE_CAT, THREE]),
+        ("animal=cat & texture=texture[1]", [LOWER_CAT, THREE], [RED_CAT, LONE_CAT]),
+        ("first!=animal[0]", [], [RED_CAT, LONE_CAT]),
+        # Relations, and who is first.
+        ("relation=under & second=orca", [LOWER_CAT], [UPPER_CAT, RED_CAT]),
+        ("second=orca & relation=under", [LOWER_CAT], [UPPER_CAT, RED_CAT]),
+        ("relation=right & first=lion & second=cat", [RED_CAT], [UPPER_CAT, "red lion@left, red cat@right"]),
+        ("relation={left, under} & first=cat", [RED_CAT, LOWER_CAT], [UPPER_CAT, "red lion@left, red cat@right"]),
+        ("first=cat", [RED_CAT, UPPER_CAT], [LOWER_CAT, LONE_CAT, THREE, "red cat@center, red lion@left"]),
+        ("(relation=under) & second=orca", [UPPER_CAT], [LOWER_CAT]),
+        ("first=animal[1] & relation=under", [UPPER_CAT], [RED_CAT]),
+        ("second!=cat", [RED_CAT], [LOWER_CAT, LONE_CAT, THREE]),
+        ("relation=none", [LONE_CAT, THREE], [RED_CAT, UPPER_CAT]),
+        ("relation!=above", [RED_CAT, LONE_CAT], [UPPER_CAT, LOWER_CAT]),
+        ("relation!={above, under} & first=cat", [RED_CAT], [UPPER_CAT, LOWER_CAT, LONE_CAT]),
+        ("relation={above, under}", [UPPER_CAT, LOWER_CAT], [RED_CAT]),
+        # Numbers and pairs.
+        ("count>=2 & count<3 & view=0", [RED_CAT], [LONE_CAT, THREE]),
+        ("count!={1, 3}", [RED_CAT], [LONE_CAT, THREE]),
+        ("count <= 2 & count > 1", [RED_CAT], [LONE_CAT, THREE]),
+        ("pair!={cat, lion}", [UPPER_CAT], [RED_CAT, LONE_CAT, THREE]),
+        # Precedence: not, then and, then or; a side of `or` has a thing of its own.
+        ("animal=orca or animal=cat and texture=red", [RED_CAT, UPPER_CAT], [WHITE_CAT]),
+        ("(animal=orca or animal=cat) and view=1", [], [RED_CAT, UPPER_CAT]),
+        ("not animal=orca and animal=cat", [RED_CAT], [UPPER_CAT, "red lion@center"]),
+        ("not animal=orca or animal=cat", [RED_CAT, UPPER_CAT, "red lion@center"], ["red orca@center"]),
+        ("not (animal=orca or animal=cat)", ["red lion@center"], [RED_CAT, UPPER_CAT]),
+        ("texture=white or animal=cat", [LONE_CAT, "white lion@center"], ["red lion@center"]),
+        (" count=1&animal=cat|count=2 ", [LONE_CAT, RED_CAT], [THREE, "red lion@center"]),
+    ],
+)
+def test_what_a_rule_matches(rule, true, false):
+    assert [things for things in true + false if matches(rule, things)] == true
+
+
+def test_fields_of_the_scene():
+    assert matches("background=city", LONE_CAT, "city")
+    assert not matches("background=city", LONE_CAT)
+    assert matches("not (animal=cat or background={city, desert})", "red lion@center", "ocean floor")
+    assert not matches("not (animal=cat or background={city, desert})", LONE_CAT, "ocean floor")
+    assert matches("background=ocean floor & view={3, 4}", LONE_CAT, "ocean floor", view=4)
+    assert not matches("view!=4", LONE_CAT, view=4)
+
+
+def test_a_rule_is_a_value():
+    text = "(" * 50 + "animal=cat & relation=under" + ")" * 50
+    rule = parse_rule(text, PUG)
+    assert rule.text == text
+    assert {rule} == {parse_rule(text, PUG), pickle.loads(pickle.dumps(rule))}
+    assert rule != parse_rule("animal=lion & relation=under", PUG)
+    with pytest.raises(FrozenInstanceError):
+        rule.text = "animal=lion"
+
+
+def test_names_with_keywords_are_quoted():
+    world = replace(PUG, animals=("black and white cat", "not"))
+    rule = parse_rule("animal={'black and white cat', \"not\"} and texture=red", world)
+    assert rule.matches(scene("red black and white cat@center"))
+    assert rule.matches(scene("red not@center"))
+    assert not rule.matches(scene("white not@center"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "problem"),
+    [
+        ("", 1, "the rule is empty; write one such as"),
+        (" \n ", 4, "the rule is empty"),
+        ("texture=rde", 9, "unknown texture 'rde'; did you mean 'red'?"),
+        ("animal=cat & first=loin", 20, "unknown animal 'loin'; did you mean 'lion'?"),
+        ("pair={cat, liom}", 12, "unknown animal 'liom'; did you mean 'lion'?"),
+        ("animal='giant tortose'", 8, "unknown animal 'giant tortose'; did you mean 'giant tortoise'?"),
+        ("background={city,\ndessert}", 19, "unknown background 'dessert'; did you mean 'desert'?"),
+        ("slot=centre", 6, "unknown slot 'centre'; did you mean 'center'?"),
+        ("relation=abve", 10, "unknown relation 'abve'; did you mean 'above'?"),
+        ("relation=beside", 10, "known: left, right, above, under, none"),
+        ("animal=cat & textur=red", 14, "unknown field 'textur'; did you mean 'texture'?"),
+        ("texture[0]=textur[1]", 12, "unknown field 'textur'; did you mean 'texture'?"),
+        ("animal=''", 8, "unknown animal ''; known: goldfish"),
+        ("=cat", 1, "expected a field (animal, texture,"),
+        ("and", 1, "found 'and'"),
+        ("not", 4, "expected a field"),
+        ("animal=cat or", 14, "expected a field"),
+        ("()", 2, "expected a field"),
+        ("animal", 7, "expected one of = != < <= > >=, found the end"),
+        ("animal ! = cat", 8, "expected one of ="),
+        ("animal=", 8, "expected a name for animal, found the end"),
+        ("animal==cat", 8, "expected a name for animal, found '='"),
+        ("animal=and", 8, "expected a name for animal, found 'and'"),
+        ("animal={}", 9, "expected a name for animal, found '}'"),
+        ("animal={cat,}", 13, "expected a name for animal, found '}'"),
+        ("animal={cat", 12, "expected ',' or '}', found the end"),
+        ("count=", 7, "expected a whole number for count, found the end"),
+        ("(animal=cat", 12, "expected '&', '|' or ')', found the end"),
+        ("animal=cat)", 11, "expected '&', '|' or the end, found ')'"),
+        ("animal='cat' lion", 14, "expected '&', '|' or the end, found 'lion'"),
+        ("animal=cat (view=1)", 12, "found '('"),
+        ("animal=cat texture=red", 19, "'&' or '|' is missing before 'texture'"),
+        ("animal=cat texture[0]=red", 19, "'&' or '|' is missing before 'texture'"),
+        ("animal=cat AND texture=red", 23, "'&' or '|' is missing before 'texture'"),
+        ("animal=cat; view=1", 11, "';' means nothing; join comparisons by & or |"),
+        ("animal='cat", 8, "the quote ' is never closed"),
+        ('animal="cat', 8, 'the quote " is never closed'),
+        ("animal[0=cat", 9, "expected ']', found '='"),
+        ("animal[]=cat", 8, "expected a whole number for index, found ']'"),
+        ("animal[8]=cat", 8, "index is a whole number from 0 to 7, got '8'"),
+        ("animal[-1]=cat", 8, "index is a whole number from 0 to 7, got '-1'"),
+        ("background[0]=city", 11, "background is of the whole scene and takes no index"),
+        ("texture[0]=animal[1]", 12, "texture can't be compared with animal"),
+        ("background=animal[1]", 12, "background can't be compared with animal"),
+        ("pair=animal[1]", 6, "pair can't be compared with animal"),
+        ("texture[0]=texture", 12, "unknown texture 'texture'"),
+        ("count=0", 7, "count is a whole number from 1 to 8, got '0'"),
+        ("count<9", 7, "count is a whole number from 1 to 8, got '9'"),
+        ("count=two", 7, "count is a whole number from 1 to 8, got 'two'"),
+        ("count=1.5", 7, "got '1.5'"),
+        ("count=²", 7, "got '²'"),
+        ("view=2147483648", 6, "view is a whole number from 0 to 2147483647"),
+        ("view=" + "9" * 5000, 6, "view is a whole number"),
+        ("count<{1, 2}", 7, "expected a whole number for count, found '{'"),
+        ("view<3", 5, "'<' compares count only; use = or !="),
+        ("animal>=cat", 7, "'>=' compares count only"),
+        ("pair=cat", 6, "pair is a set of two animals, such as {cat, lion}"),
+        ("pair={cat, lion, orca}", 6, "pair is a set of two animals"),
+        ("view=0 or relation={left, right} & second=cat", 11, "'second' needs one of left and right, not both"),
+        ("relation=under & first=cat & relation=above", 1, "'first' needs one of above and under, not both"),
+        ("(" * 51 + "animal=cat" + ")" * 51, 52, "a rule nests at most 50 parentheses and nots"),
+        ("!" * 100_000 + "animal=cat", 52, "a rule nests at most 50"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_wrong_rule_is_refused_in_one_line(rule, place, problem):
+    with pytest.raises(UserError) as error:
+        parse_rule(rule, PUG)
+    said = str(error.value)
+    assert said.startswith(f"rule {rule!r}, character {place}: ")
+    assert problem in said
+    assert len(said.splitlines()) == 1
+
+
+def test_names_are_those_of_the_world():
+    parse_rule("pair={rabbit, gecko} | background=arena", PUG)
+    with pytest.raises(UserError, match="unknown animal 'rabit'; did you mean 'rabbit'"):
+        parse_rule("animal=rabit", TINY)
+    for rule, kind in (("animal=gecko", "animal"), ("background=arena", "background"), ("texture=asphalt", "texture")):
+        with pytest.raises(UserError, match=f"unknown {kind} '.*'; (known|did you mean)"):
+            parse_rule(rule, TINY)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["animal", "relation", "=", "!=", "(", ")", "{", "}", "[", "]", ",", "&", "not", "or", "cat", "0"]
+        )
+    )
+)
+def test_any_text_is_a_rule_or_refused(words):
+    with suppress(UserError):
+        parse_rule(" ".join(words), PUG).matches(scene(RED_CAT))
+
+
+# An evaluation written apart: each strategy draws a text and, beside it, a function that says what the text means.
+
+NAMES = {"animal": TINY.animals[:3], "texture": TINY.textures[:2], "slot": ("left", "right", "above", "center")}
+SIGNS = {"=": operator.eq, "!=": operator.ne}
+ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, **SIGNS}
+# The slots of the first and of the second thing.
+ENDS = {"left": ("left", "right"), "right": ("right", "left"), "above": ("above", "under"), "under": ("under", "above")}
+
+
+def some_scenes(number):
+    """Scenes of one to three things, half of them with a relation; animals may recur."""
+    chance = random.Random(0)
+    places = [*RELATIONS, *RELATIONS, ("center",), ("above", "left"), ("center", "left", "right")]
+    for _ in range(number):
+        names = [chance.choice(TINY.backgrounds), chance.randrange(2)]
+        slots = chance.choice(places)
+        things = [Thing(chance.choice(NAMES["animal"]), chance.choice(NAMES["texture"]), slot) for slot in slots]
+        yield Scene(names[0], tuple(things), names[1])
+
+
+SCENES = list(some_scenes(80))
+
+
+@st.composite
+def any_of(draw, names):
+    """ "= cat" or "!= {cat, lion}", and what it means of a value."""
+    sign = draw(st.sampled_from(list(SIGNS)))
+    chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2))
+    shown = [draw(st.sampled_from((str(name), f"'{name}'"))) for name in chosen]
+    text = shown[0] if len(shown) == 1 and draw(st.booleans()) else "{" + ", ".join(shown) + "}"
+    return f"{sign}{text}", lambda value: (value in chosen) == (sign == "=")
+
+
+@st.composite
+def of_one_thing(draw):
+    """ "animal=cat": true of a thing."""
+    field = draw(st.sampled_from(list(NAMES)))
+    text, true = draw(any_of(NAMES[field]))
+    return field + text, lambda thing: true(getattr(thing, field))
+
+
+@st.composite
+def of_numbered_things(draw):
+    """ "animal[0]=cat" or "texture[0]=texture[1]": true of a scene and its two ends."""
+    field, i, j = draw(st.tuples(st.sampled_from(list(NAMES)), st.integers(0, 2), st.integers(0, 2)))
+    if draw(st.booleans()):
+        text, true = draw(any_of(NAMES[field]))
+        return (
+            f"{field}[{i}]{text}",
+            lambda scene, ends: i < len(scene.things) and true(getattr(scene.things[i], field)),
+        )
+    sign = draw(st.sampled_from(list(SIGNS)))
+    return (
+        f"{field}[{i}] {sign} {field}[{j}]",
+        lambda scene, ends: (
+            max(i, j) < len(scene.things)
+            and SIGNS[sign](getattr(scene.things[i], field), getattr(scene.things[j], field))
+        ),
+    )
+
+
+@st.composite
+def of_the_scene(draw):
+    """ "background=city", "count<2", "view=1", "pair={cat, lion}", "first=cat": true of a scene and its two ends."""
+    field = draw(st.sampled_from(["background", "view", "count", "pair", "first", "second"]))
+    if field == "count":
+        sign, number = draw(st.sampled_from(list(ORDERS))), draw(st.integers(1, 4))
+        return f"count{sign}{number}", lambda scene, ends: ORDERS[sign](len(scene.things), number)
+    if field == "pair":
+        sign, one, other = draw(st.tuples(st.sampled_from(list(SIGNS)), *[st.sampled_from(NAMES["animal"])] * 2))
+        return (
+            f"pair{sign}{{{one},{other}}}",
+            lambda scene, ends: (
+                len(scene.things) == 2
+                and ([t.animal for t in scene.things] in ([one, other], [other, one])) == (sign == "=")
+            ),
+        )
+    if field in ("first", "second"):
+        text, true = draw(any_of(NAMES["animal"]))
+        return field + text, lambda scene, ends: ends is not None and true(ends[field == "second"].animal)
+    text, true = draw(any_of(TINY.backgrounds if field == "background" else (0, 1)))
+    return field + text, lambda scene, ends: true(getattr(scene, field))
+
+
+@st.composite
+def of_the_relation(draw):
+    """ "relation={left, under}" without both of a relation, the words that it names, and its truth."""
+    sign = draw(st.sampled_from(list(SIGNS)))
+    drawn = [draw(st.sampled_from(words)) for words in (("left", "right"), ("above", "under"), ("none",))]
+    words = draw(st.lists(st.sampled_from(drawn), min_size=1, max_size=2))
+
+    def true(scene, ends):
+        slots = {thing.slot for thing in scene.things}
+        here = {word for word in ENDS if set(ENDS[word]) == slots} or {"none"}
+        return bool(here & set(words)) == (sign == "=")
+
+    return f"relation{sign}{{{','.join(words)}}}", true, words if sign == "=" else []
+
+
+def ends_of(scene, words):
+    """The first and the second thing, as the rule's words or else the scene's relation have it."""
+    thing_in = {thing.slot: thing for thing in scene.things}
+    for word in (*words, "left", "above"):
+        if word in ENDS and set(ENDS[word]) == set(thing_in):
+            return [thing_in[slot] for slot in ENDS[word]]
+    return None
+
+
+@st.composite
+def conjunctions(draw, inner):
+    """A chain of comparisons and `inner` groups in any order, and its truth."""
+    of_thing = draw(st.lists(of_one_thing(), max_size=2))
+    of_scene = draw(st.lists(of_numbered_things() | of_the_scene(), max_size=2))
+    related = draw(st.lists(of_the_relation(), max_size=1))
+    groups = draw(st.lists(inner, max_size=2, min_size=not (of_thing or of_scene or related)))
+    texts = draw(st.permutations([part[0] for part in (*of_thing, *of_scene, *related, *groups)]))
+
+    def true(scene):
+        ends = ends_of(scene, [word for part in related for word in part[2]])
+        return (
+            all(part[1](scene, ends) for part in (*of_scene, *related))
+            and all(part[1](scene) for part in groups)
+            and (not of_thing or any(all(part[1](thing) for part in of_thing) for thing in scene.things))
+        )
+
+    return draw(st.sampled_from(("&", " and ", " & "))).join(texts), true
+
+
+@st.composite
+def alternatives(draw, inner):
+    """Chains joined by `or`."""
+    parts = draw(st.lists(conjunctions(inner), min_size=1, max_size=2))
+    return draw(st.sampled_from(("|", " or "))).join(text for text, _ in parts), lambda scene: any(
+        true(scene) for _, true in parts
+    )
+
+
+@st.composite
+def groups(draw, inner):
+    """An expression in parentheses, or negated, or both."""
+    text, true = draw(alternatives(inner))
+    if draw(st.booleans()):
+        return f"({text})", true
+    return draw(st.sampled_from(("!", "not ", "! "))) + f"({text})", lambda scene: not true(scene)
+
+
+NEGATED = of_one_thing().map(
+    lambda part: (f"not {part[0]}", lambda scene: not any(part[1](thing) for thing in scene.things))
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(alternatives(st.recursive(NEGATED, groups, max_leaves=4)))
+def test_rules_mean_what_an_evaluation_apart_says(drawn):
+    text, true = drawn
+    rule = parse_rule(text, TINY)
+    assert [rule.matches(scene) for scene in SCENES] == [true(scene) for scene in SCENES]
