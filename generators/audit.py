@@ -10,10 +10,11 @@ from itertools import product
 from pathlib import Path
 
 from envs.errors import UserError, choose
-from envs.scene import Scene
+from envs.scene import Scene, Thing
 from generators import audit_binding, audit_spatial
-from generators.audit_findings import Finding, first
+from generators.audit_findings import Finding, animal_pair, first, rules_of
 from generators.graph import SceneGraph
+from generators.hold_out import HELD_OUT
 from generators.relations import edge_holds
 from generators.split_file import Split, check_store, read_split
 
@@ -52,9 +53,30 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 def check_lone_animals(split: Split) -> Iterator[Finding]:
     """Every texture-animal-background conjunction is in train as a lone animal."""
     v = split.vocabulary
+    rules = rules_of(split)
     lone = {(s.background, *s.things[0][:2]) for s in split.subsets["train"].scenes if len(s.things) == 1}
-    missing = set(product(v.backgrounds, v.animals, v.textures)) - lone
+    asked = {
+        (background, animal, texture)
+        for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
+        if not any(rule.matches(Scene(background, (Thing(animal, texture, "center"),))) for rule in rules)
+    }
+    missing = asked - lone
     yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
+
+
+def check_hold_out(split: Split) -> Iterator[Finding]:
+    """Scenes that a rule matches are in `held_out`, and nothing else is."""
+    rules = rules_of(split)
+    for name, records in split.subsets.items():
+        matched = [any(rule.matches(scene) for rule in rules) for scene in records.scenes]
+        strange = (s.key for s, found in zip(records.scenes, matched, strict=True) if found != (name == HELD_OUT))
+        claim = "a rule holds out every scene of" if name == HELD_OUT else "no rule holds out any scene of"
+        yield Finding(f"{claim} {name}", *first(strange))
+    if rules:
+        pairs = {animal_pair(scene) for scene in split.subsets[HELD_OUT].scenes}
+        validation = {animal_pair(scene) for scene in split.subsets["validation"].scenes}
+        shared = sorted(map(sorted, pairs & validation)) if split.recipe["kind"] == "binding" else []
+        yield Finding("held_out and validation share no animal pair", not shared, f"{shared[:1] or ''}")
 
 
 def check_texts(split: Split) -> Iterator[Finding]:
@@ -85,7 +107,7 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 # Asked of every split, and of each kind.
-CHECKS = (check_file, check_disjoint, check_lone_animals, check_texts)
+CHECKS = (check_file, check_disjoint, check_hold_out, check_lone_animals, check_texts)
 CHECKS_OF = {"binding": audit_binding.CHECKS, "spatial": audit_spatial.CHECKS}
 
 

@@ -1,15 +1,11 @@
 """What the audit asks of attribute-binding splits: pairs and their assignments of textures."""
 
 from collections.abc import Iterator
+from itertools import combinations, permutations, product
 
-from envs.scene import Scene
-from generators.audit_findings import Finding, first, held_out, nearest
+from envs.scene import Scene, Thing
+from generators.audit_findings import Finding, animal_pair, first, nearest, rules_of, trainable
 from generators.split_file import Records, Split
-
-
-def animal_pair(scene: Scene) -> frozenset[str] | None:
-    """The unordered pair of animals, or None for a lone animal."""
-    return frozenset(thing.animal for thing in scene.things) if len(scene.things) == 2 else None
 
 
 def pairs_of(records: Records) -> set[frozenset[str]]:
@@ -49,13 +45,31 @@ def check_fractions(split: Split) -> Iterator[Finding]:
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
             assignments.setdefault(pair, set()).add(textured(scene))
-    n_pairs, held = held_out(split)
+    totals = trainable(split, unusable(split))
     swapped = [pair for pair, found in assignments.items() if len(found) == 2]
-    yield nearest("training pairs", len(assignments), split.recipe["pairs"], n_pairs - held)
-    yield nearest("pairs with hard negatives in train", len(swapped), split.recipe["hard_negatives"], len(assignments))
+    asked, asked_swapped = split.recipe["pairs"], split.recipe["hard_negatives"]
+    yield nearest("training pairs", len(assignments), asked, totals)
+    yield nearest("pairs with hard negatives in train", len(swapped), asked_swapped, [len(assignments)])
     odd = [sorted(pair) for pair, found in assignments.items() if not sound_assignment(found)]
     claim = "each training pair has one assignment of two different textures, or that and its swap"
     yield Finding(claim, not odd, f"first: {odd[0]}" if odd else "")
+
+
+def unusable(split: Split) -> int:
+    """Pairs of which the hold-out rules leave no scene of two different textures."""
+    v, rules = split.vocabulary, rules_of(split)
+    if not rules:
+        return 0
+    scenes = {
+        pair: (
+            Scene(background, (Thing(left, one, "left"), Thing(right, other, "right")))
+            for (left, right), (one, other), background in product(
+                permutations(pair), permutations(v.textures, 2), v.backgrounds
+            )
+        )
+        for pair in combinations(v.animals, 2)
+    }
+    return sum(all(any(rule.matches(scene) for rule in rules) for scene in its) for its in scenes.values())
 
 
 def sound_assignment(found: set[frozenset[tuple[str, str]]]) -> bool:

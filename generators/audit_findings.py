@@ -1,9 +1,14 @@
 """What all parts of the audit share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
+from envs.scene import Scene
+from envs.world import World
+from generators.rules import Rule, parse_rule
 from generators.split_file import Split
+from generators.tables import Vocabulary
 
 
 class Finding(NamedTuple):
@@ -20,15 +25,37 @@ def first(offenders: Iterator[str]) -> tuple[bool, str]:
     return offender is None, "" if offender is None else f"first: {offender}"
 
 
-def nearest(what: str, found: int, fraction: float, total: int) -> Finding:
-    """Whether `found` of `total` is as near to `fraction` as a whole number gets."""
+def nearest(what: str, found: int, fraction: float, totals: Iterable[int]) -> Finding:
+    """Whether `found` of one of `totals` is as near to `fraction` as a whole number gets."""
+    off, total = min((abs(found - fraction * total), total) for total in totals)
     realised = found / total if total else 0.0
     detail = f"{found} of {total} = {realised:.3f}, asked {fraction:.3f}"
-    return Finding(f"{what}: the asked fraction", abs(found - fraction * total) <= 0.5 + 1e-9, detail)
+    return Finding(f"{what}: the asked fraction", off <= 0.5 + 1e-9, detail)
 
 
-def held_out(split: Split) -> tuple[int, int]:
-    """All animal pairs of the world, and how many of them reserve and validation take."""
+def animal_pair(scene: Scene) -> frozenset[str] | None:
+    """The unordered pair of animals, or None for a lone animal."""
+    return frozenset(thing.animal for thing in scene.things) if len(scene.things) == 2 else None
+
+
+@cache
+def _rules(texts: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Rule, ...]:
+    world = World("", vocabulary.animals, vocabulary.textures, vocabulary.backgrounds)
+    return tuple(parse_rule(text, world) for text in texts)
+
+
+def rules_of(split: Split) -> tuple[Rule, ...]:
+    """The hold-out rules that the split says it has."""
+    return _rules(tuple(split.recipe["hold_out"]), split.vocabulary)
+
+
+def trainable(split: Split, unusable: int) -> range:
+    """How many pairs a fraction may count: all but those of reserve and validation.
+
+    Of the `unusable` pairs, which the rules leave nothing of, the file doesn't say which are in the
+    reserve anyway.
+    """
     n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
     shares = (split.recipe[name] for name in ("reserve", "validation"))
-    return n_pairs, sum(max(round(share * n_pairs), share > 0) for share in shares)
+    most = n_pairs - sum(max(round(share * n_pairs), share > 0) for share in shares)
+    return range(max(most - unusable, 0), most + 1)

@@ -17,8 +17,10 @@ from typing import ClassVar
 
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
-from generators.pair_roles import Pair, pair_roles
+from generators.hold_out import kept
+from generators.pair_roles import Pair, PairRoles, pair_roles
 from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.rules import Rule
 from generators.seeds import generator
 
 Textures = tuple[str, str]
@@ -34,9 +36,8 @@ class BindingRecipe(SplitRecipe):
     template: ClassVar[str] = "conjunction"
     tests: ClassVar[tuple[str, ...]] = TESTS
 
-    def subsets(self) -> dict[str, list[Scene]]:
+    def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_pairs` are the same for all fractions of a seed."""
-        world = load_world(self.world)
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
         subsets = {}
@@ -46,19 +47,46 @@ class BindingRecipe(SplitRecipe):
             if subset == "train":
                 subsets[subset] = list(world.singles(train_views)) + scenes
             else:
-                subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
+                kept_scenes = kept(self.rules(world), scenes)  # before the draw, so that tests stay as large
+                subsets[subset] = draw(kept_scenes, self.test_scenes, generator(self.seed, "draw", subset))
         return subsets
+
+    def testable(self, world: World) -> list[Scene]:
+        """All pairs but validation's, in all assignments of two different textures."""
+        apart = set(roles_of(self, world)[0].validation)
+        items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
+        return [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1))]
 
     def counts(self) -> PairCounts:
         """How many pairs the fractions come to."""
-        roles = pair_roles(self, load_world(self.world))
+        roles, _ = roles_of(self, load_world(self.world))
         return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
 
 
-def assigned_textures(world: World, pair: Pair, seed: int) -> Textures:
-    """The one assignment of two different textures with which `pair` is trained."""
+def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
+    """The roles of all pairs, and the one assignment of two different textures with which a pair is trained."""
+    rules = recipe.rules(world)
+    choices = {pair: free_assignments(world, pair, rules) for pair in world.pairs}
+    assigned = {
+        pair: free[generator(recipe.seed, "textures", *pair).integers(len(free))]
+        for pair, free in choices.items()
+        if free
+    }
+    roles = pair_roles(
+        recipe,
+        world,
+        trainable=assigned.__contains__,
+        swappable=lambda pair: assigned[pair][::-1] in choices[pair],
+    )
+    return roles, {pair: assigned[pair] for pair in roles.train}
+
+
+def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[Textures]:
+    """The assignments of two different textures of which the rules leave any scene."""
     choices = list(permutations(world.textures, 2))
-    return choices[generator(seed, "textures", *pair).integers(len(choices))]
+    if not rules:
+        return choices
+    return [textures for textures in choices if kept(rules, pair_scenes(world, pair, textures, range(1)))]
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
@@ -72,9 +100,9 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
 
 def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
     """For each subset the textured pairs that it is made of, (a, b) with (texture a, texture b)."""
-    roles = pair_roles(recipe, world)
+    roles, textures_of = roles_of(recipe, world)
     different = list(permutations(world.textures, 2))
-    assigned = [(pair, assigned_textures(world, pair, recipe.seed)) for pair in roles.train]
+    assigned = list(textures_of.items())
     swapped = [(pair, textures[::-1]) for pair, textures in assigned]
     in_train = assigned + [item for item in swapped if item[0] in roles.swapped]
     return {

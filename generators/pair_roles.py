@@ -1,5 +1,6 @@
 """Which animal pairs a split trains on, and which it holds out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from envs.errors import UserError
@@ -21,24 +22,46 @@ class PairRoles:
     trainable: int  # pairs that a fraction of 1 would train on
 
 
-def pair_roles(recipe: SplitRecipe, world: World, *salt: str) -> PairRoles:
-    """Draw the roles of all pairs of a world; another `salt` draws others."""
+def pair_roles(
+    recipe: SplitRecipe,
+    world: World,
+    *salt: str,
+    trainable: Callable[[Pair], bool] = lambda pair: True,
+    swappable: Callable[[Pair], bool] = lambda pair: True,
+) -> PairRoles:
+    """Draw the roles of all pairs of a world; another `salt` draws others.
+
+    Pairs of which hold-out rules leave nothing aren't `trainable`, or not `swappable`.
+    """
     order = generator(recipe.seed, "pairs", *salt).permutation(len(world.pairs))
     shuffled = [world.pairs[i] for i in order]
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
     n_held = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    trainable = shuffled[n_held:]
-    if not trainable:
+    usable = [pair for pair in shuffled[n_held:] if trainable(pair)]
+    if not shuffled[n_held:]:
         raise UserError(
             f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
             f"{len(shuffled)} pairs of world {recipe.world!r} to train on; lower one of them"
         )
-    train = trainable[: round(recipe.pairs * len(trainable))]
-    by_priority = sorted(train, key=lambda pair: generator(recipe.seed, "swapped", *salt, *pair).random())
+    if not usable and recipe.pairs:
+        raise UserError(
+            f"hold_out {' or '.join(recipe.hold_out)!r} leaves none of the {len(shuffled) - n_held} trainable pairs of "
+            f"world {recipe.world!r}; narrow it"
+        )
+    train = usable[: round(recipe.pairs * len(usable))]
+    candidates = sorted(
+        filter(swappable, train), key=lambda pair: generator(recipe.seed, "swapped", *salt, *pair).random()
+    )
+    n_swapped = round(recipe.hard_negatives * len(train))
+    if n_swapped > len(candidates):
+        raise UserError(
+            f"hard_negatives {recipe.hard_negatives:g} asks for {n_swapped} of {len(train)} training pairs, but "
+            f"hold_out leaves the swap of {len(candidates)} only; lower it to {len(candidates) / len(train):.2g}"
+        )
     return PairRoles(
         train=tuple(train),
-        swapped=frozenset(by_priority[: round(recipe.hard_negatives * len(train))]),
+        swapped=frozenset(candidates[:n_swapped]),
         validation=tuple(shuffled[n_reserve:n_held]),
         reserve=tuple(shuffled[:n_reserve]),
-        trainable=len(trainable),
+        trainable=len(usable),
     )

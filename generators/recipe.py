@@ -1,18 +1,23 @@
 """What every split's recipe has: a frozen value that decides scenes, texts and partners.
 
-A kind of split is a subclass that says which scenes its subsets hold (`subsets`), how many pairs
-that came to (`counts`), and by which swap its hard negatives are made.
+A kind of split is a subclass that says which scenes its subsets hold (`planned`), which could be
+tested (`testable`), how many pairs that came to (`counts`), and by which swap its hard negatives
+are made.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from envs.errors import UserError
 from envs.scene import Scene
+from envs.world import World, load_world
 from generators.captions import SWAPS
+from generators.hold_out import HELD_OUT, check_rules, kept, matched, parsed
+from generators.rules import Rule
+from generators.seeds import generator
 
 
 class PairCounts(NamedTuple):
@@ -51,6 +56,9 @@ class SplitRecipe(ABC):
     """Share of all pairs kept for validation."""
     seed: int = 0
     """Decides which pairs, which textures or orders, and which mention orders."""
+    hold_out: tuple[str, ...] = ()
+    """Rules such as "texture=red & animal=cat" (see docs/splits.md): scenes that one matches are in the
+    test `held_out` only."""
 
     def __post_init__(self) -> None:
         for name in ("pairs", "hard_negatives", "reserve", "validation"):
@@ -60,14 +68,38 @@ class SplitRecipe(ABC):
         for name in ("views", "test_views", "test_scenes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+        object.__setattr__(self, "hold_out", tuple(self.hold_out))  # JSON gives a list
 
     @abstractmethod
-    def subsets(self) -> dict[str, list[Scene]]:
-        """The scenes of train, validation and all tests; a subset may be empty."""
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """The scenes of train, validation and all tests, before rules take theirs out."""
+
+    @abstractmethod
+    def testable(self, world: World) -> list[Scene]:
+        """Every scene of two that a test of this kind could show, but for validation's pairs, in one view."""
 
     @abstractmethod
     def counts(self) -> PairCounts:
         """How many pairs the fractions come to; raises for fractions that can't be had."""
+
+    def rules(self, world: World) -> tuple[Rule, ...]:
+        """The hold-out rules, which must be of words of `world`."""
+        return parsed(self.hold_out, world)
+
+    def subsets(self) -> dict[str, list[Scene]]:
+        """The scenes of train, validation and all tests; a subset may be empty."""
+        world = load_world(self.world)
+        rules = self.rules(world)
+        subsets = {name: kept(rules, scenes) for name, scenes in self.planned(world).items()}
+        if not rules:
+            return subsets
+        candidates = self.testable(world)
+        check_rules(rules, world, candidates)
+        if not subsets["train"]:
+            raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
+        views = range(self.views, self.views + self.test_views)
+        found = [replace(scene, view=view) for scene in candidates if matched(rules, scene) for view in views]
+        return subsets | {HELD_OUT: draw(found, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
 
     def swap(self, scene: Scene) -> Scene:
         """The scene of which the hard negative of `scene` is true."""

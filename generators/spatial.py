@@ -16,8 +16,10 @@ from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.world import World, load_world
+from generators.hold_out import kept
 from generators.pair_roles import Pair, PairRoles, pair_roles
 from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.rules import Rule
 from generators.seeds import generator
 
 SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
@@ -54,37 +56,62 @@ class SpatialRecipe(SplitRecipe):
         """The test subsets of each relation."""
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in KINDS)
 
-    def roles(self, world: World) -> dict[str, PairRoles]:
-        """For each relation the roles of all pairs."""
-        return {relation: pair_roles(self, world, relation) for relation in self.relations}
-
-    def subsets(self) -> dict[str, list[Scene]]:
+    def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and the unseen pairs are the same for all fractions of a seed."""
-        world = load_world(self.world)
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        found = {"train": list(world.singles(train_views)), "validation": []}
-        for relation, roles in self.roles(world).items():
-            slots = SLOTS_OF[relation]
-            fixed = {pair: fixed_order(pair, relation, self.seed) for pair in roles.train}
+        found: dict[str, list[Scene]] = {"train": list(world.singles(train_views)), "validation": []}
+        for relation in self.relations:
+            roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
-            found["train"] += order_scenes(world, [*fixed.values(), *swapped], slots, train_views)
+            found["train"] += order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
             for name, orders in {
                 "validation": both_orders(roles.validation),
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():
-                scenes = order_scenes(world, orders, slots, test_views)
+                scenes = kept(self.rules(world), order_scenes(world, orders, SLOTS_OF[relation], test_views))
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 found.setdefault(name, [])
                 found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
         return found
 
+    def testable(self, world: World) -> list[Scene]:
+        """All pairs but validation's, in both orders of every relation and all textures."""
+        scenes = []
+        for relation in self.relations:
+            apart = set(roles_of(self, world, relation)[0].validation)
+            orders = both_orders(tuple(pair for pair in world.pairs if pair not in apart))
+            scenes += order_scenes(world, orders, SLOTS_OF[relation], range(1))
+        return scenes
+
     def counts(self) -> PairCounts:
         """How many pairs the fractions come to, over all relations."""
-        roles = self.roles(load_world(self.world)).values()
+        world = load_world(self.world)
+        roles = [roles_of(self, world, relation)[0] for relation in self.relations]
         return PairCounts(*(sum(column) for column in zip(*map(numbers, roles), strict=True)))
+
+
+def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
+    """The roles of all pairs under a relation, and the one order in which a pair is trained: who stands in
+    the relation's first slot, and who in its second."""
+    rules = recipe.rules(world)
+    free = {pair: free_orders(world, pair, relation, rules) for pair in world.pairs}
+    order = {pair: fixed_order(pair, relation, recipe.seed) for pair in world.pairs}
+    fixed = {pair: order[pair] if order[pair] in free[pair] else free[pair][0] for pair in world.pairs if free[pair]}
+    roles = pair_roles(
+        recipe, world, relation, trainable=fixed.__contains__, swappable=lambda pair: len(free[pair]) == 2
+    )
+    return roles, {pair: fixed[pair] for pair in roles.train}
+
+
+def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
+    """The orders of a pair of which the rules leave any scene."""
+    if not rules:
+        return [pair, pair[::-1]]
+    orders = (pair, pair[::-1])
+    return [order for order in orders if kept(rules, order_scenes(world, [order], SLOTS_OF[relation], range(1)))]
 
 
 def numbers(roles: PairRoles) -> tuple[int, int, int]:
@@ -93,7 +120,7 @@ def numbers(roles: PairRoles) -> tuple[int, int, int]:
 
 
 def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
-    """The one order in which `pair` is trained: who stands in the relation's first slot, and who in its second."""
+    """The order in which `pair` is trained unless a rule holds it out."""
     return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
 
 
