@@ -1,9 +1,11 @@
 """Splits from the command line.
 
-`python -m generators make` writes a split, `audit FILE` proves one, `check` renders every scene
-of a world and checks it.
+`python -m generators make` writes a split, `audit FILE` proves one, `pack FILE` makes it one
+self-contained file, `check` renders every scene of a world and checks it.
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +39,18 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """Write a split and its images as one self-contained file, for a colleague."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path = Path("packed.h5")
+    """The file to write; one that is there is left alone."""
+    codec: str = "none"
+    """Compression: none, lz4 or zstd (the latter need hdf5plugin to read)."""
+
+
+@dataclass(frozen=True)
 class Check:
     """Render every scene of a world in memory: all visible, inside the frame, as captions say, no two alike."""
 
@@ -48,6 +62,16 @@ class Check:
     """Number of the view."""
     workers: int = 2
     """Processes that render factors."""
+
+
+@contextlib.contextmanager
+def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on the terminal for each of `stages`, gone when all is done."""
+    from rich import progress
+
+    with progress.Progress(transient=True) as bars:
+        tasks = {stage: bars.add_task(stage, total=None) for stage in stages}
+        yield lambda stage, done, total: bars.update(tasks[stage], completed=done, total=total)
 
 
 def make(command: Make) -> int:
@@ -82,25 +106,27 @@ def audit(command: Audit) -> int:
     return 1 if failed else 0
 
 
+def pack(command: Pack) -> int:
+    """Write the packed file and print where it is."""
+    from generators.pack import pack as write
+
+    with progress_bars("pack", "check") as progress:
+        write(command.file, command.out, command.codec, progress)
+    print(command.out)
+    return 0
+
+
 def check(command: Check) -> int:
     """Print what is wrong, if anything, and how long it took."""
     import time
-
-    from rich.progress import Progress
 
     from envs.world import load_world
     from generators.factorial import check_factorial
 
     start = time.perf_counter()
-    with Progress(transient=True) as bar:
-        tasks = {stage: bar.add_task(stage, total=None) for stage in ("factors", "scenes")}
-        scenes, found = check_factorial(
-            load_world(command.world),
-            command.resolution,
-            command.view,
-            command.workers,
-            lambda stage, done, total: bar.update(tasks[stage], completed=done, total=total),
-        )
+    with progress_bars("factors", "scenes") as progress:
+        world = load_world(command.world)
+        scenes, found = check_factorial(world, command.resolution, command.view, command.workers, progress)
     for problem in found[:20]:
         print(problem)
     seconds = time.perf_counter() - start
@@ -110,7 +136,7 @@ def check(command: Check) -> int:
 
 def main() -> int:
     """Run the subcommand given on the command line."""
-    commands = {"make": (Make, make), "audit": (Audit, audit), "check": (Check, check)}
+    commands = {"make": (Make, make), "audit": (Audit, audit), "pack": (Pack, pack), "check": (Check, check)}
     kinds = {name: kind for name, (kind, _) in commands.items()}
     command = tyro.extras.subcommand_cli_from_dict(kinds, prog="python -m generators")
     return next(run for kind, run in commands.values() if isinstance(command, kind))(command)
