@@ -1,10 +1,12 @@
 """Splits from the command line.
 
 `python -m generators make` writes a split, `audit FILE` proves one, `pack FILE` makes it one
-self-contained file, `check` renders every scene of a world and checks it.
+self-contained file, `export FILE` writes it in another tool's format, `check` renders every scene
+of a world and checks it.
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +53,20 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write a split in the format of another tool, with a data sheet; goes on where it was stopped."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path
+    """The folder to write, new or of the same export."""
+    format: str
+    """webdataset, coco or sugarcrepe."""
+    subsets: tuple[str, ...] = ()
+    """Subsets to write; all, if none is named."""
+
+
+@dataclass(frozen=True)
 class Check:
     """Render every scene of a world in memory: all visible, inside the frame, as captions say, no two alike."""
 
@@ -66,10 +82,10 @@ class Check:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, gone when all is done."""
+    """A bar on the terminal for each of `stages`, gone when all is done; none where output goes to a file."""
     from rich import progress
 
-    with progress.Progress(transient=True) as bars:
+    with progress.Progress(transient=True, disable=not sys.stdout.isatty()) as bars:
         tasks = {stage: bars.add_task(stage, total=None) for stage in stages}
         yield lambda stage, done, total: bars.update(tasks[stage], completed=done, total=total)
 
@@ -116,6 +132,21 @@ def pack(command: Pack) -> int:
     return 0
 
 
+def export(command: Export) -> int:
+    """Write the export, and print what it holds and what of the split it leaves out."""
+    from generators.export import export as write
+
+    with progress_bars("export") as progress:
+        counts = write(command.file, command.format, command.out, command.subsets, progress)
+    for name, (samples, records) in counts.items():
+        left_out = (
+            f"; {records - samples} left out, {command.format} has no place for them" if samples < records else ""
+        )
+        print(f"{name}: {samples} of {records} records{left_out}")
+    print(command.out)
+    return 0
+
+
 def check(command: Check) -> int:
     """Print what is wrong, if anything, and how long it took."""
     import time
@@ -136,7 +167,13 @@ def check(command: Check) -> int:
 
 def main() -> int:
     """Run the subcommand given on the command line."""
-    commands = {"make": (Make, make), "audit": (Audit, audit), "pack": (Pack, pack), "check": (Check, check)}
+    commands = {
+        "make": (Make, make),
+        "audit": (Audit, audit),
+        "pack": (Pack, pack),
+        "export": (Export, export),
+        "check": (Check, check),
+    }
     kinds = {name: kind for name, (kind, _) in commands.items()}
     command = tyro.extras.subcommand_cli_from_dict(kinds, prog="python -m generators")
     return next(run for kind, run in commands.values() if isinstance(command, kind))(command)

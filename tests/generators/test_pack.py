@@ -217,7 +217,7 @@ def test_command_line(split, tmp_path):
     call = [sys.executable, "-m", "generators", "pack", str(split), "--out", str(tmp_path / "packed.h5")]
     first = subprocess.run(call, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr
-    assert first.stdout.split()[-1].endswith("packed.h5")
+    assert first.stdout == f"{tmp_path / 'packed.h5'}\n"
     assert_same_content(split, tmp_path / "packed.h5")
     again = subprocess.run(call, capture_output=True, text=True, check=False)
     assert again.returncode == 2
