@@ -4,10 +4,14 @@ python -m generators list                               # the recipes that come 
 python -m generators make spatial --pairs 0.6 --dry-run # a recipe by name, with overrides
 python -m generators make mine.toml                     # a recipe of your own
 python -m generators audit FILE                         # proves a split from its file alone
+python -m generators pack FILE                          # one self-contained file, for a colleague
+python -m generators export FILE --format coco --out F  # another tool's format
 python -m generators check                              # renders every scene of a world and checks it
 """
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +61,32 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """Write a split and its images as one self-contained file, for a colleague."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path = Path("packed.h5")
+    """The file to write; one that is there is left alone."""
+    codec: str = "none"
+    """Compression: none, lz4 or zstd (the latter need hdf5plugin to read)."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a split in the format of another tool, with a data sheet; goes on where it was stopped."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path
+    """The folder to write, new or of the same export."""
+    format: str
+    """webdataset, coco or sugarcrepe."""
+    subsets: tuple[str, ...] = ()
+    """Subsets to write; all, if none is named."""
+
+
+@dataclass(frozen=True)
 class Check:
     """Render every scene of a world in memory: all visible, inside the frame, as captions say, no two alike."""
 
@@ -68,6 +98,16 @@ class Check:
     """Number of the view."""
     workers: int = 2
     """Processes that render factors."""
+
+
+@contextlib.contextmanager
+def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on the terminal for each of `stages`, gone when all is done; none where output goes to a file."""
+    from rich import progress
+
+    with progress.Progress(transient=True, disable=not sys.stdout.isatty()) as bars:
+        tasks = {stage: bars.add_task(stage, total=None) for stage in stages}
+        yield lambda stage, done, total: bars.update(tasks[stage], completed=done, total=total)
 
 
 def make(command: Make) -> int:
@@ -126,25 +166,42 @@ def audit(command: Audit) -> int:
     return 1 if failed else 0
 
 
+def pack(command: Pack) -> int:
+    """Write the packed file and print where it is."""
+    from generators.pack import pack as write
+
+    with progress_bars("pack", "check") as progress:
+        write(command.file, command.out, command.codec, progress)
+    print(command.out)
+    return 0
+
+
+def export(command: Export) -> int:
+    """Write the export, and print what it holds and what of the split it leaves out."""
+    from generators.export import export as write
+
+    with progress_bars("export") as progress:
+        counts = write(command.file, command.format, command.out, command.subsets, progress)
+    for name, (samples, records) in counts.items():
+        left_out = (
+            f"; {records - samples} left out, {command.format} has no place for them" if samples < records else ""
+        )
+        print(f"{name}: {samples} of {records} records{left_out}")
+    print(command.out)
+    return 0
+
+
 def check(command: Check) -> int:
     """Print what is wrong, if anything, and how long it took."""
     import time
-
-    from rich.progress import Progress
 
     from envs.world import load_world
     from generators.factorial import check_factorial
 
     start = time.perf_counter()
-    with Progress(transient=True) as bar:
-        tasks = {stage: bar.add_task(stage, total=None) for stage in ("factors", "scenes")}
-        scenes, found = check_factorial(
-            load_world(command.world),
-            command.resolution,
-            command.view,
-            command.workers,
-            lambda stage, done, total: bar.update(tasks[stage], completed=done, total=total),
-        )
+    with progress_bars("factors", "scenes") as progress:
+        world = load_world(command.world)
+        scenes, found = check_factorial(world, command.resolution, command.view, command.workers, progress)
     for problem in found[:20]:
         print(problem)
     seconds = time.perf_counter() - start
@@ -154,7 +211,14 @@ def check(command: Check) -> int:
 
 def main() -> int:
     """Run the subcommand given on the command line."""
-    commands = {"make": (Make, make), "list": (List, list_recipes), "audit": (Audit, audit), "check": (Check, check)}
+    commands = {
+        "make": (Make, make),
+        "list": (List, list_recipes),
+        "audit": (Audit, audit),
+        "pack": (Pack, pack),
+        "export": (Export, export),
+        "check": (Check, check),
+    }
     kinds = {name: kind for name, (kind, _) in commands.items()}
     # Which options `make` has depends on its recipe, which comes first.
     if sys.argv[1:2] == ["make"] and sys.argv[2:3] and not sys.argv[2].startswith("-"):

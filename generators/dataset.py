@@ -49,15 +49,14 @@ class PixelReader:
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index)
+        place = self.split.place(index)
         if key not in self._files:
-            shard = self.split.shards[index]
-            codec_options(shard.codec)  # makes its filter known to HDF5
-            self._files[key] = h5py.File(self.split.path.parent / shard.file, "r")
+            codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
+            self._files[key] = h5py.File(place.file, "r")
         try:
-            return np.asarray(self._files[key][name][row - self.starts[index]])
+            return np.asarray(self._files[key][f"{place.group}/{name}"][row - self.starts[index]])
         except OSError as error:
-            file = self._files[key].filename
-            raise UserError(f"the shard {file} is damaged at row {row} ({error}); delete it and run again") from error
+            raise UserError(f"the shard {place.file} is damaged at row {row} ({error}); {place.remedy}") from error
 
     def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
         """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""

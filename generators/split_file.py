@@ -2,7 +2,8 @@
 
 A split file lies in its store's folder and refers to the shards there through HDF5 external
 links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers to
-files of its own folder and to nothing else.
+files of its own folder and to nothing else. A packed one (`generators.pack`) holds its one shard
+inside, under the same name, and refers to no file at all: that shard's file is "" in the table.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from envs.scene import Scene
 from generators.captions import SWAPS, caption, hard_negative
 from generators.graph import SceneGraph
 from generators.recipe import SplitRecipe
-from generators.store import ImageStore, Shard, check_shard, read_shard_table, shard_table
+from generators.store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
 FORMAT = "menagerie split 4"
@@ -61,6 +62,13 @@ class Split:
     shards: list[Shard]
     subsets: dict[str, Records]
     intact: bool  # the content has the checksum that was written with it
+
+    def place(self, index: int) -> Place:
+        """Where shard `index` lies: beside the split, or inside one that is packed."""
+        file = self.shards[index].file
+        if file:
+            return Place(self.path.parent / file)
+        return Place(self.path, f"/shards/{index}", "pack it again, or ask for it again")
 
 
 def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
@@ -106,16 +114,21 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
     """Write a split file, whole or not at all."""
     shards, _ = store.index()
     with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs["format"] = FORMAT
-        file.attrs["recipe"] = json.dumps(recipe)
-        file.attrs["identity"] = store.identity
-        file.attrs["vocabulary"] = store.vocabulary.to_json()
-        file.attrs["checksum"] = checksum(recipe, subsets)
-        file["shard_table"] = shard_table(shards)
+        write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), intact=True))
         for i, shard in enumerate(shards):
             file[f"shards/{i}"] = h5py.ExternalLink(shard.file, "/")
-        for name, records in subsets.items():
-            write_records(file.create_group(f"subsets/{name}"), store.vocabulary, records)
+
+
+def write_tables(file: h5py.File, split: Split) -> None:
+    """Write all of a split but its shards."""
+    file.attrs["format"] = FORMAT
+    file.attrs["recipe"] = json.dumps(split.recipe)
+    file.attrs["identity"] = split.identity
+    file.attrs["vocabulary"] = split.vocabulary.to_json()
+    file.attrs["checksum"] = checksum(split.recipe, split.subsets)
+    file["shard_table"] = shard_table(split.shards)
+    for name, records in split.subsets.items():
+        write_records(file.create_group(f"subsets/{name}"), split.vocabulary, records)
 
 
 def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
@@ -173,38 +186,41 @@ def read_split(path: Path, verify: bool = True) -> Split:
 
 
 def check_links(file: h5py.File, path: Path) -> None:
-    """Raise if a split from a stranger would open anything but shards of its own folder."""
+    """Raise if a split from a stranger would open anything but shards of its own folder; a packed one, any file."""
+    shards = read_shard_table(file["shard_table"][:])
+    packed = any(not shard.file for shard in shards)
 
     def refuse(name: str) -> None:
-        raise UserError(f"{path} refers to {name!r}, outside its own folder; do not trust this file")
+        bounds = "itself, though it is packed" if packed else "its own folder"
+        raise UserError(f"{path} refers to {name!r}, outside {bounds}; do not trust this file")
 
     def walk(group: h5py.Group) -> None:
         for name in group:
             link = group.get(name, getlink=True)
             if isinstance(link, h5py.ExternalLink):
-                if group.name != "/shards" or Path(link.filename).name != link.filename:
+                if packed or group.name != "/shards" or Path(link.filename).name != link.filename:
                     refuse(link.filename)
             elif isinstance(link, h5py.SoftLink):
                 refuse(link.path)
             elif isinstance(item := group[name], h5py.Group):
                 walk(item)
-            elif item.external or item.is_virtual:
+            elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
                 refuse(item.name)
 
     walk(file)
-    for shard in read_shard_table(file["shard_table"][:]):
-        if Path(shard.file).name != shard.file:
+    for shard in shards:
+        if Path(shard.file).name != shard.file or (packed and shard.file):
             refuse(shard.file)
 
 
 def check_store(split: Split) -> None:
     """Raise unless the shards beside `split` are whole, of its store, and show its scenes."""
-    folder, swap = split.path.parent, SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
+    swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
     tables = []
-    for shard in split.shards:
-        if not (folder / shard.file).exists():
+    for i, shard in enumerate(split.shards):
+        if not split.place(i).file.exists():
             raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
-        tables.append(check_shard(folder / shard.file, split.identity))
+        tables.append(check_shard(split.place(i), split.identity))
     shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
     for name, records in split.subsets.items():
         in_range = (records.rows >= 0) & (records.rows < len(shown))

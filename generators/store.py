@@ -39,6 +39,14 @@ class Shard(NamedTuple):
     codec: str
 
 
+class Place(NamedTuple):
+    """Where a shard lies: its file, its group in there, and the way out if it is damaged."""
+
+    file: Path
+    group: str = "/"
+    remedy: str = "delete it and run again: its scenes are rendered anew, nothing else is lost"
+
+
 def shard_table(shards: Sequence[Shard]) -> np.ndarray:
     """Shards as an HDF5 table."""
     return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
@@ -133,7 +141,7 @@ class ImageStore:
         for shard in shards:
             path = self.folder / shard.file
             if path.exists():
-                check_shard(path, self.identity)
+                check_shard(Place(path), self.identity)
             else:
                 scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
                 write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
@@ -166,13 +174,15 @@ def check_resolution(resolution: int) -> None:
         raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
 
 
-def check_shard(path: Path, identity: str) -> np.ndarray:
+def check_shard(place: Place, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
-    remedy = "delete it and run again: its scenes are rendered anew, nothing else is lost"
-    with open_hdf5(path, remedy) as file:  # HDF5 knows how long the file should be
-        found, scenes = file.attrs["identity"], file["scenes"][:]
+    with open_hdf5(place.file, place.remedy) as file:  # HDF5 knows how long the file should be
+        shard = file[place.group]
+        found, scenes = shard.attrs["identity"], shard["scenes"][:]
+        if {len(shard["images"]), len(shard["masks"])} != {len(scenes)}:
+            raise ValueError("its tables differ in length")  # told with path and remedy by `open_hdf5`
     if found != identity:
-        raise UserError(f"{path} belongs to store {found}, not to {identity}; keep each store in its own folder")
+        raise UserError(f"{place.file} belongs to store {found}, not to {identity}; keep each store in its own folder")
     return scenes
 
 
@@ -197,11 +207,20 @@ def write_shard(
     masks: UInt8[np.ndarray, "n h w"],
     codec: str = "none",
 ) -> None:
-    """Write one shard, one chunk and one checksum (HDF5's fletcher32) per image."""
+    """Write one shard, whole or not at all."""
     with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs["identity"] = identity
-        file.attrs["vocabulary"] = vocabulary.to_json()
-        file["scenes"] = rows
-        for name, data in (("images", images), ("masks", masks)):
-            chunk = (1, *data.shape[1:])
-            file.create_dataset(name, data=data, chunks=chunk, fletcher32=True, **codec_options(codec))
+        create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
+        file["images"][:] = images
+        file["masks"][:] = masks
+
+
+def create_shard(
+    group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
+) -> None:
+    """A shard without its pixels, of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image."""
+    group.attrs["identity"] = identity
+    group.attrs["vocabulary"] = vocabulary.to_json()
+    group["scenes"] = rows
+    for name, shape in (("images", (*size, 3)), ("masks", size)):
+        table = (len(rows), *shape)
+        group.create_dataset(name, table, "u1", chunks=(1, *shape), fletcher32=True, **codec_options(codec))

@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from typing import Any
 
 from envs.errors import UserError
 from envs.files import write_text
+from envs.version import commit
 
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
 
@@ -76,16 +76,6 @@ def provenance() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "versions": {name: version(name) for name in LIBRARIES},
     }
-
-
-def commit() -> str:
-    """The commit of this code, with "+" where it has changes; empty outside git."""
-    here = Path(__file__).parent
-    try:
-        call = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
-        return subprocess.run(call, cwd=here, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def processor() -> str:

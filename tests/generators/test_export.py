@@ -1,0 +1,246 @@
+"""Exports: the split's pixels and captions in every format, the same bytes each time, gone on with when stopped."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+from envs.errors import UserError
+from generators import SplitDataset, export_formats
+from generators.dataset import open_split
+from generators.export import export
+from generators.export_formats import FORMATS, File
+from generators.pack import pack
+from generators.split_file import checksum, read_split
+
+TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(export_formats, "SHARD_SAMPLES", 9)
+
+
+def content(folder):
+    """All files by their path."""
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def pixels(source):
+    return np.asarray(Image.open(source)).transpose(2, 0, 1)
+
+
+def assert_same_records(data, images, captions, negatives):
+    assert captions == data.records.captions
+    assert negatives == data.records.negatives
+    assert len(images) == len(data)
+    for i, image in enumerate(images):
+        assert np.array_equal(image, data[i].image)
+
+
+def assert_same_facts(data, facts):
+    for i, fact in enumerate(facts):
+        example, scene = data[i], data.records.scenes[i]
+        assert fact["graph"]["nodes"] == list(example.graph.nodes)
+        assert fact["graph"]["edges"] == [list(edge) for edge in example.graph.edges]
+        assert fact["negative_graph"]["nodes"] == list(example.negative_graph.nodes)
+        assert fact["key"] == scene.key
+        assert (fact["scene"]["background"], fact["scene"]["view"]) == (scene.background, scene.view)
+        assert fact["scene"]["things"] == [thing._asdict() for thing in scene.things]
+
+
+def test_webdataset_round_trip(split, tmp_path):
+    export(split, "webdataset", tmp_path / "out")
+    sizes = json.loads((tmp_path / "out/sizes.json").read_text())
+    for name in ("train", *TESTS):
+        files, members = {}, []
+        for path in sorted((tmp_path / "out").glob(f"{name}-*.tar")):
+            with tarfile.open(path) as tar:
+                members += tar.getmembers()
+                shard = {member.name: tar.extractfile(member).read() for member in tar}
+            assert sizes[path.name] == len(shard) / 3 <= 9
+            files |= shard
+        data = SplitDataset(split, name)
+        numbers = [f"{i:09d}" for i in range(len(data))]
+        assert [m.name for m in members] == [f"{n}.{suffix}" for n in numbers for suffix in ("png", "txt", "json")]
+        assert {(m.mtime, m.uid, m.gid, m.uname, m.gname) for m in members} == {(0, 0, 0, "", "")}
+        facts = [json.loads(files[f"{n}.json"]) for n in numbers]
+        images = [pixels(io.BytesIO(files[f"{n}.png"])) for n in numbers]
+        assert_same_records(data, images, [files[f"{n}.txt"].decode() for n in numbers], [f["negative"] for f in facts])
+        assert_same_facts(data, facts)
+
+
+def test_coco_round_trip(split, tmp_path):
+    export(split, "coco", tmp_path / "out")
+    for name in ("train", *TESTS):
+        found, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
+        annotations = found["annotations"]
+        assert [image["id"] for image in found["images"]] == [a["image_id"] for a in annotations]
+        assert {(image["width"], image["height"]) for image in found["images"]} == {(16, 16)}
+        images = [pixels(tmp_path / "out/images" / image["file_name"]) for image in found["images"]]
+        assert_same_records(data, images, [a["caption"] for a in annotations], [a["negative"] for a in annotations])
+        assert_same_facts(data, annotations)
+
+
+def test_sugarcrepe_round_trip(split, tmp_path):
+    counts = export(split, "sugarcrepe", tmp_path / "out")
+    assert not (tmp_path / "out/train.json").exists()
+    assert counts["train"] == (0, len(SplitDataset(split, "train")))
+    for name in TESTS:
+        found, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
+        assert list(found) == [str(i) for i in range(len(data))]
+        records = found.values()
+        images = [pixels(tmp_path / "out/images" / record["filename"]) for record in records]
+        negatives = [record["negative_caption"] for record in records]
+        assert_same_records(data, images, [record["caption"] for record in records], negatives)
+        assert counts[name] == (len(data), len(data))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_same_bytes_twice_and_from_a_packed_split(split, tmp_path, form):
+    (tmp_path / "other").mkdir()
+    pack(split, tmp_path / split.name)
+    export(split, form, tmp_path / "out")
+    export(tmp_path / split.name, form, tmp_path / "other/out")
+    assert content(tmp_path / "out") == content(tmp_path / "other/out")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_stopped_it_goes_on(split, tmp_path, form, monkeypatch):
+    export(split, form, tmp_path / "out", TESTS)
+    whole = content(tmp_path / "out")
+    shutil.rmtree(tmp_path / "out")
+
+    def stop(stage, done, total):
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export(split, form, tmp_path / "out", TESTS, stop)
+    half = {path: (tmp_path / "out" / path).stat().st_mtime_ns for path in content(tmp_path / "out")}
+    assert 1 < len(half) < len(whole)
+    assert "README.md" not in half
+    leftover = (tmp_path / "out" / max(half)).with_name(".000000003.123.tmp.png")
+    leftover.write_bytes(b"half a picture")
+    told = []
+    export(split, form, tmp_path / "out", TESTS, lambda *report: told.append(report))
+    assert content(tmp_path / "out") == whole
+    assert {path: (tmp_path / "out" / path).stat().st_mtime_ns for path in half} == half
+    assert told[-1][1] == told[-1][2] > 0
+
+
+def test_data_sheet_tells_all_that_is_needed(split, tmp_path):
+    export(split, "sugarcrepe", tmp_path / "out", ["validation", "train"])
+    sheet, data = (tmp_path / "out/README.md").read_text(), open_split(split)
+    for told in (
+        "`SUBSET.json` has the captions and hard negatives",
+        f"| `validation` | {len(data.subsets['validation'])} | {len(data.subsets['validation'])} |",
+        f"| `train` | 0 | {len(data.subsets['train'])} |",
+        '"hard_negatives": 0.5',
+        data.identity,
+        "binding-menagerie ",
+        "Apache License 2.0",
+        f"python -m generators export {split.name} --format sugarcrepe --out out --subsets validation train\n",
+    ):
+        assert told in sheet
+    assert str(tmp_path) not in sheet
+
+
+def test_a_new_format_is_one_entry(split, tmp_path, monkeypatch):
+    def captions(parts):
+        """One text file for each subset."""
+        for part in parts:
+            text = "\n".join(part.records.captions)
+            yield File(f"{part.name}.txt", part.name, len(part.records), lambda path, text=text: path.write_text(text))
+
+    monkeypatch.setitem(FORMATS, "captions", captions)
+    export(split, "captions", tmp_path / "out", ["seen_pairs"])
+    assert (tmp_path / "out/seen_pairs.txt").read_text().splitlines() == SplitDataset(
+        split, "seen_pairs"
+    ).records.captions
+    assert "One text file for each subset." in (tmp_path / "out/README.md").read_text()
+
+
+def test_misspelt_names(split, tmp_path):
+    with pytest.raises(UserError, match="unknown format 'webdatset'; did you mean 'webdataset'"):
+        export(split, "webdatset", tmp_path / "out")
+    with pytest.raises(UserError, match=r"unknown subset .* did you mean 'seen_pairs'"):
+        export(split, "coco", tmp_path / "out", ["seen_pair"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_export(split, tmp_path):
+    with pytest.raises(UserError, match=r"nothing in train of .* can be exported as sugarcrepe"):
+        export(split, "sugarcrepe", tmp_path / "out", ["train"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_others_are_refused(split, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="there is no folder"):
+        export(split, "coco", tmp_path / "none/out", ["seen_pairs"])
+    out.write_text("a file")
+    with pytest.raises(UserError, match="is a file; choose another --out"):
+        export(split, "coco", out, ["seen_pairs"])
+    out.unlink()
+    out.mkdir()
+    (out / "seen_pairs.json").write_text("mine")
+    with pytest.raises(UserError, match="has files but is not this export"):
+        export(split, "coco", out, ["seen_pairs"])
+    assert content(out) == {"seen_pairs.json": b"mine"}
+
+
+def test_another_export_and_foreign_files_are_refused(split, tmp_path):
+    out = tmp_path / "out"
+    export(split, "coco", out, ["seen_pairs"])
+    before = content(out)
+    for form, subsets in (("coco", ["unseen_pairs"]), ("sugarcrepe", ["seen_pairs"])):
+        with pytest.raises(UserError, match="is not this export of this split"):
+            export(split, form, out, subsets)
+    assert content(out) == before
+    (out / "images/notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"no place for, first images/notes\.txt"):
+        export(split, "coco", out, ["seen_pairs"])
+
+
+def test_two_at_once_are_kept_apart(split, tmp_path):
+    def again(stage, done, total):
+        export(split, "webdataset", tmp_path / "out", ["seen_pairs"])
+
+    with pytest.raises(UserError, match="another export is working in"):
+        export(split, "webdataset", tmp_path / "out", ["seen_pairs"], again)
+
+
+@pytest.mark.parametrize("name", ["..", "a b", "-x"])
+def test_a_subset_of_a_stranger_names_no_path(split, tmp_path, name):
+    pack(split, tmp_path / "packed.h5")
+    with h5py.File(tmp_path / "packed.h5", "r+") as file:
+        file["subsets"].move("seen_pairs", name)
+    found = read_split(tmp_path / "packed.h5", verify=False)
+    with h5py.File(tmp_path / "packed.h5", "r+") as file:
+        file.attrs["checksum"] = checksum(found.recipe, found.subsets)
+    with pytest.raises(UserError, match="can't name a file; do not trust"):
+        export(tmp_path / "packed.h5", "coco", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["packed.h5"]
+
+
+def test_command_line(split, tmp_path):
+    call = [sys.executable, "-m", "generators", "export", str(split), "--format", "sugarcrepe"]
+    call += ["--out", str(tmp_path / "out"), "--subsets"]
+    first, wrong = (
+        subprocess.run([*call, *names], capture_output=True, text=True, check=False)
+        for names in (("train", "seen_pairs"), ("trian",))
+    )
+    assert first.returncode == 0, first.stderr
+    records = len(SplitDataset(split, "train"))
+    assert f"train: 0 of {records} records; {records} left out, sugarcrepe has no place" in first.stdout
+    assert wrong.returncode == 2
+    assert "did you mean 'train'" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
