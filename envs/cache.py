@@ -24,6 +24,7 @@ _NOT_PIXELS = frozenset(
         "forward",
         "gallery",
         "sheets",
+        "version",
         "witness",
         "witness_check",
         "own_ingredients",

@@ -7,11 +7,14 @@
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
 parameters, share of lone animals in a batch and share of the steps that show them only. Every
 trial trains on the same split for the same number of steps; the first one of every model is the
-grid's own recipe. Stopped and started again, it asks
-the sampler for the same trials and skips those that are finished.
+grid's own recipe. A model's best trials are run with further seeds, and the best mean gives its
+recipe. Stopped and started again, it asks the sampler for the same trials and skips those that
+are finished.
 """
 
 import json
+import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,14 +22,17 @@ from typing import Annotated, Any
 import tyro
 
 from envs.errors import UserError, run_command
+from generators.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
-from studies.cells import Cell, Job
+from studies.cells import Job
 from studies.command_line import parse
 from studies.grid import Grid, conditions, cores, options, render, towers, workers
 from studies.grid import cells as grid_cells
 from studies.grid_command import check as check_grid
 from studies.tuned import SEARCHED
 
+# A model, a point of the space and a seed -> the training run.
+JobOf = Callable[[str, Mapping[str, Any], int], Job]
 # Shares of the steps, the first ones, that show lone animals only.
 WARM_STARTS = (0.0, 0.25, 0.5)
 
@@ -47,6 +53,10 @@ class Config:
     """Trials of each model."""
     at_once: int = 2
     """Trials asked for at once; decides what the sampler knows, whatever the number of workers."""
+    finalists: int = 3
+    """Best trials of each model that are run with other seeds too; the best mean wins."""
+    final_seeds: int = 3
+    """Seeds of a finalist, the trial's own among them."""
     architectures: tuple[str, ...] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
     parameters: int = 450_000
@@ -56,15 +66,24 @@ class Config:
 
 
 PRESETS: dict[str, Config] = {
-    "smoke": Config(grid=hardest("smoke"), trials=2, at_once=1, architectures=("nano",), parameters=100_000),
+    "smoke": Config(
+        grid=hardest("smoke"),
+        trials=2,
+        at_once=1,
+        finalists=1,
+        final_seeds=2,
+        architectures=("nano",),
+        parameters=100_000,
+    ),
     "laptop": Config(),
 }
 
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    if config.trials < 1 or config.at_once < 1:
-        raise UserError("--trials and --at-once must be at least 1")
+    for name in ("trials", "at_once", "finalists", "final_seeds"):
+        if getattr(config, name) < 1:
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
     if len(config.grid.pairs) != 1 or len(config.grid.hard_negatives) != 1 or config.grid.seeds != 1:
         raise UserError("tuning needs one cell: one value of --pairs and --hard-negatives, and --seeds 1")
     if config.grid.tuned or config.grid.pretrained:
@@ -109,22 +128,18 @@ def first_point(config: Config) -> dict[str, Any]:
     return numbers | {name: own[name] for name, values in choices.items() if own[name] in values}
 
 
-def suggest(trial: Any, config: Config) -> Grid:
-    """A point of the space, the same kind for every model."""
+def suggest(trial: Any, config: Config) -> None:
+    """Let Optuna draw a point of the space, the same kind for every model, into `trial.params`."""
     space = ranges(config)
-    recipe = replace(
-        config.grid.recipe,
-        learning_rate=trial.suggest_float("learning_rate", *space["learning_rate"], log=True),
-        weight_decay=trial.suggest_float("weight_decay", *space["weight_decay"], log=True),
-        warmup=trial.suggest_int("warmup", *space["warmup"]),
-        singles_share=trial.suggest_float("singles_share", *space["singles_share"]),
-        warm_start=trial.suggest_categorical("warm_start", WARM_STARTS),
-    )
-    architecture = trial.suggest_categorical("architecture", config.architectures)
-    return replace(config.grid, recipe=recipe, architecture=architecture)
+    trial.suggest_float("learning_rate", *space["learning_rate"], log=True)
+    trial.suggest_float("weight_decay", *space["weight_decay"], log=True)
+    trial.suggest_int("warmup", *space["warmup"])
+    trial.suggest_float("singles_share", *space["singles_share"])
+    trial.suggest_categorical("warm_start", WARM_STARTS)
+    trial.suggest_categorical("architecture", config.architectures)
 
 
-def tune_model(config: Config, model: str, identity: str, split: Path, out: Path) -> list[dict[str, Any]]:
+def tune_model(config: Config, model: str, job_of: JobOf) -> list[dict[str, Any]]:
     """All trials of one model: what was tried and what validation said."""
     import optuna
 
@@ -135,7 +150,9 @@ def tune_model(config: Config, model: str, identity: str, split: Path, out: Path
     rows: list[dict[str, Any]] = []
     while len(rows) < config.trials:
         asked = [study.ask() for _ in range(min(config.at_once, config.trials - len(rows)))]
-        jobs = [job_of(suggest(trial, config), model, identity, split, out) for trial in asked]
+        for trial in asked:
+            suggest(trial, config)
+        jobs = [job_of(model, trial.params, 0) for trial in asked]
         unfinished = {job.folder: job for job in jobs if validation(job) is None}  # TPE may repeat itself
         train_all(list(unfinished.values()), workers(config.grid))
         for trial, job in zip(asked, jobs, strict=True):
@@ -159,11 +176,39 @@ def train_all(jobs: list[Job], at_once: int) -> None:
                 print(f"failed: {error}", flush=True)
 
 
-def job_of(grid: Grid, model: str, identity: str, split: Path, out: Path) -> Job:
-    """The training run of a point."""
-    cell: Cell
-    (cell,) = grid_cells(replace(grid, models=(model,)), identity)
-    return Job(cell, split, out / "cells" / cell.id)
+def repeat_finalists(config: Config, rows: list[dict[str, Any]], job_of: JobOf) -> None:
+    """Run each model's best trials with further seeds and add the mean of all to their rows, as "repeated".
+
+    One seed's validation pairs are few: the best of many trials is partly luck.
+    """
+    finals = [row for model in config.grid.models for row in leaders(rows, model)[: config.finalists]]
+    seeds = range(config.final_seeds)
+    jobs = {(row["model"], row["trial"]): [job_of(row["model"], row, seed) for seed in seeds] for row in finals}
+    waiting = {job.folder: job for its in jobs.values() for job in its if validation(job) is None}
+    train_all(list(waiting.values()), workers(config.grid))
+    for row in rows:
+        found = [validation(job) for job in jobs.get((row["model"], row["trial"]), ())]
+        row["repeated"] = statistics.mean(found) if found and None not in found else None
+
+
+def leaders(rows: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
+    """A model's trials that ended, best first."""
+    ended = [row for row in rows if row["model"] == model and row["validation"] is not None]
+    return sorted(ended, key=lambda row: -row["validation"])
+
+
+def jobs_for(config: Config, identity: str, files: dict[SplitRecipe, Path], out: Path) -> JobOf:
+    """What makes the training run of a model at a point of the space, with a seed."""
+
+    def job_of(model: str, point: Mapping[str, Any], seed: int) -> Job:
+        recipe = replace(config.grid.recipe, **{name: point[name] for name in SEARCHED})
+        grid = replace(
+            config.grid, models=(model,), architecture=point["architecture"], recipe=recipe, seeds=config.final_seeds
+        )
+        cell = grid_cells(grid, identity)[seed]
+        return Job(cell, files[cell.split], out / "cells" / cell.id)
+
+    return job_of
 
 
 def validation(job: Job) -> float | None:
@@ -175,18 +220,16 @@ def validation(job: Job) -> float | None:
 
 
 def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
-    """For each model its best trial, and what it was found on, as `binding_grid.py --tuned` reads it."""
+    """For each model its best finalist, and what it was found on, as `binding_grid.py --tuned` reads it."""
     found: dict[str, Any] = {}
-    base = grid.recipe
     for row in rows:
-        if row["validation"] is None:
+        if row["repeated"] is None:
             continue
-        if row["model"] not in found or row["validation"] > found[row["model"]]["validation"]:
-            searched = {name: row[name] for name in SEARCHED}
+        if row["model"] not in found or row["repeated"] > found[row["model"]]["validation"]:
             found[row["model"]] = {
-                "validation": row["validation"],
+                "validation": row["repeated"],
                 "architecture": row["architecture"],
-                "recipe": asdict(base) | searched,
+                "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
                 "tuned_for": conditions(grid),
             }
     return found
@@ -198,12 +241,13 @@ def run(config: Config, out: Path) -> None:
     from studies.run_folder import provenance
     from studies.tune_report import write_report, write_trials
 
-    identity, files = render(config.grid, cores(config.grid))
-    (split,) = files.values()
+    job_of = jobs_for(config, *render(replace(config.grid, seeds=config.final_seeds), cores(config.grid)), out)
     rows: list[dict[str, Any]] = []
     for model in config.grid.models:
-        rows += tune_model(config, model, identity, split, out)
+        rows += tune_model(config, model, job_of)
         write_trials(out / "trials.csv", rows)
+    repeat_finalists(config, rows, job_of)
+    write_trials(out / "trials.csv", rows)
     chosen = best(rows, config.grid)
     if missing := sorted(set(config.grid.models) - chosen.keys()):
         raise UserError(f"every trial of {', '.join(missing)} failed; see above")

@@ -27,7 +27,9 @@ def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:
     """`report.html`, best trials first."""
     models = list(dict.fromkeys(row["model"] for row in rows))
-    ordered = sorted(rows, key=lambda row: (models.index(row["model"]), -value(row), row["trial"]))
+    ordered = sorted(
+        rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
+    )
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     html = environment.get_template("tune_report.html").render(
@@ -48,7 +50,7 @@ def value(row: dict[str, Any]) -> float:
 
 def shown(cell: Any) -> str:
     """A value as people read it."""
-    return "failed" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+    return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
 
 
 def course(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:

@@ -20,7 +20,7 @@ from tests.studies.command import GRID, ROOT, run
 GRIDS = (binding_grid,)
 
 TUNE = [sys.executable, str(ROOT / "studies" / "tune.py"), "--preset", "smoke", "--steps", "6", "--batch", "8"]
-SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2"]
+SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2", "--finalists", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +42,19 @@ def test_every_model_gets_as_many_trials_over_the_same_space(tuned):
         assert [row["trial"] for row in mine] == [str(n) for n in range(5)]
         assert all(3e-4 <= float(row["learning_rate"]) <= 1e-2 for row in mine)
         assert len({row["learning_rate"] for row in mine}) == 5
-    searched = [[row[name] for name in row if name not in ("model", "validation")] for row in rows]
+    searched = [[row[name] for name in row if name not in ("model", "validation", "repeated")] for row in rows]
     assert searched[0] == searched[5], "the same first trials for every model"
 
 
 def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
     rows, best = trials(tuned / "runs/t"), json.loads((tuned / "runs/t/best.json").read_text())
     for model, found in best.items():
-        values = [float(row["validation"]) for row in rows if row["model"] == model]
-        assert found["validation"] == max(values)
-        first = values.index(max(values))
-        row = [row for row in rows if row["model"] == model][first]
+        mine = [row for row in rows if row["model"] == model]
+        finals = [row for row in mine if row["repeated"]]
+        assert len(finals) == 2
+        assert min(float(row["validation"]) for row in finals) >= sorted(float(row["validation"]) for row in mine)[-2]
+        row = max(finals, key=lambda row: float(row["repeated"]))
+        assert found["validation"] == float(row["repeated"])
         assert found["recipe"]["learning_rate"] == pytest.approx(float(row["learning_rate"]))
         assert found["recipe"]["steps"] == 6
     report = (tuned / "runs/t/report.html").read_text()
@@ -153,7 +155,7 @@ def test_shipped_recipes_fit_a_preset(name):
     assert set(read_tuned(name, grid.models)) == set(grid.models)
     rows = list(csv.DictReader((SHIPPED / f"{name}-trials.csv").open()))
     for model, entry in json.loads((SHIPPED / f"{name}.json").read_text()).items():
-        values = [float(row["validation"]) for row in rows if row["model"] == model]
+        values = [float(row["repeated"] or 0) for row in rows if row["model"] == model]
         assert entry["validation"] == max(values)
         assert len(values) == len(rows) // len(grid.models)
 
@@ -178,6 +180,8 @@ def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
     row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
     row |= {"weight_decay": 0.1, "warmup": 20, "singles_share": 0.5, "warm_start": 0.0}
     rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
+    assert [found["trial"] for found in tune.leaders(rows, "clip")] == [1]
+    rows = [row | {"repeated": None}, row | {"repeated": 0.4}]
     assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
 
 
