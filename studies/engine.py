@@ -131,6 +131,8 @@ class Pool:
 
 def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], None]) -> None:
     """Run all jobs, `workers` at a time; `on_finished` is called after each."""
+    if not jobs:
+        return
     waiting = list(jobs)
     steps = {job.cell.id: 0 for job in jobs}
     totals = {job.cell.id: job.cell.recipe.steps for job in jobs}
