@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
-from generators import audit_binding, audit_spatial
+from generators import audit_binding, audit_dependence, audit_spatial
 from generators.audit_findings import Finding, animal_pair, first, rules_of
 from generators.graph import SceneGraph
 from generators.hold_out import HELD_OUT
@@ -107,8 +107,12 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 # Asked of every split, and of each kind.
-CHECKS = (check_file, check_disjoint, check_hold_out, check_lone_animals, check_texts)
-CHECKS_OF = {"binding": audit_binding.CHECKS, "spatial": audit_spatial.CHECKS}
+CHECKS = (check_file, check_disjoint, check_hold_out, check_texts)
+CHECKS_OF = {
+    "binding": (check_lone_animals, *audit_binding.CHECKS),
+    "spatial": (check_lone_animals, *audit_spatial.CHECKS),
+    "dependence": audit_dependence.CHECKS,
+}
 
 
 def audit(path: Path) -> list[Finding]:

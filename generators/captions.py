@@ -90,7 +90,11 @@ def swap_places(scene: Scene) -> Scene:
 
 
 # How each kind of split makes the scene that its hard negatives are true of.
-SWAPS: dict[str, Callable[[Scene], Scene]] = {"binding": swap_textures, "spatial": swap_places}
+SWAPS: dict[str, Callable[[Scene], Scene]] = {
+    "binding": swap_textures,
+    "spatial": swap_places,
+    "dependence": swap_textures,
+}
 
 
 def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:

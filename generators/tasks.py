@@ -104,9 +104,9 @@ def possible(task: str, of: Setting) -> bool:
     """Whether a split's kind and its world's words allow a task."""
     needs_third = {"replace texture": "textures", "replace animal": "animals", "add animal": "animals"}
     # Things of one texture can't be told apart by it; captions with relations don't know "and".
-    needs_kind = {"one animal": "binding", "add animal": "binding", "replace relation": "spatial"}
+    spatial = {"one animal": False, "add animal": False, "replace relation": True}
     enough = task not in needs_third or len(getattr(of.vocabulary, needs_third[task])) > 2
-    return enough and needs_kind.get(task, of.kind) == of.kind
+    return enough and spatial.get(task, of.kind == "spatial") == (of.kind == "spatial")
 
 
 def choices(task: str, scenes: Sequence[Scene], of: Setting) -> list[Choice]:

@@ -1,0 +1,177 @@
+"""Splits in which a texture depends on its animal as much as asked.
+
+Every animal has one texture that train never shows on it, and a main one. How train spreads an
+animal's appearances over its three seen textures decides the normalised mutual information of
+texture and animal: least where they are spread evenly, greatest where only the main one is seen
+(20 animals and 4 textures: from 0.13 to 0.63). Number of images, animals, pairs, backgrounds
+and tests are the same at every value, so that what differs between two splits is the dependence.
+The normaliser is the arithmetic mean of both entropies, as scikit-learn's default.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.optimize import brentq
+
+from envs.errors import UserError
+from envs.scene import Scene, Thing
+from envs.world import World, load_world
+from generators.pair_roles import Pair, PairRoles, pair_roles
+from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.seeds import generator
+
+
+@dataclass(frozen=True)
+class DependenceRecipe(SplitRecipe):
+    """Everything that decides a split of steered dependence, apart from the resolution."""
+
+    kind: ClassVar[str] = "dependence"
+    template: ClassVar[str] = "conjunction"
+    tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
+
+    pairs: float = 0.5
+    """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
+    views: int = 4
+    """Views of each training scene."""
+    information: float = 0.3
+    """Normalised mutual information of texture and animal in train."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hard_negatives or self.hold_out:
+            raise UserError(
+                "a dependence split decides by itself which textures train shows: no hard_negatives, no hold_out"
+            )
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """Tests show main textures (`seen_textures`) or those that train never shows (`unseen_textures`)."""
+        roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
+        tested = (*roles.train, *roles.reserve)
+        tests = {
+            "validation": (roles.validation, unseen),
+            "seen_textures": (tested, mains),
+            "unseen_textures": (tested, unseen),
+        }
+        table = shares(world, self.seed, main_share(world, roles, self))
+        found = {"train": painted(world, bare_scenes(world, roles, self.views), table, self.seed)}
+        for name, (pairs, texture_of) in tests.items():
+            scenes = list(self.in_textures(world, pairs, texture_of))
+            found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+        return found
+
+    def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
+        """Pairs of different textures, each animal in its own, in test views."""
+        for view in range(self.views, self.views + self.test_views):
+            for background in world.backgrounds:
+                for left, right in (order for pair in pairs for order in permutations(pair)):
+                    if texture_of[left] != texture_of[right]:
+                        things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
+                        yield Scene(background, things, view)
+
+    def testable(self, world: World) -> list[Scene]:
+        """None: rules hold nothing out here."""
+        return []
+
+    def counts(self) -> PairCounts:
+        """How many pairs the fraction comes to; none are swapped."""
+        world = load_world(self.world)
+        roles = pair_roles(self, world)
+        main_share(world, roles, self)  # refuses what can't be had
+        return PairCounts(len(roles.train), 0, roles.trainable)
+
+
+def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The main and the unseen texture of every animal; each texture is that of as many animals as any other."""
+    animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
+    textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
+    n = len(textures)
+    # The distance between both goes round too, so that no texture's absence tells the main one.
+    shift = [1 + (i // n) % (n - 1) for i in range(len(animals))]
+    mains = {animal: textures[i % n] for i, animal in enumerate(animals)}
+    return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
+
+
+def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
+    """How an animal's appearances spread over textures: `main` of them in the main one, the rest evenly."""
+    mains, unseen = marked_textures(world, seed)
+    rest = (1 - main) / (len(world.textures) - 2)
+    table = np.full((len(world.animals), len(world.textures)), rest)
+    for row, animal in zip(table, world.animals, strict=True):
+        row[world.textures.index(mains[animal])] = main
+        row[world.textures.index(unseen[animal])] = 0
+    return table
+
+
+def normalised_information(table: Float64[np.ndarray, "animals textures"]) -> float:
+    """Mutual information of rows and columns over the arithmetic mean of their entropies."""
+
+    def entropy(weights: np.ndarray) -> float:
+        p = weights[weights > 0] / weights.sum()
+        return float(-(p * np.log(p)).sum())
+
+    rows, columns = entropy(table.sum(1)), entropy(table.sum(0))
+    return 2 * (rows + columns - entropy(table.ravel())) / (rows + columns)
+
+
+def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
+    """The share of the main texture at which the information is as asked; raises where none is."""
+    if len(world.textures) < 3:
+        raise UserError(
+            f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
+        )
+
+    # An animal is alone once, and with each partner in both orders.
+    appearances = np.array([[1 + 2 * sum(animal in pair for pair in roles.train)] for animal in world.animals])
+
+    def excess(main: float) -> float:
+        return normalised_information(appearances * shares(world, recipe.seed, main)) - recipe.information
+
+    even = 1 / (len(world.textures) - 1)
+    least, most = excess(even), excess(1.0)
+    if least > 0.005 or most < -0.005:
+        low, high = least + recipe.information, most + recipe.information
+        raise UserError(
+            f"information {recipe.information:g} can't be had in world {world.name!r}: from {low:.3f} (textures spread "
+            f"evenly) to {high:.3f} (one texture an animal)"
+        )
+    return even if least >= 0 else 1.0 if most <= 0 else brentq(excess, even, 1.0)
+
+
+def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
+    """Who stands where in train, all in the world's first texture yet."""
+    bare = world.textures[0]
+    scenes = []
+    for view in range(views):
+        for background in world.backgrounds:
+            scenes += [Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals]
+            for left, right in (order for pair in roles.train for order in permutations(pair)):
+                scenes.append(Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view))
+    return scenes
+
+
+def painted(
+    world: World, scenes: list[Scene], table: Float64[np.ndarray, "animals textures"], seed: int
+) -> list[Scene]:
+    """The scenes with textures: of an animal's appearances each texture gets its share, in random order."""
+    shown = [thing.animal for scene in scenes for thing in scene.things]
+    queues = {}
+    for animal, row in zip(world.animals, table, strict=True):
+        quota = np.repeat(world.textures, apportioned(row, shown.count(animal)))
+        queues[animal] = iter(generator(seed, "paint", animal).permutation(quota).tolist())
+    return [
+        replace(scene, things=tuple(thing._replace(texture=next(queues[thing.animal])) for thing in scene.things))
+        for scene in scenes
+    ]
+
+
+def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
+    """`total` in whole numbers as near to `weights` as can be (largest remainders)."""
+    exact = weights * total
+    counts = np.floor(exact).astype(np.int64)
+    order = np.argsort(counts - exact, kind="stable")
+    counts[order[: total - counts.sum()]] += 1
+    return counts

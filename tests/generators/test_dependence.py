@@ -1,0 +1,114 @@
+"""Splits of steered dependence: the value that was asked, everything else the same."""
+
+from collections import Counter
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import normalized_mutual_info_score
+
+from envs.errors import UserError
+from envs.world import load_world
+from generators.audit import audit
+from generators.dependence import DependenceRecipe, apportioned, marked_textures, normalised_information
+from tests.generators.conftest import make_split
+
+RECIPE = DependenceRecipe(views=2, test_views=1, test_scenes=60)
+# Small, but with enough views for quotas in whole numbers.
+TINY = DependenceRecipe(world="tiny", information=0.5, views=30, test_views=1, test_scenes=20)
+
+
+def things(scenes):
+    return [thing for scene in scenes for thing in scene.things]
+
+
+def painted(scenes):
+    return {(thing.animal, thing.texture) for thing in things(scenes)}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0.14, 0.62), st.integers(0, 99), st.sampled_from([0.1, 0.5, 1.0]))
+def test_the_information_is_as_asked_and_the_rest_is_the_same(information, seed, pairs):
+    recipe = replace(RECIPE, information=information, seed=seed, pairs=pairs)
+    subsets, other = recipe.subsets(), replace(recipe, information=0.35).subsets()
+    animals, textures = zip(*((t.animal, t.texture) for t in things(subsets["train"])), strict=True)
+    assert normalized_mutual_info_score(animals, textures) == pytest.approx(information, abs=0.01)
+    assert not painted(subsets["train"]) & painted(subsets["unseen_textures"])
+    assert painted(subsets["seen_textures"]) <= painted(subsets["train"])
+    assert len(set(subsets["train"])) == len(subsets["train"]) == len(other["train"])
+    assert Counter(t.animal for t in things(other["train"])) == Counter(animals)
+    for name in ("validation", *RECIPE.tests):
+        assert subsets[name] == other[name]
+        assert subsets[name]
+
+
+def test_textures_are_marked_evenly():
+    mains, unseen = marked_textures(load_world("pug"), 3)
+    assert set(Counter(mains.values()).values()) == set(Counter(unseen.values()).values()) == {5}
+    assert all(mains[animal] != unseen[animal] for animal in mains)
+    assert len({(mains[animal], unseen[animal]) for animal in mains}) == 12, "all pairs of textures occur"
+
+
+def test_information_of_known_tables():
+    assert normalised_information(np.ones((20, 4))) == pytest.approx(0, abs=1e-12)
+    assert normalised_information(np.eye(4)) == pytest.approx(1)
+    assert normalised_information(np.repeat(np.eye(4), 5, axis=0)) == pytest.approx(0.6327, abs=1e-4)
+
+
+def test_quotas_are_whole_and_nearest():
+    assert apportioned(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    assert apportioned(np.array([1.0, 0.0]), 3).tolist() == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"information": 0.7}, r"can't be had in world 'pug': from 0.13\d \(textures spread evenly\) to 0.63\d"),
+        ({"information": 0.1}, "information 0.1 can't be had"),
+        ({"hard_negatives": 0.5}, "no hard_negatives, no hold_out"),
+        ({"hold_out": ("animal=cat",)}, "no hard_negatives, no hold_out"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_numbers(change, told):
+    with pytest.raises(UserError, match=told):
+        replace(RECIPE, **change).subsets()
+
+
+def failed(path):
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def leaked_texture(file):
+    factors = file["subsets/train/factors"][:]
+    factors[-1] = file["subsets/unseen_textures/factors"][0]
+    file["subsets/train/factors"][:] = factors
+
+
+def other_information(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"information": 0.5', '"information": 0.6')
+
+
+def lost_animal(file):
+    factors = file["subsets/train/factors"][:]
+    alone = (factors["animal"][:, 1] < 0) & (factors["animal"][:, 0] == 0)
+    factors[alone] = factors[~alone][0]
+    file["subsets/train/factors"][:] = factors
+
+
+FAULTS = {
+    leaked_texture: "no animal of unseen_textures is in train in that texture",
+    other_information: "information of texture and animal: as asked",
+    lost_animal: "every animal is in train alone on every background",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_audit_holds_and_fails_on_a_planted_fault(tmp_path, fault):
+    path = make_split(tmp_path, TINY)
+    assert failed(path) == []
+    with h5py.File(path, "r+") as file:
+        fault(file)
+    assert FAULTS[fault] in failed(path)
