@@ -4,6 +4,7 @@ python -m generators list                               # the recipes that come 
 python -m generators make spatial --pairs 0.6 --dry-run # a recipe by name, with overrides
 python -m generators make mine.toml                     # a recipe of your own
 python -m generators audit FILE                         # proves a split from its file alone
+python -m generators inspect FILE --html report.html    # what is in it: subsets, fractions, samples, co-occurrences
 python -m generators pack FILE                          # one self-contained file, for a colleague
 python -m generators export FILE --format coco --out F  # another tool's format
 python -m generators check                              # renders every scene of a world and checks it
@@ -58,6 +59,16 @@ class Audit:
 
     file: tyro.conf.Positional[Path]
     """The split file."""
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Tell what is in a split file: what it was made of, its subsets, and what of its world is in train."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    html: Path | None = None
+    """A page to write, with sample images and co-occurrences; a file that is there is left alone."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,34 @@ def audit(command: Audit) -> int:
     return 1 if failed else 0
 
 
+def inspect(command: Inspect) -> int:
+    """Print facts and subsets, write the page if asked for, and print where it is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from generators.inspection import COLUMNS, facts, open_inspected, subset_rows
+    from generators.pack import check_free
+
+    if command.html:
+        check_free(command.html, "--html")
+    split = open_inspected(command.file)
+    told = Table.grid(padding=(0, 2))
+    subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
+    for fact in facts(split).items():
+        told.add_row(*fact)
+    for i, name in enumerate(COLUMNS):
+        subsets.add_column(name, justify="right" if i else "left", no_wrap=not i)
+    for row in subset_rows(split):
+        subsets.add_row(*row.texts)
+    Console(markup=False, emoji=False, highlight=False).print(str(command.file), "", told, "", subsets, sep="\n")
+    if command.html:
+        from generators.inspection_page import write_page
+
+        write_page(split, command.html)
+        print(command.html)
+    return 0
+
+
 def pack(command: Pack) -> int:
     """Write the packed file and print where it is."""
     from generators.pack import pack as write
@@ -215,6 +254,7 @@ def main() -> int:
         "make": (Make, make),
         "list": (List, list_recipes),
         "audit": (Audit, audit),
+        "inspect": (Inspect, inspect),
         "pack": (Pack, pack),
         "export": (Export, export),
         "check": (Check, check),

@@ -10,6 +10,8 @@ from generators.rules import Rule, parse_rule
 from generators.split_file import Split
 from generators.tables import Vocabulary
 
+ASKED_FRACTION = ": the asked fraction"  # ends the claims of `nearest`
+
 
 class Finding(NamedTuple):
     """One check: what it claims, whether it holds, and the figures or the first offender."""
@@ -30,7 +32,7 @@ def nearest(what: str, found: int, fraction: float, totals: Iterable[int]) -> Fi
     off, total = min((abs(found - fraction * total), total) for total in totals)
     realised = found / total if total else 0.0
     detail = f"{found} of {total} = {realised:.3f}, asked {fraction:.3f}"
-    return Finding(f"{what}: the asked fraction", off <= 0.5 + 1e-9, detail)
+    return Finding(what + ASKED_FRACTION, off <= 0.5 + 1e-9, detail)
 
 
 def animal_pair(scene: Scene) -> frozenset[str] | None:

@@ -41,12 +41,12 @@ def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None =
         check_packed(temporary, reader, rows, report)
 
 
-def check_free(out: Path) -> None:
+def check_free(out: Path, option: str = "--out") -> None:
     """Raise unless `out` can be written without harm to another file."""
     if out.exists():
-        raise UserError(f"{out} is there already; choose another --out")
+        raise UserError(f"{out} is there already; choose another {option}")
     if not out.parent.is_dir():
-        raise UserError(f"there is no folder {out.parent} to write {out.name} to; make it, or choose another --out")
+        raise UserError(f"there is no folder {out.parent} to write {out.name} to; make it, or choose another {option}")
 
 
 def needed_rows(subsets: Iterable[Records]) -> Rows:

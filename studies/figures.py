@@ -1,7 +1,5 @@
 """Figures of a grid, in the layout of OC-CLIP's figure 2."""
 
-import base64
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +7,8 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from generators.figures import data_uri as data_uri  # for the reports
+from generators.figures import png as png
 from studies.results import mean_accuracy
 
 matplotlib.use("Agg")
@@ -24,7 +24,6 @@ TITLES = {
     "above_under_unseen_order": "Above/under,\nunseen order",
     "above_under_unseen_pairs": "Above/under,\nunseen pairs",
 }
-DOTS_PER_INCH = 110
 
 
 def heat_maps(results: Sequence[dict[str, Any]], grid: Any, asked: Sequence[tuple[str, str]]) -> Figure:
@@ -110,15 +109,3 @@ def wrap(text: str, width: int = 30) -> str:
     import textwrap
 
     return "\n".join(textwrap.wrap(text, width))
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, facecolor="white")
-    return buffer.getvalue()
-
-
-def data_uri(content: bytes) -> str:
-    """A PNG for the `src` of an image, so that a page needs no other file."""
-    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
