@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, Real
 
 from envs.scene import Scene
 from envs.slots import RELATIONS
@@ -70,7 +70,7 @@ def entropy(shares: Float64[np.ndarray, "..."]) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
-def normalised_mutual_information(table: Counts) -> float:
+def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> float:
     """How much rows and columns tell of each other, 0 to 1: over the arithmetic mean of both entropies, as is
     scikit-learn's default.
 

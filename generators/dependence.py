@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from envs.errors import UserError
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
+from generators.co_occurrence import normalised_mutual_information
 from generators.pair_roles import Pair, PairRoles, pair_roles
 from generators.recipe import PairCounts, SplitRecipe, draw
 from generators.seeds import generator
@@ -106,17 +107,6 @@ def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals
     return table
 
 
-def normalised_information(table: Float64[np.ndarray, "animals textures"]) -> float:
-    """Mutual information of rows and columns over the arithmetic mean of their entropies."""
-
-    def entropy(weights: np.ndarray) -> float:
-        p = weights[weights > 0] / weights.sum()
-        return float(-(p * np.log(p)).sum())
-
-    rows, columns = entropy(table.sum(1)), entropy(table.sum(0))
-    return 2 * (rows + columns - entropy(table.ravel())) / (rows + columns)
-
-
 def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
     """The share of the main texture at which the information is as asked; raises where none is."""
     if len(world.textures) < 3:
@@ -128,7 +118,7 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
     appearances = np.array([[1 + 2 * sum(animal in pair for pair in roles.train)] for animal in world.animals])
 
     def excess(main: float) -> float:
-        return normalised_information(appearances * shares(world, recipe.seed, main)) - recipe.information
+        return normalised_mutual_information(appearances * shares(world, recipe.seed, main)) - recipe.information
 
     even = 1 / (len(world.textures) - 1)
     least, most = excess(even), excess(1.0)

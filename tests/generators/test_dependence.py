@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from envs.errors import UserError
 from envs.world import load_world
 from generators.audit import audit
-from generators.dependence import DependenceRecipe, apportioned, marked_textures, normalised_information
+from generators.dependence import DependenceRecipe, apportioned, marked_textures
 from tests.generators.conftest import make_split
 
 RECIPE = DependenceRecipe(views=2, test_views=1, test_scenes=60)
@@ -50,12 +50,6 @@ def test_textures_are_marked_evenly():
     assert set(Counter(mains.values()).values()) == set(Counter(unseen.values()).values()) == {5}
     assert all(mains[animal] != unseen[animal] for animal in mains)
     assert len({(mains[animal], unseen[animal]) for animal in mains}) == 12, "all pairs of textures occur"
-
-
-def test_information_of_known_tables():
-    assert normalised_information(np.ones((20, 4))) == pytest.approx(0, abs=1e-12)
-    assert normalised_information(np.eye(4)) == pytest.approx(1)
-    assert normalised_information(np.repeat(np.eye(4), 5, axis=0)) == pytest.approx(0.6327, abs=1e-4)
 
 
 def test_quotas_are_whole_and_nearest():
