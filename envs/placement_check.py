@@ -18,8 +18,18 @@ from envs.slots import SLOTS, Slot
 from envs.view import VIEWS
 
 MARGIN = 1.0  # percent of the image's side
-# Axis and position in metres of the plane that a slot keeps to, and on which side of it.
-SIDES = {"left": (0, 0.0, -1), "right": (0, 0.0, 1), "under": (2, 1.40, -1), "above": (2, 1.40, 1)}
+# Axis and position in metres of the planes that a slot keeps to, and on which side of them.
+LEFT, RIGHT, LOWER, UPPER = (0, 0.0, -1), (0, 0.0, 1), (2, 1.40, -1), (2, 1.40, 1)
+SIDES = {
+    "left": (LEFT,),
+    "right": (RIGHT,),
+    "under": (LOWER,),
+    "above": (UPPER,),
+    "lower left": (LOWER, LEFT),
+    "lower right": (LOWER, RIGHT),
+    "upper left": (UPPER, LEFT),
+    "upper right": (UPPER, RIGHT),
+}
 CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
 
 
@@ -33,8 +43,7 @@ def misplaced(name: str, animal) -> str | None:
             screens = [camera.project(points)[:, :2] for camera in CAMERAS]
             if min(s.min() for s in screens) < MARGIN or max(s.max() for s in screens) > 100 - MARGIN:
                 return f"{name!r} would be cut by the frame in slot {slot!r}"
-            if slot in SIDES:
-                axis, plane, side = SIDES[slot]
+            for axis, plane, side in SIDES.get(slot, ()):
                 over = -(side * (points[:, axis] - plane)).min()
                 if over > 0:
                     return f"{name!r} reaches {over:.2f} m over to the other thing's side from slot {slot!r}"

@@ -28,7 +28,13 @@ SLOTS: dict[str, Slot] = {
     # The upper one floats: nothing to stand on would be the same height for all animals.
     "under": Slot((0.0, -0.6, 0.0), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
     "above": Slot((0.0, 0.15, 1.43), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
+    # Four places for counting, any of which may be empty.
+    "lower left": Slot((-0.92, -0.6, 0.0), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
+    "lower right": Slot((0.92, -0.6, 0.0), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
+    "upper left": Slot((-0.92, 0.15, 1.43), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
+    "upper right": Slot((0.92, 0.15, 1.43), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
 }
+COUNTING = ("lower left", "lower right", "upper left", "upper right")
 
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
