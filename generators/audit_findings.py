@@ -35,6 +35,16 @@ def nearest(what: str, found: int, fraction: float, totals: Iterable[int]) -> Fi
     return Finding(what + ASKED_FRACTION, off <= 0.5 + 1e-9, detail)
 
 
+def within(what: str, found: int, total: int, chance: float) -> Finding:
+    """Whether `found` of `total` draws is within 4 standard errors and one draw of `chance`; one that is
+    certain, or impossible, is exactly that. A sound split fails by chance once in some 15 000 times."""
+    error = (chance * (1 - chance) / total) ** 0.5 if total else 0.0
+    realised = found / total if total else chance
+    tolerance = 4 * error + 1 / total if error else 1e-9
+    detail = f"{found} of {total} = {realised:.3f}, asked {chance:.3f} within {tolerance:.3f}"
+    return Finding(f"{what}: the asked share", abs(realised - chance) <= tolerance, detail)
+
+
 def animal_pair(scene: Scene) -> frozenset[str] | None:
     """The unordered pair of animals, or None for a lone animal."""
     return frozenset(thing.animal for thing in scene.things) if len(scene.things) == 2 else None

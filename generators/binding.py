@@ -17,9 +17,11 @@ from typing import ClassVar
 
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
+from generators.captions import Caption, mention_order, phrasing_of, put
 from generators.hold_out import kept
 from generators.pair_roles import Pair, PairRoles, pair_roles
-from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.partial_captions import Chances, told_things
+from generators.recipe import PairCounts, SplitRecipe, check_fractions, draw
 from generators.rules import Rule
 from generators.seeds import generator
 
@@ -33,8 +35,28 @@ class BindingRecipe(SplitRecipe):
     """Everything that decides an attribute-binding split, apart from the resolution."""
 
     kind: ClassVar[str] = "binding"
-    template: ClassVar[str] = "conjunction"
     tests: ClassVar[tuple[str, ...]] = TESTS
+
+    mentioned: float = 1.0
+    """Chance that an animal of a training scene of two is in its caption; one always is."""
+    attributes: float = 1.0
+    """Chance that a training caption tells the texture of an animal that it mentions."""
+    salient: float = 0.0
+    """Chance that the caption of a training scene of two mentions its left animal only, whatever `mentioned`
+    says: all animals are of one visual size, and "salient" is where they stand."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions(self, *Chances._fields)
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """Training captions may tell less; what then can't be swapped has no hard negative."""
+        if subset != "train":
+            return super().texts(subset, scene)
+        things = told_things(scene, self.seed, Chances(self.mentioned, self.attributes, self.salient))
+        if things == mention_order(scene, self.seed):
+            return super().texts(subset, scene)
+        return put(phrasing_of(scene, self.seed, self.template), scene, things), None
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_pairs` are the same for all fractions of a seed."""

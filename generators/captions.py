@@ -1,9 +1,10 @@
 """From a scene to a caption, its scene graph and its hard negative.
 
-Every synthetic caption knows its graph exactly; nothing is parsed.
+A caption is put in a template: one phrasing, or several of which each scene draws its own. Every
+synthetic caption knows its graph exactly; nothing is parsed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +21,40 @@ class Caption(NamedTuple):
     graph: SceneGraph
 
 
+class Template(NamedTuple):
+    """One way or several to put one meaning."""
+
+    phrasings: tuple[str, ...]
+    """Each with {things}, and with {place} ("in the desert") or {background} ("desert")."""
+    relation: bool = False
+    """Whether it tells where two things stand; if not, they are joined by "and"."""
+
+
+# OC-CLIP's: "a red cat and a white caribou in the desert".
+PAPER = "{things} {place}"
+# In the manner of PUG:SPAR (Bordes et al. 2023). "In a ... environment" is a word longer, and the
+# longest text of the world pug would no longer fit into the 20 tokens of our small text towers.
+PUG = "a photo of {things} in {background} surroundings"
+FREE = (
+    PAPER,
+    PUG,
+    "an image of {things} {place}",
+    "{place} there is {things}",
+    "{things} seen {place}",
+    "the {background} with {things}",
+)
+
+# Add a template by adding an entry. What stands between two things is "and" or the predicate in all of them.
+TEMPLATES: dict[str, Template] = {
+    "conjunction": Template((PAPER,)),
+    "pug-conjunction": Template((PUG,)),
+    "free-conjunction": Template(FREE),
+    "relation": Template((PAPER,), relation=True),
+    "pug-relation": Template((PUG,), relation=True),
+    "free-relation": Template(FREE, relation=True),
+}
+
+
 # How a caption places a scene in a background; any other background is "in the".
 PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
@@ -34,40 +69,35 @@ def with_article(phrase: str) -> str:
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
 
 
-def conjunction(scene: Scene, things: tuple[Thing, ...]) -> Caption:
-    """ "a red cat and a white caribou in the desert": things in the order given, no relation.
+def phrase(thing: Thing) -> str:
+    """ "red cat", or "cat" of a thing whose texture is left out ("")."""
+    return f"{thing.texture} {thing.animal}".lstrip()
+
+
+def put(phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "") -> Caption:
+    """Things in the order given, in the background of `scene`; with a predicate, the first is its subject.
 
     The background is a node of the graph too: like the animals it is a thing that the caption
     mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
-    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
-    text = f"{' and '.join(map(with_article, phrases))} {place(scene)}"
-    return Caption(text, SceneGraph((*phrases, scene.background)))
+    phrases = [phrase(thing) for thing in things]
+    said = f" {predicate or 'and'} ".join(map(with_article, phrases))
+    text = phrasing.format(things=said, place=place(scene), background=scene.background)
+    edges = (Edge(predicate, 0, 1),) if predicate else ()
+    return Caption(text, SceneGraph((*phrases, scene.background), edges))
 
 
-def relation(scene: Scene, things: tuple[Thing, ...]) -> Caption:
-    """ "a red cat to the left of a white caribou in the desert": what is mentioned first is the subject.
-
-    A scene without a relation gets a `conjunction`.
-    """
-    if scene.relation is None:
-        return conjunction(scene, things)
-    slots = [thing.slot for thing in scene.things]
-    return related(scene, things, predicate_of(scene, slots.index(things[0].slot)))
+def phrasing_of(scene: Scene, seed: int, template: str) -> str:
+    """The phrasing of a template that `scene` gets."""
+    phrasings = TEMPLATES[template].phrasings
+    return phrasings[generator(seed, "phrasing", scene.key).integers(len(phrasings))]
 
 
-def related(scene: Scene, things: tuple[Thing, ...], predicate: str) -> Caption:
-    """ "a red cat above a white caribou in the desert", true or not."""
-    phrases = [f"{thing.texture} {thing.animal}" for thing in things]
-    text = f"{with_article(phrases[0])} {predicate} {with_article(phrases[1])} {place(scene)}"
-    return Caption(text, SceneGraph((*phrases, scene.background), (Edge(predicate, 0, 1),)))
-
-
-# A template turns a scene and a mention order into a caption. Add one by adding an entry.
-TEMPLATES: dict[str, Callable[[Scene, tuple[Thing, ...]], Caption]] = {
-    "conjunction": conjunction,
-    "relation": relation,
-}
+def predicate_told(scene: Scene, things: Sequence[Thing], template: str) -> str:
+    """What a template says of the first of `things`; "" where it tells no relation, or there is none."""
+    if not TEMPLATES[template].relation or scene.relation is None:
+        return ""
+    return predicate_of(scene, [thing.slot for thing in scene.things].index(things[0].slot))
 
 
 def mention_order(scene: Scene, seed: int) -> tuple[Thing, ...]:
@@ -99,16 +129,18 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
 
 def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:
     """The true caption of `scene`."""
-    return TEMPLATES[template](scene, mention_order(scene, seed))
+    things = mention_order(scene, seed)
+    return put(phrasing_of(scene, seed, template), scene, things, predicate_told(scene, things, template))
 
 
 def hard_negative(scene: Scene, seed: int, template: str = "conjunction", kind: str = "binding") -> Caption | None:
-    """The same bag of words for the swapped scene: what stands in a slot is mentioned where the true
-    caption mentions what stands there.
+    """The same bag of words for the swapped scene: the phrasing is the true caption's, and what stands in
+    a slot is mentioned where the true caption mentions what stands there.
 
     None where a swap changes nothing: a lone thing, or two things of one texture that would exchange it.
     """
     if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None
     thing_in = {thing.slot: thing for thing in swapped.things}
-    return TEMPLATES[template](swapped, tuple(thing_in[thing.slot] for thing in mention_order(scene, seed)))
+    things = [thing_in[thing.slot] for thing in mention_order(scene, seed)]
+    return put(phrasing_of(scene, seed, template), swapped, things, predicate_told(swapped, things, template))

@@ -31,7 +31,6 @@ class DependenceRecipe(SplitRecipe):
     """Everything that decides a split of steered dependence, apart from the resolution."""
 
     kind: ClassVar[str] = "dependence"
-    template: ClassVar[str] = "conjunction"
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
 
     pairs: float = 0.5

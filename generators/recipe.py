@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
 from envs.scene import Scene
 from envs.world import World, load_world
-from generators.captions import SWAPS
+from generators.captions import SWAPS, TEMPLATES, Caption, caption, hard_negative
 from generators.hold_out import HELD_OUT, check_rules, kept, matched, parsed
 from generators.rules import Rule
 from generators.seeds import generator
@@ -33,8 +33,8 @@ class SplitRecipe(ABC):
     """Everything that decides a split, apart from the resolution."""
 
     kind: ClassVar[str]
-    template: ClassVar[str]
-    """Of the captions (see `generators.captions.TEMPLATES`)."""
+    relational: ClassVar[bool] = False
+    """Whether its captions tell where two things stand."""
     tests: ClassVar[tuple[str, ...]]
     """The test subsets; beside them are `train` and `validation`."""
 
@@ -59,16 +59,22 @@ class SplitRecipe(ABC):
     hold_out: tuple[str, ...] = ()
     """Rules such as "texture=red & animal=cat" (see docs/splits.md): scenes that one matches are in the
     test `held_out` only."""
+    template: str = "conjunction"
+    """Of the captions: OC-CLIP's (conjunction, relation), in PUG's manner (pug-...), or one of several
+    phrasings for each scene (free-...); see docs/splits.md."""
 
     def __post_init__(self) -> None:
-        for name in ("pairs", "hard_negatives", "reserve", "validation"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
+        check_fractions(self, "pairs", "hard_negatives", "reserve", "validation")
+        check_template(self)
         for name in ("views", "test_views", "test_scenes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
         object.__setattr__(self, "hold_out", tuple(self.hold_out))  # JSON gives a list
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """The caption and the hard negative of a scene; None where nothing is swapped."""
+        true = caption(scene, self.seed, self.template)
+        return true, hard_negative(scene, self.seed, self.template, self.kind)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
@@ -110,6 +116,25 @@ class SplitRecipe(ABC):
         subsets = self.subsets()
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
+
+
+def check_fractions(recipe: SplitRecipe, *names: str) -> None:
+    """Raise for a field that should be a fraction and isn't."""
+    for name in names:
+        value = getattr(recipe, name)
+        if not 0 <= value <= 1:
+            raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
+
+
+def check_template(recipe: SplitRecipe) -> None:
+    """Raise for a template that there isn't, or that tells too much or too little."""
+    choose("template", recipe.template, TEMPLATES)
+    fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
+    if recipe.template not in fitting:
+        told = "no relation, but every" if recipe.relational else "a relation, but no"
+        raise UserError(
+            f"the template {recipe.template!r} tells {told} {recipe.kind} split does; choose {' or '.join(fitting)}"
+        )
 
 
 def at_least_one(share: float, total: int) -> int:

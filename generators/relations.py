@@ -1,5 +1,7 @@
 """The words of spatial relations, and whether a graph's edges are true of a scene."""
 
+from itertools import product
+
 from envs.scene import Scene
 from generators.graph import Edge, SceneGraph
 
@@ -16,14 +18,24 @@ CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both,
 
 def claims(graph: SceneGraph) -> frozenset[str]:
     """All that `graph` claims, however it is put: its nodes, and its edges with the phrases in place
-    of indices, "b to the right of a" as "a to the left of b". Phrases are unique in our graphs."""
-    stated = set(graph.nodes)
+    of indices, "b to the right of a" as "a to the left of b".
+
+    A red cat is also a cat. Without a vocabulary that holds for all heads of a phrase: a giant tortoise is
+    a tortoise. Phrases are unique in our graphs.
+    """
+    claimed = {head for node in graph.nodes for head in heads(node)}
     for predicate, subject, object_ in graph.edges:
         ends = [graph.nodes[subject], graph.nodes[object_]]
         if predicate in CONVERSES and CONVERSES[predicate] < predicate:
             predicate, ends = CONVERSES[predicate], ends[::-1]
-        stated.add(f"{ends[0]} {predicate} {ends[1]}")
-    return frozenset(stated)
+        claimed.update(f"{one} {predicate} {other}" for one, other in product(*map(heads, ends)))
+    return frozenset(claimed)
+
+
+def heads(phrase: str) -> list[str]:
+    """ "red cat" -> "red cat", "cat": what is still true of a thing when words are left out from the front."""
+    words = phrase.split()
+    return [" ".join(words[i:]) for i in range(len(words))]
 
 
 def predicate_of(scene: Scene, subject: int) -> str:

@@ -36,10 +36,13 @@ class SpatialRecipe(SplitRecipe):
     """Everything that decides a spatial split, apart from the resolution."""
 
     kind: ClassVar[str] = "spatial"
-    template: ClassVar[str] = "relation"
+    relational: ClassVar[bool] = True
 
     views: int = 2
     """Views of each training scene; every pair has 16 assignments of textures already."""
+    template: str = "relation"
+    """Of the captions: OC-CLIP's (relation), in PUG's manner (pug-relation), or one of several phrasings
+    for each scene (free-relation); see docs/splits.md."""
     relations: tuple[str, ...] = ("left/right", "above/under")
     """Relations that scenes realise and captions tell."""
 

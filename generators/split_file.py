@@ -19,7 +19,7 @@ from jaxtyping import Int64
 from envs.errors import UserError, choose
 from envs.files import whole_file
 from envs.scene import Scene
-from generators.captions import SWAPS, caption, hard_negative
+from generators.captions import SWAPS
 from generators.graph import SceneGraph
 from generators.recipe import SplitRecipe
 from generators.store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
@@ -34,7 +34,8 @@ NO_GRAPH = SceneGraph(())
 class Records:
     """One subset: scenes, their rows in the store, captions and hard negatives.
 
-    A scene without a hard negative (a lone animal) has the empty text and the empty graph.
+    A scene without a hard negative (a lone animal, or a training caption that tells less than all)
+    has the empty text and the empty graph.
     In tests and validation each scene has a partner, the scene that its hard negative is true of:
     two images and two captions make a quad.
     """
@@ -74,16 +75,15 @@ class Split:
 def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
     """Rows, captions, hard negatives and graphs of the scenes of a subset; training scenes have no partners."""
     partners = [-1 if subset == "train" else row_of[recipe.swap(scene)] for scene in scenes]
-    captions = [caption(scene, recipe.seed, recipe.template) for scene in scenes]
-    negatives = [hard_negative(scene, recipe.seed, recipe.template, recipe.kind) for scene in scenes]
+    texts = [recipe.texts(subset, scene) for scene in scenes]
     return Records(
         scenes=list(scenes),
         rows=np.array([row_of[scene] for scene in scenes], np.int64),
         partners=np.array(partners, np.int64),
-        captions=[c.text for c in captions],
-        negatives=[c.text if c else "" for c in negatives],
-        graphs=[c.graph for c in captions],
-        negative_graphs=[c.graph if c else NO_GRAPH for c in negatives],
+        captions=[true.text for true, _ in texts],
+        negatives=[false.text if false else "" for _, false in texts],
+        graphs=[true.graph for true, _ in texts],
+        negative_graphs=[false.graph if false else NO_GRAPH for _, false in texts],
     )
 
 
@@ -106,7 +106,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             needed = recipe.scenes_to_render()
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in recipe.subsets().items()}
-            write_split(path, store, {"kind": recipe.kind, "template": recipe.template, **asdict(recipe)}, subsets)
+            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
     return path
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
-from generators.captions import TEMPLATES, Caption, caption, conjunction, hard_negative, mention_order, related
+from generators.captions import Caption, caption, hard_negative, mention_order, phrasing_of, predicate_told, put
 from generators.relations import PREDICATES
 from generators.seeds import generator
 from generators.tables import Vocabulary
@@ -23,12 +23,13 @@ class Choice(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a task knows of the split beside the scene."""
+    """What a task knows of the split beside the scene; `relations` are those that it tells."""
 
     kind: str
     template: str
     seed: int
     vocabulary: Vocabulary
+    relations: tuple[str, ...] = ()
 
 
 def swap(scene: Scene, of: Setting) -> Choice:
@@ -40,7 +41,7 @@ def one_animal(scene: Scene, of: Setting) -> Choice:
     """ "a red cat" against "a white cat", of a red cat and a white caribou."""
     thing, other = mention_order(scene, of.seed)
     false = thing._replace(texture=other.texture)
-    return Choice(conjunction(scene, (thing,)), conjunction(scene, (false,)))
+    return Choice(told(scene, (thing,), of), told(scene, (false,), of))
 
 
 def replace_texture(scene: Scene, of: Setting) -> Choice:
@@ -55,9 +56,9 @@ def replace_animal(scene: Scene, of: Setting) -> Choice:
 
 def replace_relation(scene: Scene, of: Setting) -> Choice:
     """The predicate of another relation."""
-    others = [predicate for name, both in PREDICATES.items() if name != scene.relation for predicate in both]
+    others = [predicate for name in of.relations if name != scene.relation for predicate in PREDICATES[name]]
     predicate = others[generator(of.seed, "replace", "relation", scene.key).integers(len(others))]
-    return Choice(true_caption(scene, of), related(scene, mention_order(scene, of.seed), predicate))
+    return Choice(true_caption(scene, of), told(scene, mention_order(scene, of.seed), of, predicate))
 
 
 def add_animal(scene: Scene, of: Setting) -> Choice:
@@ -67,12 +68,17 @@ def add_animal(scene: Scene, of: Setting) -> Choice:
     absent = absent_from(scene, "animal", of.vocabulary.animals)
     textures = of.vocabulary.textures
     added = Thing(absent[random.integers(len(absent))], textures[random.integers(len(textures))], "")
-    return Choice(true_caption(scene, of), conjunction(scene, (*things, added)))
+    return Choice(true_caption(scene, of), told(scene, (*things, added), of))
 
 
 def true_caption(scene: Scene, of: Setting) -> Caption:
     """The caption that the split gives the scene."""
     return caption(scene, of.seed, of.template)
+
+
+def told(scene: Scene, things: Sequence[Thing], of: Setting, predicate: str = "") -> Caption:
+    """Things of the scene or false ones, in the phrasing of its true caption."""
+    return put(phrasing_of(scene, of.seed, of.template), scene, things, predicate)
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
@@ -87,7 +93,7 @@ def replaced(scene: Scene, of: Setting, field: str, names: Sequence[str]) -> Cap
     things = list(mention_order(scene, of.seed))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
-    return TEMPLATES[of.template](scene, tuple(things))
+    return told(scene, things, of, predicate_told(scene, things, of.template))
 
 
 TASKS: dict[str, Callable[[Scene, Setting], Choice]] = {
@@ -106,6 +112,7 @@ def possible(task: str, of: Setting) -> bool:
     # Things of one texture can't be told apart by it; captions with relations don't know "and".
     spatial = {"one animal": False, "add animal": False, "replace relation": True}
     enough = task not in needs_third or len(getattr(of.vocabulary, needs_third[task])) > 2
+    enough = enough and (task != "replace relation" or len(of.relations) > 1)
     return enough and spatial.get(task, of.kind == "spatial") == (of.kind == "spatial")
 
 

@@ -101,7 +101,8 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
-    setting = Setting(split.recipe["kind"], split.recipe["template"], split.recipe["seed"], split.vocabulary)
+    kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
+    setting = Setting(kind, template, seed, split.vocabulary, tuple(split.recipe.get("relations", ())))
     found = {task: choices(task, r.scenes, setting) for task in TASKS if possible(task, setting)}
     # The swap is what the file says, whoever made it.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)

@@ -42,6 +42,7 @@ class Config(Grid):
             test_views=self.test_views,
             test_scenes=self.test_scenes,
             seed=seed,
+            template=self.template or BindingRecipe.template,
         )
 
 

@@ -114,13 +114,18 @@ def run_cell(job: Job, report: Report) -> None:
 
 
 def vocabulary(split: Any) -> tuple[str, ...]:
-    """All words of a split's captions and graphs, sorted: the closed vocabulary of its world."""
+    """All words of a split's captions, graphs and names, sorted: the closed vocabulary of its world.
+
+    Tests may ask for names that captions of few words leave out.
+    """
     from models.text import WordTokenizer
 
     texts = [text for r in split.subsets.values() for text in (*r.captions, *r.negatives)]
     graphs = [graph for r in split.subsets.values() for graph in r.graphs]
     nodes = [node for graph in graphs for node in graph.nodes]
-    return WordTokenizer.from_texts([*texts, *nodes, *(edge.predicate for g in graphs for edge in g.edges)]).words
+    predicates = [edge.predicate for graph in graphs for edge in graph.edges]
+    names = [*split.vocabulary.animals, *split.vocabulary.textures, *split.vocabulary.backgrounds]
+    return WordTokenizer.from_texts([*texts, *nodes, *predicates, *names]).words
 
 
 def evaluate(folder: Path, split: Any, scorer: Any) -> dict[str, dict[str, Any]]:

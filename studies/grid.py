@@ -56,6 +56,8 @@ class Grid(ABC):
     """Views of each test scene, none of them used in training."""
     test_scenes: int = 400
     """The most scenes of a test subset."""
+    template: str = ""
+    """Template of all captions (docs/splits.md); empty takes OC-CLIP's."""
     tuned: str = ""
     """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py;
     empty trains all models with the options below."""

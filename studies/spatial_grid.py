@@ -52,6 +52,7 @@ class Config(Grid):
             test_views=self.test_views,
             test_scenes=self.test_scenes,
             seed=seed,
+            template=self.template or SpatialRecipe.template,
             relations=self.relations,
         )
 

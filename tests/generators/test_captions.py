@@ -1,13 +1,16 @@
 """Captions, graphs and hard negatives; every template keeps the same contract."""
 
+from collections import Counter
+
 import pytest
 
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
-from envs.world import WORLDS
-from generators.audit import mentions, states, words
-from generators.captions import TEMPLATES, caption, hard_negative, swap_textures
-from generators.graph import SceneGraph
+from envs.world import WORLDS, load_world
+from generators.audit import states, words
+from generators.captions import SWAPS, TEMPLATES, caption, hard_negative, phrasing_of, put
+from generators.graph import Edge, SceneGraph
+from generators.parse import parse
 from generators.relations import claims
 
 
@@ -31,6 +34,29 @@ def test_relations_read_as_english_both_ways():
     }
 
 
+def test_other_templates_read_as_english():
+    lone = Scene("desert", (Thing("cat", "asphalt", "center"),))
+    assert caption(lone, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
+    assert caption(lone, 0, "pug-relation") == caption(lone, 0, "pug-conjunction")
+    assert caption(pair(), 0, "pug-relation").text in {
+        "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
+        "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
+    }
+    things = "a red elephant and an asphalt giant tortoise"
+    put_freely = {put(phrasing, pair(), pair().things).text for phrasing in TEMPLATES["free-conjunction"].phrasings}
+    assert put_freely >= {
+        f"{things} on the ocean floor",
+        f"on the ocean floor there is {things}",
+        f"the ocean floor with {things}",
+    }
+
+
+def test_a_free_template_draws_all_phrasings_alike():
+    drawn = Counter(phrasing_of(pair(view=view), 0, "free-relation") for view in range(1200))
+    assert set(drawn) == set(TEMPLATES["free-relation"].phrasings)
+    assert all(140 < n < 260 for n in drawn.values())
+
+
 def test_a_false_relation_is_not_stated():
     scene = pair()
     true = caption(scene, 0, "relation").graph
@@ -46,29 +72,74 @@ def test_mention_order_is_balanced():
     assert 160 < sum(first) < 240
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("slots", RELATIONS, ids=RELATIONS.get)
-@pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
-def test_contract(template, world, slots):
-    """True, false and of the same words, for every animal, texture and background."""
+def pairs_of(world, slots):
+    """Pairs of two animals in two textures, with every animal, texture and background."""
     lone = list(world.singles())
-    for scene in lone:
-        one = caption(scene, 0, template)
-        assert states(one.graph, scene)
-        assert mentions(one.text, one.graph)
-        assert hard_negative(scene, 0, template) is None
     for a, b in zip(lone, reversed(lone), strict=True):
         things = (a.things[0]._replace(slot=slots[0]), b.things[0]._replace(slot=slots[1]))
-        if things[0].animal == things[1].animal or things[0].texture == things[1].texture:
-            continue
-        scene = Scene(a.background, things)
-        true, negative = caption(scene, 5, template), hard_negative(scene, 5, template)
+        if things[0].animal != things[1].animal and things[0].texture != things[1].texture:
+            yield Scene(a.background, things)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
+def test_contract_of_lone_animals(template, world):
+    for scene in world.singles():
+        one = caption(scene, 0, template)
+        assert states(one.graph, scene)
+        assert parse(one.text, world) == one.graph
+        assert hard_negative(scene, 0, template) is None
+        for phrasing in TEMPLATES[template].phrasings:
+            (thing,) = scene.things
+            bare = put(phrasing, scene, [thing._replace(texture="")])
+            assert bare.graph.nodes == (thing.animal, scene.background)
+            assert parse(bare.text, world) == bare.graph
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("slots", RELATIONS, ids=RELATIONS.get)
+@pytest.mark.parametrize("kind", SWAPS)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
+def test_contract(template, world, kind, slots):
+    """True, false and of the same words, for every animal, texture and background."""
+    for scene in pairs_of(world, slots):
+        true, negative = caption(scene, 5, template), hard_negative(scene, 5, template, kind)
         assert states(true.graph, scene)
+        assert parse(true.text, world) == true.graph
+        assert bool(true.graph.edges) == TEMPLATES[template].relation
+        if kind == "spatial" and not true.graph.edges:
+            continue  # two things exchange their places, and nothing that is told changes
         assert not states(negative.graph, scene)
-        assert states(negative.graph, swap_textures(scene))
+        assert states(negative.graph, SWAPS[kind](scene))
         assert words(true.text) == words(negative.text)
         assert true.text != negative.text
-        assert mentions(negative.text, negative.graph)
+        assert parse(negative.text, world) == negative.graph
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_one_text_means_one_scene(template):
+    """Up to views and the order of mention; captions that tell no relation don't know who stands where."""
+    means = {}
+    for scene in load_world("tiny").factorial(range(3)):
+        where = scene.things if TEMPLATES[template].relation else {thing[:2] for thing in scene.things}
+        means.setdefault(caption(scene, 0, template).text, set()).add((scene.background, frozenset(where)))
+    assert all(len(meant) == 1 for meant in means.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a red cat",
+        "in the city",
+        "a red cat in the city and the desert",
+        "a red cat or a white lion in the city",
+        "a red cat a white lion in the city",
+        "a red cat and the white lion in the city",
+        "a purple cat in the city",
+    ],
+)
+def test_what_is_no_caption_is_not_read(text):
+    assert parse(text, load_world("pug")) is None
 
 
 def test_two_things_of_one_texture_have_no_negative():
@@ -79,3 +150,15 @@ def test_claims_ignore_mention_order_and_nothing_else():
     a = SceneGraph(("red cat", "white dog", "city"))
     assert claims(a) == claims(SceneGraph(("city", "white dog", "red cat")))
     assert claims(a) != claims(SceneGraph(("white cat", "red dog", "city")))
+
+
+def test_who_tells_more_claims_what_others_tell():
+    cat, red = claims(SceneGraph(("cat", "city"))), claims(SceneGraph(("red cat", "white giant tortoise", "city")))
+    assert cat < red
+    assert not claims(SceneGraph(("cat", "desert"))) <= red
+    assert not claims(SceneGraph(("white cat", "city"))) <= red
+    assert claims(SceneGraph(("giant tortoise", "city"))) < red
+    under, above = Edge("under", 1, 0), Edge("above", 0, 1)
+    bare = claims(SceneGraph(("cat", "lion", "city"), (under,)))
+    assert bare < claims(SceneGraph(("red cat", "white lion", "city"), (above,)))
+    assert not bare <= claims(SceneGraph(("red cat", "white lion", "city"), (Edge("above", 1, 0),)))

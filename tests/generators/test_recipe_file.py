@@ -8,8 +8,11 @@ import pytest
 
 from envs.errors import UserError
 from generators.audit import audit
+from generators.binding import BindingRecipe
+from generators.captions import TEMPLATES
 from generators.recipe_file import KINDS, SHIPPED, about, read_recipe
 from generators.spatial import SpatialRecipe
+from generators.split_file import read_split
 from tests.generators.conftest import make_split
 
 TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
@@ -47,6 +50,9 @@ def test_a_file_says_all_fields(tmp_path):
         ('kind = "binding"\nviews = true', "views = True should be of the form"),
         ('kind = "binding"\npairs = 2', "pairs is a fraction from 0 to 1"),
         ('kind = "spatial"\nrelations = ["beside"]', "unknown relation 'beside'"),
+        ('kind = "binding"\ntemplate = "pug-conjuncton"', "unknown template 'pug-conjuncton'; did you mean 'pug-con"),
+        ('kind = "binding"\ntemplate = "relation"', "tells a relation, but no binding split does; choose conj"),
+        ('kind = "spatial"\ntemplate = "pug-conjunction"', "tells no relation, but every spatial split does; choose"),
         ("kind = ", "can't be read"),
     ],
 )
@@ -71,6 +77,14 @@ def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
     assert again.stdout.startswith("0 scenes to render")
     other = generators(*options[:-1], 0.5, folder=tmp_path)
     assert other.stdout.startswith("0 scenes to render"), "a second split of what is rendered renders nothing"
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_every_template_makes_a_sound_split_that_says_it(template, tmp_path):
+    kind = SpatialRecipe if TEMPLATES[template].relation else BindingRecipe
+    path = make_split(tmp_path, kind(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, template=template))
+    assert [finding for finding in audit(path) if not finding.holds] == []
+    assert read_split(path).recipe["template"] == template
 
 
 def test_a_misspelt_recipe_and_the_list(tmp_path):

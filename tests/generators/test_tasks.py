@@ -7,17 +7,27 @@ import pytest
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.world import load_world
-from generators.audit import mentions, true_nodes, words
+from generators.audit import true_nodes, words
 from generators.binding import BindingRecipe
+from generators.captions import TEMPLATES
+from generators.parse import parse
 from generators.relations import PREDICATES, edge_holds
 from generators.spatial import SpatialRecipe
 from generators.tables import Vocabulary
 from generators.tasks import TASKS, Setting, choices, possible
+from models.configs import CLIPConfig
 
 WORLD = load_world("pug")
 VOCABULARY = Vocabulary.of(WORLD)
 BINDING, SPATIAL = SETTINGS = [
-    Setting(recipe.kind, recipe.template, 0, VOCABULARY) for recipe in (BindingRecipe, SpatialRecipe)
+    Setting(recipe.kind, recipe.template, 0, VOCABULARY, getattr(recipe, "relations", ()))
+    for recipe in (BindingRecipe, SpatialRecipe)
+]
+ALL_SETTINGS = [
+    Setting(recipe.kind, name, 0, VOCABULARY, getattr(recipe, "relations", ()))
+    for recipe in (BindingRecipe, SpatialRecipe)
+    for name, template in TEMPLATES.items()
+    if template.relation == recipe.relational
 ]
 
 
@@ -34,7 +44,7 @@ def scenes_of(kind):
 SCENES = scenes_of("binding")
 
 
-@pytest.mark.parametrize(("task", "setting"), [(t, s) for t in TASKS for s in SETTINGS if possible(t, s)], ids=str)
+@pytest.mark.parametrize(("task", "setting"), [(t, s) for t in TASKS for s in ALL_SETTINGS if possible(t, s)], ids=str)
 def test_contract(task, setting):
     scenes = scenes_of(setting.kind)
     for scene, (true, false) in zip(scenes, choices(task, scenes, setting), strict=True):
@@ -42,9 +52,14 @@ def test_contract(task, setting):
         assert all(edge_holds(edge, true.graph, scene) for edge in true.graph.edges)
         told = set(false.graph.nodes) <= true_nodes(scene)
         assert not (told and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
-        assert mentions(true.text, true.graph)
-        assert mentions(false.text, false.graph)
+        assert parse(true.text, WORLD) == true.graph
+        assert parse(false.text, WORLD) == false.graph
+        assert max(len(text.text.split()) for text in (true, false)) < CLIPConfig().context, "with the end token"
         assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
+
+
+def test_one_relation_has_none_to_replace_it_with():
+    assert not possible("replace relation", SPATIAL._replace(relations=("left/right",)))
 
 
 def test_every_task_is_asked_of_some_kind():

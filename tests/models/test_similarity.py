@@ -171,6 +171,14 @@ def test_true_texts_are_left_out_in_both_directions():
     assert everything.item() == pytest.approx(np.log(3))
 
 
+def test_a_cat_is_true_of_a_red_cat():
+    """And is no negative of its image, nor of one in which there is a dog too."""
+    nodes = ("red cat", "city"), ("cat", "city"), ("cat", "white dog", "city"), ("white cat", "city")
+    told = truths([SceneGraph(own) for own in nodes])
+    assert told.same.tolist() == torch.eye(4, dtype=torch.bool).tolist()
+    assert told.true.int().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
+
+
 def test_left_out_places_have_no_gradient():
     told = Truths(same=torch.eye(2, dtype=torch.bool), true=torch.tensor([[True, True], [False, True]]))
     similarity = torch.zeros(2, 2, requires_grad=True)

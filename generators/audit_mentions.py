@@ -1,0 +1,74 @@
+"""What the audit asks of training captions that may tell less than all: how much do they tell?"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envs.scene import Scene
+from generators.audit_findings import Finding, first, within
+from generators.graph import SceneGraph
+from generators.split_file import Split
+
+
+class Asked(NamedTuple):
+    """The chances that a recipe asks for; one that names none tells all."""
+
+    mentioned: float = 1.0
+    attributes: float = 1.0
+    salient: float = 0.0
+
+
+def asked_of(split: Split) -> Asked:
+    """What the split says that its training captions tell."""
+    return Asked(**{name: split.recipe[name] for name in Asked._fields if name in split.recipe})
+
+
+def told_of(graph: SceneGraph, scene: Scene) -> list[str]:
+    """What a graph says of each thing of its scene: "red cat", "cat" or ""."""
+    choices = [(f"{thing.texture} {thing.animal}", thing.animal) for thing in scene.things]
+    return [next((phrase for phrase in phrases if phrase in graph.nodes), "") for phrases in choices]
+
+
+def hints(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether `graph` tells nothing but the truth: one or more things, none twice, and the background."""
+    told = [phrase for phrase in told_of(graph, scene) if phrase]
+    return bool(told) and not graph.edges and sorted(graph.nodes) == sorted([*told, scene.background])
+
+
+def check_shares(split: Split) -> Iterator[Finding]:
+    """Animals and textures are told as often as asked."""
+    mentioned, attributes, salient = asked = asked_of(split)
+    if asked == Asked():
+        return
+    train = split.subsets["train"]
+    told = [told_of(graph, scene) for graph, scene in zip(train.graphs, train.scenes, strict=True)]
+    pairs = [phrases for phrases in told if len(phrases) == 2]
+    both = sum(all(phrases) for phrases in pairs)
+    left = sum(bool(phrases[0]) and not phrases[1] for phrases in pairs)
+    chance = (1 - salient) * mentioned**2
+    yield within("training pairs whose caption mentions both", both, len(pairs), chance)
+    # Of two that aren't drawn either is taken, so that apart from the salient one both are alone as often.
+    chance = salient + (1 - salient) * (1 - mentioned**2) / 2
+    yield within("training pairs whose caption mentions the left one only", left, len(pairs), chance)
+    mentions = [phrase for phrases in told for phrase in phrases if phrase]
+    textured = sum(phrase not in split.vocabulary.animals for phrase in mentions)
+    yield within("mentions in train with their texture", textured, len(mentions), attributes)
+
+
+def check_negatives(split: Split) -> Iterator[Finding]:
+    """A training scene has a negative where its caption tells both textures, and nowhere else."""
+    r = split.subsets["train"]
+    strange = (
+        scene.key
+        for scene, graph, negative in zip(r.scenes, r.graphs, r.negatives, strict=True)
+        if bool(negative) != all_told(graph, scene)
+    )
+    yield Finding("train has a negative where, and only where, both textures are told", *first(strange))
+
+
+def all_told(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether a graph tells two things and both their textures."""
+    told = {f"{thing.texture} {thing.animal}" for thing in scene.things}
+    return len(told) == 2 and told <= set(graph.nodes)
+
+
+CHECKS = (check_shares, check_negatives)

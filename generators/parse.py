@@ -1,0 +1,44 @@
+"""From a caption back to its scene graph, by the words of its world: a witness of `generators.captions`.
+
+Whatever stands around them, a caption's things are all that reads "a TEXTURE ANIMAL" or "an ANIMAL", its edges
+the predicates between them, and its background is the one that the rest names.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from envs.world import World
+from generators.graph import Edge, SceneGraph
+from generators.relations import CONVERSES
+from generators.tables import Vocabulary
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A pattern of any of `names`, longer ones first."""
+    return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
+
+
+@cache
+def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Of a thing, and of a background."""
+    thing = rf"\ban? ((?:{one_of(words.textures)} )?{one_of(words.animals)})\b"
+    return re.compile(thing), re.compile(rf"\b{one_of(words.backgrounds)}\b")
+
+
+def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
+    """The scene graph of a caption, its things in the order of their mention and the background last.
+
+    None for a text that is no caption: no thing, not one background, a thing told otherwise, or two of them
+    joined by anything but "and" or a predicate.
+    """
+    thing, background = patterns(words)
+    around = thing.split(text)  # what stands before the first thing, the thing, what stands behind it, the next one
+    phrases, links = around[1::2], [link.strip() for link in around[2:-1:2]]
+    rest = f"{around[0]}|{around[-1]}"
+    places = background.findall(rest)
+    unread = re.search(rf"\b{one_of(words.animals)}\b", background.sub("", rest))
+    if not phrases or len(places) != 1 or unread or not {"and", *CONVERSES}.issuperset(links):
+        return None
+    edges = tuple(Edge(link, i, i + 1) for i, link in enumerate(links) if link != "and")
+    return SceneGraph((*phrases, places[0]), edges)

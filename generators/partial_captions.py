@@ -1,0 +1,46 @@
+"""Training captions that tell less than all of their scene.
+
+Three properties of the captions of photographs on which CLIP fails to learn binding (Gurung, Hoffmann and Brox
+2025, "Common data properties limit object-attribute binding in CLIP"): things are not mentioned, attributes are
+left out, and what stands out is mentioned rather than the rest. All draws depend on (seed, scene) only, and are
+nested: what is told at a low chance is told at every higher one.
+"""
+
+from typing import NamedTuple
+
+from envs.scene import Scene, Thing
+from generators.captions import mention_order
+from generators.seeds import generator
+
+
+class Chances(NamedTuple):
+    """What the captions of training scenes tell."""
+
+    mentioned: float
+    """That a thing of two is mentioned; one always is."""
+    attributes: float
+    """That a mention has its texture."""
+    salient: float
+    """That nothing but the salient thing of two is mentioned, whatever `mentioned` says.
+
+    Our animals are built to one visual size, and how much of each is visible is known only when it is
+    rendered: the salient thing is the one in the first slot, by definition.
+    """
+
+
+def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
+    """What the caption of a training scene mentions, in mention order; a texture left out is ""."""
+    random = generator(seed, "textures told", scene.key)
+    texture = {thing.slot: random.random() < chances.attributes for thing in scene.things}
+    slots = mentioned_slots(scene, seed, chances)
+    things = [thing for thing in mention_order(scene, seed) if thing.slot in slots]
+    return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in things)
+
+
+def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
+    """Where the things that a caption mentions stand."""
+    slots = [thing.slot for thing in scene.things]
+    random = generator(seed, "things told", scene.key)
+    only_salient, spare = random.random(), slots[random.integers(len(slots))]
+    drawn = {slot for slot in slots if random.random() < chances.mentioned}
+    return {slots[0]} if only_salient < chances.salient else drawn or {spare}

@@ -1,0 +1,203 @@
+"""Training captions that tell less: as often as asked, nothing but the truth, and told by the audit."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import h5py
+import pytest
+
+from envs.errors import UserError
+from envs.world import load_world
+from generators.audit import audit
+from generators.audit_findings import within
+from generators.audit_mentions import hints
+from generators.binding import BindingRecipe
+from generators.captions import caption
+from generators.parse import parse
+from generators.split_file import NO_GRAPH, read_split
+from tests.generators.conftest import RECIPE, make_split
+
+PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
+LESS = replace(RECIPE, views=4, mentioned=0.6, attributes=0.7, salient=0.2)
+
+
+def failed(path):
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def numbers_told(recipe):
+    """How often captions of training pairs mention the left, the right and both, and textures of all mentions."""
+    mentioned, textures = Counter(), Counter()
+    for scene in recipe.subsets()["train"]:
+        true, _ = recipe.texts("train", scene)
+        nodes = true.graph.nodes[:-1]
+        textures.update(node in load_world(recipe.world).animals for node in nodes)
+        if len(scene.things) == 2:
+            left = any(node.endswith(scene.things[0].animal) for node in nodes)
+            mentioned["both" if len(nodes) == 2 else "left" if left else "right"] += 1
+    return mentioned, textures
+
+
+def shares(counts):
+    return {name: count / counts.total() for name, count in counts.items()}
+
+
+def test_by_default_all_is_told():
+    for scene in RECIPE.subsets()["train"]:
+        assert RECIPE.texts("train", scene)[0] == caption(scene, RECIPE.seed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "both", "left"),
+    [
+        ({"mentioned": 0.5}, 0.25, 0.375),
+        ({"mentioned": 0.0}, 0.0, 0.5),
+        ({"salient": 1.0}, 0.0, 1.0),
+        ({"mentioned": 0.5, "salient": 0.5}, 0.125, 0.6875),
+    ],
+)
+def test_animals_are_mentioned_as_often_as_asked(fields, both, left):
+    mentioned, textures = numbers_told(replace(PUG, **fields))
+    assert mentioned.total() == 152 * 10
+    assert shares(mentioned).get("both", 0) == pytest.approx(both, abs=0.05)
+    assert shares(mentioned)["left"] == pytest.approx(left, abs=0.05)
+    assert not textures[True]
+
+
+@pytest.mark.parametrize("attributes", [0.0, 0.3, 1.0])
+def test_textures_are_told_as_often_as_asked(attributes):
+    mentioned, textures = numbers_told(replace(PUG, attributes=attributes))
+    assert textures[False] / textures.total() == pytest.approx(attributes, abs=0.05)
+    assert set(mentioned) == {"both"}
+
+
+@pytest.mark.parametrize("template", ["conjunction", "pug-conjunction", "free-conjunction"])
+def test_texts_say_their_graphs_and_only_what_can_be_swapped_has_a_negative(template):
+    recipe = replace(LESS, template=template)
+    world = load_world(recipe.world)
+    for scene in recipe.subsets()["train"]:
+        true, negative = recipe.texts("train", scene)
+        assert parse(true.text, world) == true.graph
+        assert hints(true.graph, scene)
+        whole = recipe.texts("validation", scene)
+        assert bool(negative) == (len(scene.things) == 2 and true == whole[0])
+        assert negative in (None, whole[1])
+
+
+def test_what_is_told_is_nested():
+    some, more = (replace(LESS, mentioned=m, attributes=m, salient=0.0) for m in (0.3, 0.8))
+    for scene in some.subsets()["train"]:
+        few, many = (recipe.texts("train", scene)[0].graph.nodes for recipe in (some, more))
+        # Where nothing was drawn one is taken all the same: it need not be among more.
+        assert len(few) <= len(many)
+        assert len(many) == 2 or all(any(other.endswith(node) for other in many) for node in few)
+
+
+def test_tests_tell_all(tmp_path):
+    less, whole = (read_split(make_split(tmp_path, recipe)) for recipe in (LESS, replace(RECIPE, views=4)))
+    for name in (*RECIPE.tests, "validation"):
+        assert less.subsets[name].captions == whole.subsets[name].captions
+        assert all(less.subsets[name].negatives)
+    train = less.subsets["train"]
+    assert train.captions != whole.subsets["train"].captions
+    lacking = [graph for graph, text in zip(train.negative_graphs, train.negatives, strict=True) if not text]
+    assert set(lacking) == {NO_GRAPH}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"mentioned": 0.5},
+        {"attributes": 0.5},
+        {"salient": 1.0},
+        {"mentioned": 0.0, "attributes": 0.0},
+        {"mentioned": 0.6, "attributes": 0.7, "salient": 0.2, "template": "free-conjunction"},
+    ],
+)
+def test_the_audit_holds(tmp_path, fields):
+    path = make_split(tmp_path, replace(RECIPE, views=4, **fields))
+    assert failed(path) == []
+    assert sum("the asked share" in finding.claim for finding in audit(path)) == 3
+
+
+def test_the_audit_of_a_split_that_tells_all_asks_for_all(split):
+    assert not any("the asked share" in finding.claim for finding in audit(split))
+
+
+def set_text(file, name, index, value):
+    data = file[f"subsets/train/{name}"][:]
+    data[index] = value
+    file[f"subsets/train/{name}"][:] = data
+
+
+def asked_more(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"mentioned": 0.6', '"mentioned": 1.0')
+
+
+def asked_textures(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"attributes": 0.7', '"attributes": 0.2')
+
+
+def asked_nothing(file):
+    asked = json.loads(file.attrs["recipe"])
+    file.attrs["recipe"] = json.dumps(asked | {"mentioned": 1.0, "attributes": 1.0, "salient": 0.0})
+
+
+def told_in_a_test(file):
+    text = file["subsets/validation/caption"].asstr()[0]
+    data = file["subsets/validation/caption"][:]
+    data[0] = text.partition(" and ")[0] + " " + " ".join(text.split()[-3:])
+    file["subsets/validation/caption"][:] = data
+
+
+def text_says_more(file):
+    """A texture that the graph leaves out."""
+    for i, text in enumerate(file["subsets/train/caption"].asstr()):
+        if text.startswith("an elephant"):
+            return set_text(file, "caption", i, text.replace("an elephant", "a red elephant"))
+
+
+def told_falsely(file):
+    nodes = file["subsets/train/graph/nodes"].asstr()[:]
+    file["subsets/train/graph/nodes"][:] = ["penguin" if node == "elephant" else node for node in nodes]
+
+
+def added_negative(file):
+    texts = file["subsets/train/negative"].asstr()[:].tolist()
+    set_text(file, "negative", texts.index(""), next(filter(None, texts)))
+
+
+FAULTS = {
+    asked_more: "mentions both: the asked share",
+    asked_textures: "with their texture: the asked share",
+    asked_nothing: "every caption of train is true",
+    told_in_a_test: "every caption of validation is true",
+    text_says_more: "every caption of train is true",
+    told_falsely: "every caption of train is true",
+    added_negative: "train has a negative where, and only where",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_audit_fails_on_a_planted_fault(tmp_path, fault):
+    path = make_split(tmp_path, LESS)
+    with h5py.File(path, "r+") as file:
+        fault(file)
+    assert any(FAULTS[fault] in claim for claim in failed(path))
+
+
+def test_shares_are_held_to_chance():
+    assert within("", 0, 0, 0.5).holds
+    assert within("", 60, 100, 0.5).holds
+    assert not within("", 80, 100, 0.5).holds
+    assert within("", 100, 100, 1.0).holds
+    assert not within("", 99, 100, 1.0).holds
+    assert within("", 9, 10, 0.999).holds
+
+
+@pytest.mark.parametrize("field", ["mentioned", "attributes", "salient"])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_impossible_chances_are_named(field, value):
+    with pytest.raises(UserError, match=f"{field} is a fraction from 0 to 1"):
+        replace(RECIPE, **{field: value})
