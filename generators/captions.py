@@ -4,11 +4,13 @@ A caption is put in a template: one phrasing, or several of which each scene dra
 synthetic caption knows its graph exactly; nothing is parsed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
+from generators.counts import NUMBERS, counted, other_number
 from generators.graph import Edge, SceneGraph
 from generators.relations import predicate_of
 from generators.seeds import generator
@@ -65,13 +67,10 @@ def place(scene: Scene) -> str:
 
 
 def with_article(phrase: str) -> str:
-    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"."""
+    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat", "two red cats" as it is."""
+    if phrase.split()[0] in NUMBERS:
+        return phrase
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
-
-
-def phrase(thing: Thing) -> str:
-    """ "red cat", or "cat" of a thing whose texture is left out ("")."""
-    return f"{thing.texture} {thing.animal}".lstrip()
 
 
 def put(phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "") -> Caption:
@@ -80,7 +79,9 @@ def put(phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "
     The background is a node of the graph too: like the animals it is a thing that the caption
     mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
-    phrases = [phrase(thing) for thing in things]
+    # Things that are alike are told together.
+    numbers = Counter((thing.texture, thing.animal) for thing in things)
+    phrases = [counted(*named, number) for named, number in numbers.items()]
     said = f" {predicate or 'and'} ".join(map(with_article, phrases))
     text = phrasing.format(things=said, place=place(scene), background=scene.background)
     edges = (Edge(predicate, 0, 1),) if predicate else ()
@@ -124,6 +125,7 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "binding": swap_textures,
     "spatial": swap_places,
     "dependence": swap_textures,
+    "counting": other_number,
 }
 
 

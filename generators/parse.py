@@ -1,7 +1,8 @@
 """From a caption back to its scene graph, by the words of its world: a witness of `generators.captions`.
 
-Whatever stands around them, a caption's things are all that reads "a TEXTURE ANIMAL" or "an ANIMAL", its edges
-the predicates between them, and its background is the one that the rest names.
+Whatever stands around them, a caption's things are all that reads "a TEXTURE ANIMAL", "an ANIMAL" or
+"two TEXTURE ANIMALS", its edges the predicates between them, and its background is the one that the
+rest names.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from envs.world import World
+from generators.counts import NUMBERS, plural
 from generators.graph import Edge, SceneGraph
 from generators.relations import CONVERSES
 from generators.tables import Vocabulary
@@ -21,8 +23,10 @@ def one_of(names: Iterable[str]) -> str:
 
 @cache
 def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Of a thing, and of a background."""
-    thing = rf"\ban? ((?:{one_of(words.textures)} )?{one_of(words.animals)})\b"
+    """Of a thing or of several that are alike, and of a background."""
+    texture = f"(?:{one_of(words.textures)} )?"
+    one, many = f"{texture}{one_of(words.animals)}", f"{texture}{one_of(map(plural, words.animals))}"
+    thing = rf"\b(?:an? (?={one}\b)|(?={one_of(NUMBERS)} {many}\b))((?:{one_of(NUMBERS)} {many}|{one}))\b"
     return re.compile(thing), re.compile(rf"\b{one_of(words.backgrounds)}\b")
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from envs.errors import UserError, choose
 from generators.binding import BindingRecipe
+from generators.counting import CountingRecipe
 from generators.dependence import DependenceRecipe
 from generators.recipe import SplitRecipe
 from generators.spatial import SpatialRecipe
 
 # Kinds of splits. Add one by adding it here (and its checks to `generators.audit`).
 KINDS: dict[str, type[SplitRecipe]] = {
-    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe)
+    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
 }
 SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "recipes").glob("*.toml"))}
 

@@ -106,14 +106,23 @@ TASKS: dict[str, Callable[[Scene, Setting], Choice]] = {
 }
 
 
+# Kinds of splits that a task suits, if not all: things of one texture can't be told apart by it, captions
+# with relations don't know "and", and things that are alike can't be replaced one by one.
+KINDS_OF = {
+    "one animal": ("binding", "dependence"),
+    "add animal": ("binding", "dependence"),
+    "replace texture": ("binding", "dependence", "spatial"),
+    "replace animal": ("binding", "dependence", "spatial"),
+    "replace relation": ("spatial",),
+}
+NEEDS_THIRD = {"replace texture": "textures", "replace animal": "animals", "add animal": "animals"}
+
+
 def possible(task: str, of: Setting) -> bool:
     """Whether a split's kind and its world's words allow a task."""
-    needs_third = {"replace texture": "textures", "replace animal": "animals", "add animal": "animals"}
-    # Things of one texture can't be told apart by it; captions with relations don't know "and".
-    spatial = {"one animal": False, "add animal": False, "replace relation": True}
-    enough = task not in needs_third or len(getattr(of.vocabulary, needs_third[task])) > 2
+    enough = task not in NEEDS_THIRD or len(getattr(of.vocabulary, NEEDS_THIRD[task])) > 2
     enough = enough and (task != "replace relation" or len(of.relations) > 1)
-    return enough and spatial.get(task, of.kind == "spatial") == (of.kind == "spatial")
+    return enough and of.kind in KINDS_OF.get(task, (of.kind,))
 
 
 def choices(task: str, scenes: Sequence[Scene], of: Setting) -> list[Choice]:

@@ -7,7 +7,7 @@ import pytest
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.world import WORLDS, load_world
-from generators.audit import states, words
+from generators.audit import OTHER_WORDS, states, words
 from generators.captions import SWAPS, TEMPLATES, caption, hard_negative, phrasing_of, put
 from generators.graph import Edge, SceneGraph
 from generators.parse import parse
@@ -98,7 +98,7 @@ def test_contract_of_lone_animals(template, world):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("slots", RELATIONS, ids=RELATIONS.get)
-@pytest.mark.parametrize("kind", SWAPS)
+@pytest.mark.parametrize("kind", sorted(SWAPS.keys() - OTHER_WORDS))
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
 def test_contract(template, world, kind, slots):
     """True, false and of the same words, for every animal, texture and background."""

@@ -1,0 +1,38 @@
+"""Several of the same thing: their words, and the scene with another number of them."""
+
+import zlib
+from dataclasses import replace
+
+from envs.scene import MOST_THINGS, Scene
+from envs.slots import COUNTING
+
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
+# Animals whose plural doesn't follow the rules below.
+PLURALS = {"goldfish": "goldfish", "caribou": "caribou", "sheep": "sheep", "deer": "deer", "wolf": "wolves"}
+
+
+def plural(noun: str) -> str:
+    """ "cat" -> "cats", "giant tortoise" -> "giant tortoises", "fox" -> "foxes", "pony" -> "ponies"."""
+    if noun in PLURALS:
+        return PLURALS[noun]
+    if noun.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def counted(texture: str, animal: str, number: int) -> str:
+    """ "red cat", "three red cats", "three cats" of things whose texture is left out ("")."""
+    if number == 1:
+        return f"{texture} {animal}".lstrip()
+    return f"{NUMBERS[number - 2]} {texture} {plural(animal)}".replace("  ", " ")
+
+
+def other_number(scene: Scene) -> Scene:
+    """The scene with one to four of its things, but not as many as it has; which number depends on the scene."""
+    things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
+    number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
+    free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
+    more = tuple(things[0]._replace(slot=slot) for slot in free[: max(number - len(things), 0)])
+    return replace(scene, things=things[:number] + more)

@@ -1,0 +1,110 @@
+"""Counting splits: numbers of the same thing, told in words, and animals that train never counts."""
+
+from collections import Counter
+from dataclasses import replace
+
+import h5py
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envs.errors import UserError
+from envs.world import load_world
+from generators.audit import audit
+from generators.counting import CountingRecipe
+from generators.counts import counted, other_number, plural
+from generators.parse import parse
+from tests.generators.conftest import make_split
+
+RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)
+TINY = replace(RECIPE, world="tiny", pairs=1.0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10).map(lambda n: n / 10), st.integers(0, 99))
+def test_held_animals_are_never_counted_in_train(pairs, seed):
+    recipe = replace(RECIPE, pairs=pairs, seed=seed)
+    subsets = recipe.subsets()
+    counted_in = {name: {s.things[0].animal for s in scenes if len(s.things) > 1} for name, scenes in subsets.items()}
+    assert len(counted_in["train"]) == recipe.counts().train
+    for name in ("unseen_counts", "validation"):
+        assert not counted_in["train"] & counted_in[name]
+    assert not counted_in["unseen_counts"] & counted_in["validation"]
+    assert {s.things[0].animal for s in subsets["train"] if len(s.things) == 1} == set(load_world("pug").animals)
+    numbers = Counter(len(s.things) for s in subsets["train"])
+    assert numbers[2] == numbers[3] == numbers[4]
+    assert all(len({thing[:2] for thing in s.things}) == 1 for scenes in subsets.values() for s in scenes)
+
+
+def test_captions_tell_the_number_and_negatives_another():
+    world = load_world("pug")
+    for scene in RECIPE.subsets()["seen_counts"]:
+        true, false = RECIPE.texts("seen_counts", scene)
+        thing = scene.things[0]
+        assert true.graph.nodes[0] == counted(thing.texture, thing.animal, len(scene.things))
+        assert parse(true.text, world) == true.graph
+        assert parse(false.text, world) == false.graph
+        assert false.graph.nodes[0] != true.graph.nodes[0]
+        assert len(other_number(scene).things) != len(scene.things)
+
+
+def test_reads_as_english():
+    assert counted("red", "cat", 1) == "red cat"
+    assert counted("grass", "giant tortoise", 3) == "three grass giant tortoises"
+    assert counted("", "goldfish", 2) == "two goldfish"
+    assert [plural(word) for word in ("fox", "pony", "donkey", "caribou", "rhinoceros")] == [
+        "foxes",
+        "ponies",
+        "donkeys",
+        "caribou",
+        "rhinoceroses",
+    ]
+
+
+@pytest.mark.parametrize("change", [{"hard_negatives": 0.5}, {"hold_out": ("animal=cat",)}])
+def test_what_has_no_meaning_here_is_refused(change):
+    with pytest.raises(UserError, match="no hard_negatives, no hold_out"):
+        replace(RECIPE, **change)
+
+
+def failed(path):
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def leaked_animal(file):
+    factors = file["subsets/train/factors"][:]
+    factors[-1] = file["subsets/unseen_counts/factors"][0]
+    file["subsets/train/factors"][:] = factors
+
+
+def wrong_number(file):
+    text = file["subsets/unseen_counts/caption"].asstr()[:]
+    text[0] = file["subsets/unseen_counts/negative"].asstr()[0]
+    file["subsets/unseen_counts/caption"][:] = text
+
+
+def mixed_things(file):
+    factors = file["subsets/validation/factors"][:]
+    factors["texture"][0][0] = (factors["texture"][0][0] + 1) % 3
+    file["subsets/validation/factors"][:] = factors
+
+
+def wrong_fraction(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"pairs": 1.0', '"pairs": 0.2')
+
+
+FAULTS = {
+    leaked_animal: "no animal of unseen_counts is in train in numbers",
+    wrong_number: "every caption of unseen_counts tells the number",
+    mixed_things: "every scene of validation shows one to four of one thing",
+    wrong_fraction: "counted animals: the asked fraction",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_audit_holds_and_fails_on_a_planted_fault(tmp_path, fault):
+    path = make_split(tmp_path, TINY)
+    assert failed(path) == []
+    with h5py.File(path, "r+") as file:
+        fault(file)
+    assert FAULTS[fault] in failed(path)
