@@ -2,7 +2,7 @@
 
     python studies/attention.py runs/binding_grid-laptop
 
-For every finished cell of a binding grid whose model has attention: the overlap (intersection
+For every finished cell of a grid whose model has attention: the overlap (intersection
 over union) of each query's map with the mask of its own animal and of the other, at the
 threshold that is best on validation; writes attention.csv, and a picture for each cell.
 """
@@ -16,7 +16,6 @@ from typing import Any
 import tyro
 
 from envs.errors import UserError, run_command
-from generators.binding import TESTS, BindingRecipe
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
 
@@ -26,7 +25,7 @@ class Config:
     """Measure the attention of a run's cells."""
 
     run: tyro.conf.Positional[Path]
-    """Folder of a binding grid."""
+    """Folder of a binding grid or a spatial grid."""
     scenes: int = 4
     """Scenes in each cell's picture."""
 
@@ -44,7 +43,7 @@ def split_file(config: dict[str, Any], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
     from generators.split_file import split_name
 
-    identity, name = cell["settings"]["store"], split_name(BindingRecipe.kind, cell["settings"]["split"])
+    identity, name = cell["settings"]["store"], split_name(cell["settings"]["kind"], cell["settings"]["split"])
     found = list(Path(config["store"]).glob(f"*-{identity}/{name}"))
     if len(found) != 1:
         raise UserError(
@@ -64,14 +63,16 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
     if "attention" not in scorer.capabilities:
         return None
     split = open_split(path)
-    subsets = {name: SplitDataset(split, name) for name in ("validation", *TESTS)}
+    tests = sorted(split.subsets.keys() - {"train", "validation"})
+    subsets = {name: SplitDataset(split, name) for name in ("validation", *tests)}
     found = {}
     for name, data in subsets.items():
         if len(data):
             everything = range(len(data))
             found[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
     threshold = best_threshold(*found["validation"])
-    picture(folder / "attention.png", subsets["unseen_pairs"], found["unseen_pairs"][0], scenes)
+    shown = next(name for name in tests if name.endswith("unseen_pairs"))
+    picture(folder / "attention.png", subsets[shown], found[shown][0], scenes)
     rows = []
     for name, (maps, masks) in found.items():
         fit = overlap(maps, masks, threshold)

@@ -43,7 +43,12 @@ class Cell:
     @property
     def id(self) -> str:
         """Hash of all settings."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All fields, and the kind of the split, which is none of the recipe's fields."""
+        return {"kind": self.split.kind, **asdict(self)}
 
     @property
     def name(self) -> str:
@@ -102,7 +107,7 @@ def run_cell(job: Job, report: Report) -> None:
     result = {
         "id": cell.id,
         **{"model": cell.model, "seed": cell.seed, "pairs": cell.split.pairs},
-        **{"hard_negatives": cell.split.hard_negatives, "settings": asdict(cell)},
+        **{"hard_negatives": cell.split.hard_negatives, "settings": cell.settings},
         **{"train_images": len(data), "images_seen": cell.recipe.steps * cell.recipe.batch},
         **{"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},

@@ -40,7 +40,7 @@ class Config(Grid):
     @property
     def tests(self) -> tuple[str, ...]:
         """Unseen orders and unseen pairs of each relation."""
-        return self.split_of(0, 0, 0).tests
+        return self.split_of(0.0, 0.0, 0).tests
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SpatialRecipe:
         """The spatial split of one place."""

@@ -1,0 +1,61 @@
+"""The spatial grid as a user runs it."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from studies.spatial_grid import Config
+from tests.studies.command import ROOT, run
+
+SPATIAL = [sys.executable, str(ROOT / "studies" / "spatial_grid.py"), "--preset", "smoke", "--hard-negatives", "0"]
+SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spatial")
+    result = run([*SPATIAL, *SHORT, "--out", "runs/a"], folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_tests_both_relations_apart(folder):
+    rows = list(csv.DictReader((folder / "runs/a/results.csv").open()))
+    subsets = {row["subset"] for row in rows}
+    assert subsets == {"validation", *Config().tests}
+    assert {row["task"] for row in rows} >= {"swap", "replace relation", "replace animal", "quad group"}
+    assert all(int(row["n"]) > 0 for row in rows)
+    report = (folder / "runs/a/report.html").read_text()
+    assert "the same words with the two animals swapped" in report
+    assert "left_right_unseen_order" in report
+
+
+def test_cells_know_their_kind_of_split(folder):
+    cells = [json.loads(line) for line in (folder / "runs/a/cells.jsonl").read_text().splitlines()]
+    assert {cell["settings"]["kind"] for cell in cells} == {"spatial"}
+    assert {cell["model"]: cell["training_pairs"] for cell in cells} == {"clip": 4, "oc-clip": 4}
+
+
+def test_attention_is_measured_too(folder):
+    result = run([sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
+    assert {row["subset"] for row in rows} == {"validation", *Config().tests}
+
+
+def test_one_relation_alone(folder):
+    options = ["--relations", "above/under", "--models", "clip", "--out", "runs/b"]
+    result = run([*SPATIAL, *SHORT, *options], folder)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((folder / "runs/b/results.csv").open()))
+    assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
+    assert "replace relation" not in {row["task"] for row in rows}
+
+
+def test_a_misspelt_relation_is_one_line(tmp_path):
+    result = run([*SPATIAL, "--relations", "left/rigt"], tmp_path)
+    assert result.returncode == 2
+    assert "did you mean 'left/right'" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
