@@ -8,6 +8,8 @@ from generators.audit_findings import Finding, first, within
 from generators.graph import SceneGraph
 from generators.split_file import Split
 
+NO = "no "
+
 
 class Asked(NamedTuple):
     """The chances that a recipe asks for; one that names none tells all."""
@@ -15,6 +17,7 @@ class Asked(NamedTuple):
     mentioned: float = 1.0
     attributes: float = 1.0
     salient: float = 0.0
+    negated: float = 0.0
 
 
 def asked_of(split: Split) -> Asked:
@@ -31,12 +34,19 @@ def told_of(graph: SceneGraph, scene: Scene) -> list[str]:
 def hints(graph: SceneGraph, scene: Scene) -> bool:
     """Whether `graph` tells nothing but the truth: one or more things, none twice, and the background."""
     told = [phrase for phrase in told_of(graph, scene) if phrase]
-    return bool(told) and not graph.edges and sorted(graph.nodes) == sorted([*told, scene.background])
+    said = sorted(node for node in graph.nodes if not node.startswith(NO))
+    return bool(told) and not graph.edges and said == sorted([*told, scene.background]) and denies_truly(graph, scene)
+
+
+def denies_truly(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether nothing that a graph denies is in the scene."""
+    denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
+    return not denied & {f"{thing.texture} {thing.animal}" for thing in scene.things}
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
     """Animals and textures are told as often as asked."""
-    mentioned, attributes, salient = asked = asked_of(split)
+    mentioned, attributes, salient, negated = asked = asked_of(split)
     if asked == Asked():
         return
     train = split.subsets["train"]
@@ -52,6 +62,8 @@ def check_shares(split: Split) -> Iterator[Finding]:
     mentions = [phrase for phrases in told for phrase in phrases if phrase]
     textured = sum(phrase not in split.vocabulary.animals for phrase in mentions)
     yield within("mentions in train with their texture", textured, len(mentions), attributes)
+    denying = sum(any(node.startswith(NO) for node in graph.nodes) for graph in train.graphs)
+    yield within("captions in train that deny something", denying, len(train), negated)
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:

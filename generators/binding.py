@@ -17,10 +17,10 @@ from typing import ClassVar
 
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
-from generators.captions import Caption, mention_order, phrasing_of, put
+from generators.captions import Caption, hard_negative, mention_order, phrasing_of, put
 from generators.hold_out import kept
 from generators.pair_roles import Pair, PairRoles, pair_roles
-from generators.partial_captions import Chances, told_things
+from generators.partial_captions import Chances, denied_things, told_things
 from generators.recipe import PairCounts, SplitRecipe, check_fractions, draw
 from generators.rules import Rule
 from generators.seeds import generator
@@ -44,6 +44,8 @@ class BindingRecipe(SplitRecipe):
     salient: float = 0.0
     """Chance that the caption of a training scene of two mentions its left animal only, whatever `mentioned`
     says: all animals are of one visual size, and "salient" is where they stand."""
+    negated: float = 0.0
+    """Chance that a training caption also denies something that isn't there: "and no white caribou"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,10 +55,12 @@ class BindingRecipe(SplitRecipe):
         """Training captions may tell less; what then can't be swapped has no hard negative."""
         if subset != "train":
             return super().texts(subset, scene)
-        things = told_things(scene, self.seed, Chances(self.mentioned, self.attributes, self.salient))
-        if things == mention_order(scene, self.seed):
-            return super().texts(subset, scene)
-        return put(phrasing_of(scene, self.seed, self.template), scene, things), None
+        chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
+        things = told_things(scene, self.seed, chances)
+        denied = denied_things(scene, self.seed, load_world(self.world), self.negated)
+        all_told = things == mention_order(scene, self.seed)
+        false = hard_negative(scene, self.seed, self.template, self.kind, denied) if all_told else None
+        return put(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_pairs` are the same for all fractions of a seed."""

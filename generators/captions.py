@@ -67,14 +67,17 @@ def place(scene: Scene) -> str:
 
 
 def with_article(phrase: str) -> str:
-    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat", "two red cats" as it is."""
-    if phrase.split()[0] in NUMBERS:
+    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"; "two red cats" and "no red cat" as they are."""
+    if phrase.split()[0] in ("no", *NUMBERS):
         return phrase
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
 
 
-def put(phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "") -> Caption:
+def put(
+    phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "", denied: Sequence[Thing] = ()
+) -> Caption:
     """Things in the order given, in the background of `scene`; with a predicate, the first is its subject.
+    After them "no white caribou" for each of `denied`, which is a node of the graph as it is said.
 
     The background is a node of the graph too: like the animals it is a thing that the caption
     mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
@@ -82,6 +85,7 @@ def put(phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "
     # Things that are alike are told together.
     numbers = Counter((thing.texture, thing.animal) for thing in things)
     phrases = [counted(*named, number) for named, number in numbers.items()]
+    phrases += [f"no {thing.texture} {thing.animal}" for thing in denied]
     said = f" {predicate or 'and'} ".join(map(with_article, phrases))
     text = phrasing.format(things=said, place=place(scene), background=scene.background)
     edges = (Edge(predicate, 0, 1),) if predicate else ()
@@ -135,7 +139,9 @@ def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:
     return put(phrasing_of(scene, seed, template), scene, things, predicate_told(scene, things, template))
 
 
-def hard_negative(scene: Scene, seed: int, template: str = "conjunction", kind: str = "binding") -> Caption | None:
+def hard_negative(
+    scene: Scene, seed: int, template: str = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
+) -> Caption | None:
     """The same bag of words for the swapped scene: the phrasing is the true caption's, and what stands in
     a slot is mentioned where the true caption mentions what stands there.
 
@@ -145,4 +151,5 @@ def hard_negative(scene: Scene, seed: int, template: str = "conjunction", kind: 
         return None
     thing_in = {thing.slot: thing for thing in swapped.things}
     things = [thing_in[thing.slot] for thing in mention_order(scene, seed)]
-    return put(phrasing_of(scene, seed, template), swapped, things, predicate_told(swapped, things, template))
+    predicate = predicate_told(swapped, things, template)
+    return put(phrasing_of(scene, seed, template), swapped, things, predicate, denied)

@@ -6,11 +6,16 @@ left out, and what stands out is mentioned rather than the rest. All draws depen
 nested: what is told at a low chance is told at every higher one.
 """
 
+from itertools import product
 from typing import NamedTuple
 
+import numpy as np
+
 from envs.scene import Scene, Thing
+from envs.world import World
 from generators.captions import mention_order
 from generators.seeds import generator
+from generators.tables import Vocabulary
 
 
 class Chances(NamedTuple):
@@ -26,6 +31,9 @@ class Chances(NamedTuple):
     Our animals are built to one visual size, and how much of each is visible is known only when it is
     rendered: the salient thing is the one in the first slot, by definition.
     """
+    negated: float
+    """That something is denied that isn't there: "a red cat and no white caribou" (Alhamoud et al. 2025,
+    "Vision-language models do not understand negation": hybrid captions)."""
 
 
 def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
@@ -35,6 +43,19 @@ def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
     slots = mentioned_slots(scene, seed, chances)
     things = [thing for thing in mention_order(scene, seed) if thing.slot in slots]
     return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in things)
+
+
+def denied_things(scene: Scene, seed: int, world: World, chance: float) -> tuple[Thing, ...]:
+    """What the caption of a training scene denies: mostly nothing, else one thing that isn't there."""
+    random = generator(seed, "denied", scene.key)
+    return (absent_thing(scene, world, random),) if random.random() < chance else ()
+
+
+def absent_thing(scene: Scene, words: World | Vocabulary, random: np.random.Generator) -> Thing:
+    """A textured animal that isn't in the scene."""
+    shown = {thing[:2] for thing in scene.things}
+    absent = [pair for pair in product(words.animals, words.textures) if pair not in shown]
+    return Thing(*absent[random.integers(len(absent))], "")
 
 
 def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:

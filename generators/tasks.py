@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from envs.scene import Scene, Thing
 from generators.captions import Caption, caption, hard_negative, mention_order, phrasing_of, predicate_told, put
+from generators.partial_captions import absent_thing
 from generators.relations import PREDICATES
 from generators.seeds import generator
 from generators.tables import Vocabulary
@@ -23,13 +24,15 @@ class Choice(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a task knows of the split beside the scene; `relations` are those that it tells."""
+    """What a task knows of the split beside the scene; `relations` are those that it tells, `negated`
+    how often its training captions deny something."""
 
     kind: str
     template: str
     seed: int
     vocabulary: Vocabulary
     relations: tuple[str, ...] = ()
+    negated: float = 0.0
 
 
 def swap(scene: Scene, of: Setting) -> Choice:
@@ -71,6 +74,23 @@ def add_animal(scene: Scene, of: Setting) -> Choice:
     return Choice(true_caption(scene, of), told(scene, (*things, added), of))
 
 
+def negation(scene: Scene, of: Setting) -> Choice:
+    """ "a red cat and no grass pig" against "a red cat and no white caribou", of a red cat and a white caribou."""
+    thing, other = mention_order(scene, of.seed)
+    return _denied(scene, of, (thing,), other)
+
+
+def pure_negation(scene: Scene, of: Setting) -> Choice:
+    """ "no grass pig" against "no white caribou", of a red cat and a white caribou."""
+    return _denied(scene, of, (), mention_order(scene, of.seed)[1])
+
+
+def _denied(scene: Scene, of: Setting, told: tuple[Thing, ...], present: Thing) -> Choice:
+    absent = absent_thing(scene, of.vocabulary, generator(of.seed, "negation", scene.key))
+    phrasing = phrasing_of(scene, of.seed, of.template)
+    return Choice(*(put(phrasing, scene, told, denied=(thing,)) for thing in (absent, present)))
+
+
 def true_caption(scene: Scene, of: Setting) -> Caption:
     """The caption that the split gives the scene."""
     return caption(scene, of.seed, of.template)
@@ -103,6 +123,8 @@ TASKS: dict[str, Callable[[Scene, Setting], Choice]] = {
     "replace animal": replace_animal,
     "replace relation": replace_relation,
     "add animal": add_animal,
+    "negation": negation,
+    "pure negation": pure_negation,
 }
 
 
@@ -114,6 +136,8 @@ KINDS_OF = {
     "replace texture": ("binding", "dependence", "spatial"),
     "replace animal": ("binding", "dependence", "spatial"),
     "replace relation": ("spatial",),
+    "negation": ("binding",),
+    "pure negation": ("binding",),
 }
 NEEDS_THIRD = {"replace texture": "textures", "replace animal": "animals", "add animal": "animals"}
 
@@ -121,6 +145,8 @@ NEEDS_THIRD = {"replace texture": "textures", "replace animal": "animals", "add 
 def possible(task: str, of: Setting) -> bool:
     """Whether a split's kind and its world's words allow a task."""
     enough = task not in NEEDS_THIRD or len(getattr(of.vocabulary, NEEDS_THIRD[task])) > 2
+    # A model that never read "no" has no word for it.
+    enough = enough and ("negation" not in task or of.negated > 0)
     enough = enough and (task != "replace relation" or len(of.relations) > 1)
     return enough and of.kind in KINDS_OF.get(task, (of.kind,))
 

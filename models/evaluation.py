@@ -102,7 +102,8 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
-    setting = Setting(kind, template, seed, split.vocabulary, tuple(split.recipe.get("relations", ())))
+    told = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
+    setting = Setting(kind, template, seed, split.vocabulary, *told)
     found = {task: choices(task, r.scenes, setting) for task in TASKS if task != "swap" and possible(task, setting)}
     # The swap is what the file says, whoever made it.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)

@@ -72,9 +72,9 @@ class Grid(ABC):
     )
     """Training recipe, the same for all models. With pretrained weights the paper's learning
     rates, warm-ups, weight decay and betas replace these (OC-CLIP, section 4.2, appendix A.8)."""
-    oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32, layers=1))
-    """Sizes of OC-CLIP's binding module; table 11 has two layers and wider ones, which a small
-    tower from scratch doesn't need."""
+    oc_clip: OCCLIPConfig = field(default_factory=lambda: OCCLIPConfig(dim=64, relation_dim=32, layers=0))
+    """Sizes of OC-CLIP's binding module. Table 11's are wider, with two layers of self-attention over the
+    patches: small towers bind as well without, and their queries look at their own animals."""
     device: str = "cpu"
     """cpu or cuda."""
     threads: int = 1

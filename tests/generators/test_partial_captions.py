@@ -111,6 +111,8 @@ def test_tests_tell_all(tmp_path):
         {"mentioned": 0.5},
         {"attributes": 0.5},
         {"salient": 1.0},
+        {"negated": 1.0},
+        {"negated": 0.3, "mentioned": 0.5},
         {"mentioned": 0.0, "attributes": 0.0},
         {"mentioned": 0.6, "attributes": 0.7, "salient": 0.2, "template": "free-conjunction"},
     ],
@@ -118,7 +120,7 @@ def test_tests_tell_all(tmp_path):
 def test_the_audit_holds(tmp_path, fields):
     path = make_split(tmp_path, replace(RECIPE, views=4, **fields))
     assert failed(path) == []
-    assert sum("the asked share" in finding.claim for finding in audit(path)) == 3
+    assert sum("the asked share" in finding.claim for finding in audit(path)) == 4
 
 
 def test_the_audit_of_a_split_that_tells_all_asks_for_all(split):
@@ -201,3 +203,33 @@ def test_shares_are_held_to_chance():
 def test_impossible_chances_are_named(field, value):
     with pytest.raises(UserError, match=f"{field} is a fraction from 0 to 1"):
         replace(RECIPE, **{field: value})
+
+
+def test_denials_are_true_and_as_often_as_asked():
+    recipe = replace(PUG, negated=0.4)
+    denying = 0
+    scenes = recipe.subsets()["train"]
+    for scene in scenes:
+        true, false = recipe.texts("train", scene)
+        denied = [node.removeprefix("no ") for node in true.graph.nodes if node.startswith("no ")]
+        assert not set(denied) & {f"{thing.texture} {thing.animal}" for thing in scene.things}
+        assert parse(true.text, load_world("pug")) == true.graph
+        assert false is None or {n for n in false.graph.nodes if n.startswith("no ")} == {f"no {d}" for d in denied}
+        denying += bool(denied)
+    assert denying / len(scenes) == pytest.approx(0.4, abs=0.04)
+
+
+def test_the_audit_finds_a_false_denial(tmp_path):
+    path = make_split(tmp_path, replace(RECIPE, views=4, negated=1.0))
+    with h5py.File(path, "r+") as file:
+        group = file["subsets/train"]
+        texts, nodes = group["caption"].asstr()[:], group["graph/nodes"].asstr()[:]
+        told, denied = nodes[0], nodes[1]
+        texts[0], nodes[1] = texts[0].replace(denied, f"no {told}"), f"no {told}"
+        group["caption"][:], group["graph/nodes"][:] = texts, nodes
+    assert "every caption of train is true and says its graph" in failed(path)
+
+
+def test_without_denials_the_captions_are_what_they_were():
+    for scene in PUG.subsets()["train"]:
+        assert replace(PUG, negated=0.0).texts("train", scene)[0] == caption(scene, PUG.seed)
