@@ -1,7 +1,8 @@
 """Proves from a split file alone that nothing held out is in train and nothing is mislabelled.
 
-The audit shares no code with the generator of splits: it recomputes pairs, fractions, words
-and graphs from what the file says, so that a mistake in one does not hide in the other.
+The audit recomputes pairs, fractions, words and graphs from what the file says, apart from the
+generator of splits, so that a mistake in one does not hide in the other. What it shares with it are
+the words of numbers and relations and the language of hold-out rules, which have tests of their own.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ from generators.graph import SceneGraph
 from generators.hold_out import HELD_OUT
 from generators.parse import parse
 from generators.relations import edge_holds
-from generators.split_file import Split, check_store, read_split
+from generators.split_file import REMEDY, Split, check_store, read_split
 
 # Kinds whose negatives differ in a word.
 OTHER_WORDS = {"counting"}
@@ -48,6 +49,15 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
         if name != "train":
             holds, detail = first(scene.key for scene in records.scenes if scene in train)
             yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
+
+
+def check_not_empty(split: Split) -> Iterator[Finding]:
+    """Train has scenes, and so has what reserve and validation are for, unless rules may have taken them."""
+    asked = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
+    unseen = split.recipe["reserve"] > 0 and not rules_of(split)
+    asked |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
+    empty = (name for name, must in asked.items() if must and not len(split.subsets[name]))
+    yield Finding("train, validation and unseen tests have scenes", *first(empty))
 
 
 def check_lone_animals(split: Split) -> Iterator[Finding]:
@@ -113,7 +123,7 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 # Asked of every split, and of each kind.
-CHECKS = (check_file, check_disjoint, check_hold_out, check_texts)
+CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_texts)
 CHECKS_OF = {
     "binding": (check_lone_animals, *audit_binding.CHECKS, *audit_mentions.CHECKS),
     "spatial": (check_lone_animals, *audit_spatial.CHECKS),
@@ -125,5 +135,7 @@ CHECKS_OF = {
 def audit(path: Path) -> list[Finding]:
     """All findings on a split file; one that can't be read raises `UserError`."""
     split = read_split(path, verify=False)
+    if missing := {"train", "validation"} - split.subsets.keys():
+        raise UserError(f"{path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")
     kind = choose(f"kind of {path}", split.recipe["kind"], CHECKS_OF)
     return [finding for check in (*CHECKS, *CHECKS_OF[kind]) for finding in check(split)]

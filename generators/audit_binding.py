@@ -29,12 +29,23 @@ def textured(scene: Scene) -> frozenset[tuple[str, str]]:
     return frozenset((thing.animal, thing.texture) for thing in scene.things)
 
 
+def swapped_textures(scene: Scene) -> frozenset[tuple[str, str]]:
+    """The combinations of a scene of two with its textures exchanged."""
+    (one, texture, _), (other, its, _) = scene.things
+    return frozenset({(one, its), (other, texture)})
+
+
 def check_bindings(split: Split) -> Iterator[Finding]:
     """Test bindings of training pairs are not in train; those of `train_pairs` are."""
     train = {textured(scene) for scene in split.subsets["train"].scenes}
     for name in ("seen_pairs", "different_bag"):
         holds, detail = first(scene.key for scene in split.subsets[name].scenes if textured(scene) in train)
         yield Finding(f"no textured pair of {name} is in train", holds, detail)
+    strange = (scene.key for scene in split.subsets["seen_pairs"].scenes if swapped_textures(scene) not in train)
+    yield Finding("every textured pair of seen_pairs is in train with its textures swapped", *first(strange))
+    met = pairs_of(split.subsets["train"])
+    strange = (scene.key for scene in split.subsets["different_bag"].scenes if animal_pair(scene) not in met)
+    yield Finding("every animal pair of different_bag is in train", *first(strange))
     holds, detail = first(scene.key for scene in split.subsets["train_pairs"].scenes if textured(scene) not in train)
     yield Finding("every textured pair of train_pairs is in train", holds, detail)
 

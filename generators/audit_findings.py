@@ -46,8 +46,9 @@ def within(what: str, found: int, total: int, chance: float) -> Finding:
 
 
 def animal_pair(scene: Scene) -> frozenset[str] | None:
-    """The unordered pair of animals, or None for a lone animal."""
-    return frozenset(thing.animal for thing in scene.things) if len(scene.things) == 2 else None
+    """The unordered pair of two different animals; None for a lone one, or several alike."""
+    animals = frozenset(thing.animal for thing in scene.things)
+    return animals if len(animals) == 2 else None
 
 
 @cache
@@ -58,7 +59,7 @@ def _rules(texts: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Rule, ...]:
 
 def rules_of(split: Split) -> tuple[Rule, ...]:
     """The hold-out rules that the split says it has."""
-    return _rules(tuple(split.recipe["hold_out"]), split.vocabulary)
+    return _rules(tuple(split.recipe.get("hold_out", ())), split.vocabulary)
 
 
 def trainable(split: Split, unusable: int) -> range:

@@ -57,7 +57,8 @@ class BindingRecipe(SplitRecipe):
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
         things = told_things(scene, self.seed, chances)
-        denied = denied_things(scene, self.seed, load_world(self.world), self.negated)
+        world = load_world(self.world)
+        denied = denied_things(scene, self.seed, world, self.rules(world), self.negated)
         all_told = things == mention_order(scene, self.seed)
         false = hard_negative(scene, self.seed, self.template, self.kind, denied) if all_told else None
         return put(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false

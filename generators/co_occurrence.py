@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64, Real
 
 from envs.scene import Scene
 from envs.slots import RELATIONS
-from generators.captions import SWAPS
+from generators.captions import SWAPS, TEMPLATES
 from generators.hold_out import HELD_OUT
 from generators.split_file import Split
 from generators.tables import Vocabulary
@@ -23,7 +23,7 @@ ROLES = ("train, swapped too", "train", "unseen_pairs", "validation", HELD_OUT, 
 def told_relations(split: Split) -> list[str | None]:
     """The relations that captions tell, first slot first; only None, which stands for any, where they tell none."""
     scenes = [scene for records in split.subsets.values() for scene in records.scenes]
-    found = {scene.relation for scene in scenes} if split.recipe["template"] == "relation" else set()
+    found = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
     return [relation for relation in RELATIONS.values() if relation in found] or [None]
 
 

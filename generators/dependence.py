@@ -22,8 +22,10 @@ from envs.scene import Scene, Thing
 from envs.world import World, load_world
 from generators.co_occurrence import normalised_mutual_information
 from generators.pair_roles import Pair, PairRoles, pair_roles
-from generators.recipe import PairCounts, SplitRecipe, draw
+from generators.recipe import PairCounts, SplitRecipe, check_fractions, draw
 from generators.seeds import generator
+
+TOLERANCE = 0.01  # of the realised information
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class DependenceRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_fractions(self, "information")
         if self.hard_negatives or self.hold_out:
             raise UserError(
                 "a dependence split decides by itself which textures train shows: no hard_negatives, no hold_out"
@@ -56,8 +59,7 @@ class DependenceRecipe(SplitRecipe):
             "seen_textures": (tested, mains),
             "unseen_textures": (tested, unseen),
         }
-        table = shares(world, self.seed, main_share(world, roles, self))
-        found = {"train": painted(world, bare_scenes(world, roles, self.views), table, self.seed)}
+        found = {"train": painted(world, bare_scenes(world, roles, self.views), quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
             scenes = list(self.in_textures(world, pairs, texture_of))
             found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
@@ -80,7 +82,7 @@ class DependenceRecipe(SplitRecipe):
         """How many pairs the fraction comes to; none are swapped."""
         world = load_world(self.world)
         roles = pair_roles(self, world)
-        main_share(world, roles, self)  # refuses what can't be had
+        quotas(world, roles, self)  # refuses what can't be had
         return PairCounts(len(roles.train), 0, roles.trainable)
 
 
@@ -113,11 +115,10 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
             f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
         )
 
-    # An animal is alone once, and with each partner in both orders.
-    appearances = np.array([[1 + 2 * sum(animal in pair for pair in roles.train)] for animal in world.animals])
+    shown = appearances(world, roles, recipe.views)[:, None]
 
     def excess(main: float) -> float:
-        return normalised_mutual_information(appearances * shares(world, recipe.seed, main)) - recipe.information
+        return normalised_mutual_information(shown * shares(world, recipe.seed, main)) - recipe.information
 
     even = 1 / (len(world.textures) - 1)
     least, most = excess(even), excess(1.0)
@@ -128,6 +129,26 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
             f"evenly) to {high:.3f} (one texture an animal)"
         )
     return even if least >= 0 else 1.0 if most <= 0 else brentq(excess, even, 1.0)
+
+
+def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
+    """How often train shows each animal: alone once, and with each partner in both orders."""
+    once = [1 + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
+    return views * len(world.backgrounds) * np.array(once)
+
+
+def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
+    """How often train shows each animal in each texture; raises where whole numbers are too coarse."""
+    weights = shares(world, recipe.seed, main_share(world, roles, recipe))
+    totals = appearances(world, roles, recipe.views).tolist()
+    table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
+    realised = normalised_mutual_information(table)
+    if abs(realised - recipe.information) > TOLERANCE:
+        raise UserError(
+            f"information {recipe.information:g} would come to {realised:.3f}: some animal is in train only "
+            f"{min(totals)} times; ask for more --views or --pairs"
+        )
+    return table
 
 
 def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
@@ -142,14 +163,11 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     return scenes
 
 
-def painted(
-    world: World, scenes: list[Scene], table: Float64[np.ndarray, "animals textures"], seed: int
-) -> list[Scene]:
-    """The scenes with textures: of an animal's appearances each texture gets its share, in random order."""
-    shown = [thing.animal for scene in scenes for thing in scene.things]
+def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
+    """The scenes with textures: of an animal's appearances each texture gets its quota, in random order."""
     queues = {}
     for animal, row in zip(world.animals, table, strict=True):
-        quota = np.repeat(world.textures, apportioned(row, shown.count(animal)))
+        quota = np.repeat(world.textures, row)
         queues[animal] = iter(generator(seed, "paint", animal).permutation(quota).tolist())
     return [
         replace(scene, things=tuple(thing._replace(texture=next(queues[thing.animal])) for thing in scene.things))

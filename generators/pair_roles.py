@@ -54,9 +54,10 @@ def pair_roles(
     )
     n_swapped = round(recipe.hard_negatives * len(train))
     if n_swapped > len(candidates):
+        possible = int(100 * len(candidates) / len(train)) / 100
         raise UserError(
             f"hard_negatives {recipe.hard_negatives:g} asks for {n_swapped} of {len(train)} training pairs, but "
-            f"hold_out leaves the swap of {len(candidates)} only; lower it to {len(candidates) / len(train):.2g}"
+            f"hold_out leaves the swap of {len(candidates)} only; lower it to {possible:g}"
         )
     return PairRoles(
         train=tuple(train),

@@ -2,18 +2,17 @@
 
 Three properties of the captions of photographs on which CLIP fails to learn binding (Gurung, Hoffmann and Brox
 2025, "Common data properties limit object-attribute binding in CLIP"): things are not mentioned, attributes are
-left out, and what stands out is mentioned rather than the rest. All draws depend on (seed, scene) only, and are
-nested: what is told at a low chance is told at every higher one.
+left out, and what stands out is mentioned rather than the rest. All draws depend on (seed, scene) only.
 """
 
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-
 from envs.scene import Scene, Thing
 from envs.world import World
 from generators.captions import mention_order
+from generators.hold_out import matched
+from generators.rules import Rule
 from generators.seeds import generator
 from generators.tables import Vocabulary
 
@@ -45,17 +44,23 @@ def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
     return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in things)
 
 
-def denied_things(scene: Scene, seed: int, world: World, chance: float) -> tuple[Thing, ...]:
-    """What the caption of a training scene denies: mostly nothing, else one thing that isn't there."""
+def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:
+    """What the caption of a training scene denies: mostly nothing, else one thing that isn't there.
+
+    What a rule holds out isn't denied either: the model shall not have read of it.
+    """
     random = generator(seed, "denied", scene.key)
-    return (absent_thing(scene, world, random),) if random.random() < chance else ()
+    if random.random() >= chance:
+        return ()
+    absent = absent_things(scene, world)
+    allowed = [thing for thing in absent if not matched(rules, Scene(scene.background, (thing,)))]
+    return (allowed[random.integers(len(allowed))],) if allowed else ()
 
 
-def absent_thing(scene: Scene, words: World | Vocabulary, random: np.random.Generator) -> Thing:
-    """A textured animal that isn't in the scene."""
-    shown = {thing[:2] for thing in scene.things}
-    absent = [pair for pair in product(words.animals, words.textures) if pair not in shown]
-    return Thing(*absent[random.integers(len(absent))], "")
+def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
+    """The textured animals that neither the scene nor its swap shows."""
+    shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
+    return [Thing(*pair, "center") for pair in product(words.animals, words.textures) if pair not in shown]
 
 
 def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:

@@ -19,6 +19,9 @@ from generators.hold_out import HELD_OUT, check_rules, kept, matched, parsed
 from generators.rules import Rule
 from generators.seeds import generator
 
+# Raise it whenever the same recipe gives other scenes or texts: names of split files and cells depend on it.
+VERSION = 1
+
 
 class PairCounts(NamedTuple):
     """How many animal pairs are in train, how many of them swapped too, and how many a fraction counts."""
@@ -105,6 +108,10 @@ class SplitRecipe(ABC):
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         views = range(self.views, self.views + self.test_views)
         found = [replace(scene, view=view) for scene in candidates if matched(rules, scene) for view in views]
+        if not found:
+            raise UserError(
+                f"hold_out {' or '.join(self.hold_out)!r} matches no scene of two that could be tested; widen it"
+            )
         return subsets | {HELD_OUT: draw(found, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
 
     def swap(self, scene: Scene) -> Scene:

@@ -33,8 +33,11 @@ def claims(graph: SceneGraph) -> frozenset[str]:
 
 
 def heads(phrase: str) -> list[str]:
-    """ "red cat" -> "red cat", "cat": what is still true of a thing when words are left out from the front."""
+    """ "red cat" -> "red cat", "cat": what is still true of a thing when words are left out from the front.
+    Of what is denied ("no red cat") nothing may be left out."""
     words = phrase.split()
+    if words[0] == "no":
+        return [phrase]
     return [" ".join(words[i:]) for i in range(len(words))]
 
 

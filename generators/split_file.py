@@ -21,7 +21,7 @@ from envs.files import whole_file
 from envs.scene import Scene
 from generators.captions import SWAPS
 from generators.graph import SceneGraph
-from generators.recipe import SplitRecipe
+from generators.recipe import VERSION, SplitRecipe
 from generators.store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
@@ -89,7 +89,8 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
 
 def split_name(kind: str, recipe: Mapping[str, object]) -> str:
     """A file name that says the fractions and differs whenever the recipe differs."""
-    digest = hashlib.sha256(json.dumps({"kind": kind, **recipe}, sort_keys=True).encode()).hexdigest()[:8]
+    content = json.dumps({"kind": kind, "version": VERSION, **recipe}, sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     return f"{kind}-p{recipe['pairs']:g}-n{recipe['hard_negatives']:g}-s{recipe['seed']}-{digest}.h5"
 
 

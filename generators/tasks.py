@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from envs.scene import Scene, Thing
 from generators.captions import Caption, caption, hard_negative, mention_order, phrasing_of, predicate_told, put
-from generators.partial_captions import absent_thing
+from generators.partial_captions import absent_things
 from generators.relations import PREDICATES
 from generators.seeds import generator
 from generators.tables import Vocabulary
@@ -86,7 +86,8 @@ def pure_negation(scene: Scene, of: Setting) -> Choice:
 
 
 def _denied(scene: Scene, of: Setting, told: tuple[Thing, ...], present: Thing) -> Choice:
-    absent = absent_thing(scene, of.vocabulary, generator(of.seed, "negation", scene.key))
+    others = absent_things(scene, of.vocabulary)
+    absent = others[generator(of.seed, "negation", scene.key).integers(len(others))]
     phrasing = phrasing_of(scene, of.seed, of.template)
     return Choice(*(put(phrasing, scene, told, denied=(thing,)) for thing in (absent, present)))
 

@@ -43,7 +43,7 @@ def split_file(config: dict[str, Any], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
     from generators.split_file import split_name
 
-    identity, name = cell["settings"]["store"], split_name(cell["settings"]["kind"], cell["settings"]["split"])
+    identity, name = cell["settings"]["store"], split_name(cell["settings"].get("kind", ""), cell["settings"]["split"])
     found = list(Path(config["store"]).glob(f"*-{identity}/{name}"))
     if len(found) != 1:
         raise UserError(

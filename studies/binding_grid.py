@@ -32,6 +32,15 @@ class Config(Grid):
     task: ClassVar[str] = "the same words with the two textures swapped"
     tests: ClassVar[tuple[str, ...]] = TESTS
 
+    mentioned: float = 1.0
+    """Chance that an animal of a training scene of two is in its caption; one always is."""
+    attributes: float = 1.0
+    """Chance that a training caption tells the texture of an animal that it mentions."""
+    salient: float = 0.0
+    """Chance that the caption of a training scene of two mentions its left animal only."""
+    negated: float = 0.0
+    """Chance that a training caption also denies something that isn't there; then negation is tested too."""
+
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
         """The attribute-binding split of one place."""
         return BindingRecipe(
@@ -42,6 +51,10 @@ class Config(Grid):
             test_views=self.test_views,
             test_scenes=self.test_scenes,
             seed=seed,
+            mentioned=self.mentioned,
+            attributes=self.attributes,
+            salient=self.salient,
+            negated=self.negated,
             template=self.template or BindingRecipe.template,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from envs.errors import UserError
 from envs.files import whole_file, write_text
-from generators.recipe import SplitRecipe
+from generators.recipe import VERSION, SplitRecipe
 from models.configs import TowerConfig
 from models.recipes import Recipe
 from studies.run_folder import provenance
@@ -47,8 +47,8 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All fields, and the kind of the split, which is none of the recipe's fields."""
-        return {"kind": self.split.kind, **asdict(self)}
+        """All fields, and the kind and version of the split, which are none of the recipe's fields."""
+        return {"kind": self.split.kind, "version": VERSION, **asdict(self)}
 
     @property
     def name(self) -> str:

@@ -155,6 +155,8 @@ def told(grid: Grid, model: str) -> str:
         return f"{text} (not tuned)"
     there = tuned(grid)[model].conditions
     here = conditions(grid) | {"steps": grid.recipe.steps}
+    if model != "oc-clip":
+        del here["oc_clip"]  # other models have no such module
     others = [f"{name} {there[name]}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
 

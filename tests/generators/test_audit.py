@@ -113,6 +113,14 @@ def untrained_training_pair(file):
     overwrite(file, "subsets/train_pairs/factors", 0, file["subsets/different_bag/factors"][0])
 
 
+def unmet_pair_as_different_bag(file):
+    overwrite(file, "subsets/different_bag/factors", 0, file["subsets/unseen_pairs/factors"][0])
+
+
+def unmet_pair_as_seen(file):
+    overwrite(file, "subsets/seen_pairs/factors", 0, file["subsets/unseen_pairs/factors"][0])
+
+
 def wrong_rows(file):
     file["subsets/train/scene"][:] = np.roll(file["subsets/train/scene"][:], 1)
 
@@ -132,6 +140,8 @@ FAULTS = {
     unswapped_fraction: "pairs with hard negatives in train: the asked fraction",
     missing_lone_animal: "every lone animal is in train",
     untrained_training_pair: "every textured pair of train_pairs is in train",
+    unmet_pair_as_different_bag: "every animal pair of different_bag is in train",
+    unmet_pair_as_seen: "every textured pair of seen_pairs is in train with its textures swapped",
     wrong_rows: "the store shows the scenes",
 }
 

@@ -194,6 +194,11 @@ def test_edge_direction_is_part_of_the_meaning():
     assert not truths(graphs).true[0, 1]
 
 
+def test_a_denial_is_no_affirmation():
+    denied, affirmed = SceneGraph(("red cat", "no white dog", "city")), SceneGraph(("red cat", "white dog", "city"))
+    assert truths([denied, affirmed]).true.tolist() == [[True, False], [False, True]]
+
+
 def test_local_loss_is_equation_6():
     similarities, scale = torch.tensor([[0.5, 0.2, -0.1]]), torch.tensor(2.0)
     expected = -torch.log(torch.exp(torch.tensor(1.0)) / torch.exp(2 * similarities).sum())
