@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import jinja2
-
-from envs.files import write_text
 from envs.slots import RELATIONS
 from generators.co_occurrence import (
     Counts,
@@ -20,6 +17,7 @@ from generators.dataset import PixelReader
 from generators.export_formats import Part
 from generators.figures import count_matrix, data_uri, png, role_matrix
 from generators.inspection import COLUMNS, facts, subset_rows
+from generators.pages import write_page as fill
 from generators.split_file import Split
 
 SAMPLES = 5  # of each subset
@@ -47,13 +45,12 @@ def write_page(split: Split, out: Path) -> None:
     train, v = split.subsets["train"].scenes, split.vocabulary
     textures = texture_counts(train, v)
     pairs_only = texture_counts([scene for scene in train if len(scene.things) > 1], v)
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    html = environment.get_template("inspection_page.html").render(
+    fill(
+        out,
+        Path(__file__).with_suffix(".html"),
         title=split.path.name,
         facts=facts(split),
-        columns=COLUMNS,
-        rows=[row.texts for row in subset_rows(split)],
+        table=[COLUMNS, *(row.texts for row in subset_rows(split))],
         samples=samples(split),
         together=[together(split, relation) for relation in told_relations(split)],
         coverage=[coverage(split, relation) for relation in told_relations(split)],
@@ -63,7 +60,6 @@ def write_page(split: Split, out: Path) -> None:
         pair_information=f"{normalised_mutual_information(pairs_only):.4f}",
         slots=SLOTS_OF,
     )
-    write_text(out, html)
 
 
 def samples(split: Split) -> dict[str, list[Sample]]:

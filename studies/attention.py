@@ -30,24 +30,23 @@ class Config:
     """Scenes in each cell's picture."""
 
 
-def read_run(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The configuration and the finished cells of a run."""
+def read_store(run: Path) -> Path:
+    """The folder of the image stores that a run was given."""
     try:
-        config = json.loads((run / "config.json").read_text())["config"]
-        return config, [json.loads(line) for line in (run / "cells.jsonl").read_text().splitlines()]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{run} is not the folder of a binding grid ({error})") from error
+        return Path(json.loads((run / "config.json").read_text())["config"]["store"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run} is not the folder of a grid: its config.json can't be read ({error})") from error
 
 
-def split_file(config: dict[str, Any], cell: dict[str, Any]) -> Path:
+def split_file(store: Path, cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
     from generators.split_file import split_name
 
     identity, name = cell["settings"]["store"], split_name(cell["settings"].get("kind", ""), cell["settings"]["split"])
-    found = list(Path(config["store"]).glob(f"*-{identity}/{name}"))
+    found = list(store.glob(f"*-{identity}/{name}"))
     if len(found) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not below {Path(config['store']).resolve()}; start this command where "
+            f"the split of cell {cell['id']} is not below X; start this command where "
             "the study was started, or run the study again: it renders what is missing"
         )
     return found[0]
@@ -84,7 +83,8 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
 def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
     from envs.files import whole_file
-    from studies.figures import attention_sheet, png
+    from generators.figures import png
+    from studies.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
@@ -97,14 +97,15 @@ def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
     from envs.files import whole_file
+    from studies.results import read_results
 
-    settings, cells = read_run(config.run)
+    store, cells = read_store(config.run), read_results(config.run)
     if config.scenes < 1:
         raise UserError(f"--scenes must be at least 1, got {config.scenes}")
     rows = []
     for cell in cells:
         folder = config.run / "cells" / cell["id"]
-        measured = measure(cell, folder, split_file(settings, cell), config.scenes)
+        measured = measure(cell, folder, split_file(store, cell), config.scenes)
         for row in measured or ():
             place = f"{row['model']} {row['pairs']:.0%} pairs {row['hard_negatives']:.0%} negatives seed {row['seed']}"
             print(f"{place}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")

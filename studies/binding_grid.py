@@ -18,10 +18,8 @@ from typing import ClassVar
 
 from envs.errors import run_command
 from generators.binding import TESTS, BindingRecipe
-from models.configs import OCCLIPConfig
-from models.recipes import Recipe
 from studies import grid_command
-from studies.grid import Grid
+from studies.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -43,49 +41,15 @@ class Config(Grid):
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
         """The attribute-binding split of one place."""
-        return BindingRecipe(
-            world=self.world,
-            pairs=pairs,
-            hard_negatives=hard_negatives,
-            views=self.views,
-            test_views=self.test_views,
-            test_scenes=self.test_scenes,
-            seed=seed,
-            mentioned=self.mentioned,
-            attributes=self.attributes,
-            salient=self.salient,
-            negated=self.negated,
-            template=self.template or BindingRecipe.template,
-        )
+        told = {name: getattr(self, name) for name in ("mentioned", "attributes", "salient", "negated")}
+        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **told)
 
 
 PRESETS: dict[str, Config] = {
-    "smoke": Config(
-        world="tiny",
-        resolution=32,
-        pairs=(0.5,),
-        views=4,
-        test_views=1,
-        test_scenes=48,
-        architecture="nano",
-        recipe=Recipe(steps=60, batch=32, warmup=5),
-        oc_clip=OCCLIPConfig(dim=32, relation_dim=16, layers=1, heads=2),
-    ),
+    "smoke": Config(**SMOKE, views=4),
     "laptop": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
-    # 224 px and ViT-B/16 as in the paper, but from scratch unless --pretrained names weights:
-    # then learning rate 5e-4, weight decay 0.5 and 1 000 steps of warm-up, the paper's recipe
-    # for training from scratch (section 4.3.1), with our number of steps.
-    "paper": Config(
-        resolution=224,
-        pairs=(0.2, 0.4, 0.6, 0.8, 1.0),
-        hard_negatives=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        seeds=3,
-        test_scenes=2000,
-        architecture="ViT-B-16",
-        recipe=Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
-        oc_clip=OCCLIPConfig(),
-    ),
+    "paper": Config(**PAPER),
 }
 
 

@@ -1,7 +1,6 @@
 """Two finished runs of a study, record by record: `--compare RUN_A RUN_B`."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from envs.errors import UserError
 from envs.files import whole_file, write_text
 from studies.latex import table
 from studies.paired import difference, read_points
+from studies.results import read_results
 
 HEADER = ("model", "pairs", "hard negatives", "subset", "task", "A", "B", "B - A", "n")
 
@@ -17,7 +17,7 @@ Place = tuple[str, float, float]
 
 def compare(first: Path, second: Path) -> Path:
     """Print how B differs from A wherever both have results; writes comparison.csv and .tex into B."""
-    cells = [read_cells(run) for run in (first, second)]
+    cells = [by_place(run) for run in (first, second)]
     places = [place for place in cells[0] if place in cells[1]]
     if not places:
         raise UserError(f"{first} and {second} have no place in common: other models or other fractions")
@@ -32,18 +32,11 @@ def compare(first: Path, second: Path) -> Path:
     return second / "comparison.csv"
 
 
-def read_cells(run: Path) -> dict[Place, list[dict[str, Any]]]:
+def by_place(run: Path) -> dict[Place, list[dict[str, Any]]]:
     """The finished cells of a run by their place in the grid."""
-    file = run / "cells.jsonl"
-    try:
-        places: dict[Place, list[dict[str, Any]]] = {}
-        for line in file.read_text().splitlines():
-            cell = json.loads(line)
-            places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{run} is not the folder of a binding grid: {file} can't be read ({error})") from error
-    if not places:
-        raise UserError(f"{run} has no finished cell yet; start its command again")
+    places: dict[Place, list[dict[str, Any]]] = {}
+    for cell in read_results(run):
+        places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
     return places
 
 

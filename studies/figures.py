@@ -7,8 +7,6 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from generators.figures import data_uri as data_uri  # for the reports
-from generators.figures import png as png
 from studies.results import mean_accuracy
 
 matplotlib.use("Agg")

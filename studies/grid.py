@@ -82,11 +82,44 @@ class Grid(ABC):
     workers: int = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
 
+    def split_fields(self, pairs: float, hard_negatives: float, seed: int) -> dict[str, Any]:
+        """The fields that the splits of every grid have."""
+        own = {name: getattr(self, name) for name in ("world", "views", "test_views", "test_scenes")}
+        return (
+            own
+            | {"pairs": pairs, "hard_negatives": hard_negatives, "seed": seed}
+            | ({"template": self.template} if self.template else {})
+        )
+
     @abstractmethod
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SplitRecipe:
         """The recipe of the split at one place of the grid."""
 
 
+# What the presets of every grid share.
+SMOKE: dict[str, Any] = {
+    "world": "tiny",
+    "resolution": 32,
+    "pairs": (0.5,),
+    "test_views": 1,
+    "test_scenes": 48,
+    "architecture": "nano",
+    "recipe": Recipe(steps=60, batch=32, warmup=5),
+    "oc_clip": OCCLIPConfig(dim=32, relation_dim=16, layers=1, heads=2),
+}
+# 224 px and ViT-B/16 as in the paper, but from scratch unless --pretrained names weights: then learning
+# rate 5e-4, weight decay 0.5 and 1 000 steps of warm-up, the paper's recipe for training from scratch
+# (section 4.3.1), with our number of steps.
+PAPER: dict[str, Any] = {
+    "resolution": 224,
+    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
+    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    "seeds": 3,
+    "test_scenes": 2000,
+    "architecture": "ViT-B-16",
+    "recipe": Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
+    "oc_clip": OCCLIPConfig(),
+}
 PRETRAINED_RECIPES = {"clip": CLIP_PRETRAINED, "oc-clip": OC_CLIP_PRETRAINED}
 # What the paper says of them; steps, batch and data stay the study's own, the same for all models.
 PRETRAINED_FIELDS = (

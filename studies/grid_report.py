@@ -6,11 +6,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from envs.files import whole_file, write_text
+from generators.figures import data_uri, png
+from generators.pages import write_page
 from generators.tasks import TASKS
-from studies.figures import data_uri, heat_maps, png, sample_sheet
+from studies.figures import heat_maps, sample_sheet
 from studies.latex import table
 from studies.paired import difference, read_points
 from studies.results import Mean, mean_accuracy
@@ -31,9 +31,10 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     for name, content in pages.items():
         with whole_file(out / "figures" / f"{name}.png") as temporary:
             temporary.write_bytes(content)
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    html = environment.get_template("grid_report.html").render(
+    write_text(out / "results.tex", latex(config, results))
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
         title=config.title,
         asked=config.task,
         config=told_config(config),
@@ -41,15 +42,11 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         table=summary(config, results),
         tasks=task_table(config, results),
         differences=difference_table(out, config, results),
-        tests=config.tests,
         figures={name: data_uri(pages[name]) for name in figures},
         samples={name.removeprefix("samples-"): data_uri(pages[name]) for name in samples},
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
-    write_text(out / "report.html", html)
-    write_text(out / "results.tex", latex(config, results))
-    return out / "report.html"
 
 
 def told_config(config: Any) -> dict[str, str]:
@@ -69,18 +66,13 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     return texts
 
 
-def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """A row per model and place of the grid, with a text per test."""
-    places = product(config.pairs, config.hard_negatives, config.models)
-    return [
-        {
-            "model": model,
-            "pairs": f"{pairs:.0%} {counted(results, pairs)}",
-            "hard_negatives": f"{hard_negatives:.0%}",
-            **{test: percent(mean_accuracy(results, model, test, pairs, hard_negatives)) for test in config.tests},
-        }
-        for pairs, hard_negatives, model in places
-    ]
+def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A header, and a row per model and place of the grid, with a text per test."""
+    rows = [["model", "pairs", "hard negatives", *config.tests]]
+    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models):
+        means = [percent(mean_accuracy(results, model, test, pairs, negatives)) for test in config.tests]
+        rows.append([model, f"{pairs:.0%} {counted(results, pairs)}", f"{negatives:.0%}", *means])
+    return rows
 
 
 def task_table(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -131,10 +123,10 @@ def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
 
 def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
     """The table of accuracies for a paper."""
-    columns = ("model", "pairs", "hard_negatives", *config.tests)
-    rows = [[row[name] for name in columns] for row in summary(config, results)]
-    header = [name.replace("_", " ") for name in columns]
-    return table(header, rows, "Accuracy in percent, mean over seeds; chance is 50.")
+    header, *rows = summary(config, results)
+    return table(
+        [name.replace("_", " ") for name in header], rows, "Accuracy in percent, mean over seeds; chance is 50."
+    )
 
 
 def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from envs.errors import UserError
 from envs.files import whole_file, write_text
 from studies.cells import finished
 
@@ -24,6 +25,20 @@ class Mean(NamedTuple):
 def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """The results of all finished cells, in the order of `folders`."""
     return [result for folder in folders if (result := finished(folder))]
+
+
+def read_results(run: Path) -> list[dict[str, Any]]:
+    """The results in `cells.jsonl` of a grid's folder, of which there must be one."""
+    file = run / "cells.jsonl"
+    try:
+        results = [json.loads(line) for line in file.read_text().splitlines()]
+        if lacking := [key for result in results for key in ("id", *COLUMNS[:4]) if key not in result]:
+            raise KeyError(lacking[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run} is not the folder of a grid: {file} can't be read ({error})") from error
+    if not results:
+        raise UserError(f"{run} has no finished cell yet; start its command again")
+    return results
 
 
 def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

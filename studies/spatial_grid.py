@@ -17,10 +17,8 @@ from typing import ClassVar
 
 from envs.errors import run_command
 from generators.spatial import SpatialRecipe
-from models.configs import OCCLIPConfig
-from models.recipes import Recipe
 from studies import grid_command
-from studies.grid import Grid
+from studies.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -44,42 +42,13 @@ class Config(Grid):
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SpatialRecipe:
         """The spatial split of one place."""
-        return SpatialRecipe(
-            world=self.world,
-            pairs=pairs,
-            hard_negatives=hard_negatives,
-            views=self.views,
-            test_views=self.test_views,
-            test_scenes=self.test_scenes,
-            seed=seed,
-            template=self.template or SpatialRecipe.template,
-            relations=self.relations,
-        )
+        return SpatialRecipe(**self.split_fields(pairs, hard_negatives, seed), relations=self.relations)
 
 
 PRESETS: dict[str, Config] = {
-    "smoke": Config(
-        world="tiny",
-        resolution=32,
-        pairs=(0.5,),
-        views=1,
-        test_views=1,
-        test_scenes=48,
-        architecture="nano",
-        recipe=Recipe(steps=60, batch=32, warmup=5),
-        oc_clip=OCCLIPConfig(dim=32, relation_dim=16, layers=1, heads=2),
-    ),
+    "smoke": Config(**SMOKE, views=1),
     "laptop": Config(),
-    "paper": Config(
-        resolution=224,
-        pairs=(0.2, 0.4, 0.6, 0.8, 1.0),
-        hard_negatives=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        seeds=3,
-        test_scenes=2000,
-        architecture="ViT-B-16",
-        recipe=Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
-        oc_clip=OCCLIPConfig(),
-    ),
+    "paper": Config(**PAPER),
 }
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import matplotlib
 import numpy as np
 
-from envs.files import whole_file, write_text
-from studies.figures import data_uri, png
+from envs.files import whole_file
+from generators.figures import data_uri, png
+from generators.pages import write_page
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -30,17 +30,15 @@ def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
     )
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    html = environment.get_template("tune_report.html").render(
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title="Equal tuning",
         trials=len(rows) // len(models),
         figure=data_uri(png(course(rows, models))),
-        columns=list(rows[0]),
-        rows=[[shown(cell) for cell in row.values()] for row in ordered],
+        table=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in ordered)],
         notes=notes,
     )
-    write_text(out / "report.html", html)
-    return out / "report.html"
 
 
 def value(row: dict[str, Any]) -> float:

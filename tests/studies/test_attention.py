@@ -32,7 +32,7 @@ def test_measures_every_test_of_models_that_have_attention(folder):
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [(["runs/none"], "is not the folder of a binding grid"), (["runs/a", "--scenes", "0"], "--scenes must be")],
+    [(["runs/none"], "is not the folder of a grid"), (["runs/a", "--scenes", "0"], "--scenes must be")],
 )
 def test_a_mistake_is_one_line(folder, arguments, told):
     result = run([*ATTENTION, *arguments], folder)

@@ -122,7 +122,7 @@ def test_a_wrong_comparison_is_one_line(arguments, tmp_path):
     result = run([*GRID, *arguments], tmp_path)
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) == 1
-    assert "--compare RUN_A RUN_B" in result.stderr or "is not the folder of a binding grid" in result.stderr
+    assert "--compare RUN_A RUN_B" in result.stderr or "is not the folder of a grid" in result.stderr
 
 
 def test_a_rerun_skips_what_is_finished(finished):
