@@ -38,3 +38,4 @@ COUNTING = ("lower left", "lower right", "upper left", "upper right")
 
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
+SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}

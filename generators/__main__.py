@@ -143,9 +143,10 @@ def tell(recipe: SplitRecipe, store: "ImageStore") -> None:
     """Print what a split would hold and what is still to be rendered."""
     counts = recipe.counts()
     print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
-    for name, scenes in recipe.subsets().items():
+    subsets = recipe.subsets()
+    for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
-    scenes = recipe.scenes_to_render()
+    scenes = recipe.with_partners(subsets)
     missing = len(store.missing(scenes))
     print(f"{len(scenes)} scenes in all, with the partners of tests; {missing} to render in {store.folder}: ", end="")
     print(f"{missing * store.scene_bytes / 1e6:.0f} MB, about {missing / SCENES_PER_SECOND:.0f} s and the factors once")

@@ -6,7 +6,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
+from envs.slots import SLOTS_OF
 from generators.audit_findings import Finding, first, nearest, rules_of, trainable
 from generators.split_file import Split
 
@@ -84,7 +84,7 @@ def check_textures(split: Split) -> Iterator[Finding]:
 def left_of(order: Order, split: Split) -> set[Scene]:
     """The scenes of an order that no rule holds out, in one view."""
     v, rules = split.vocabulary, rules_of(split)
-    slots = next(slots for slots, relation in RELATIONS.items() if relation == order.relation)
+    slots = SLOTS_OF[order.relation]
     scenes = (
         Scene(background, (Thing(order.first, one, slots[0]), Thing(order.second, other, slots[1])))
         for background, one, other in product(v.backgrounds, v.textures, v.textures)

@@ -57,11 +57,15 @@ class BindingRecipe(SplitRecipe):
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
         things = told_things(scene, self.seed, chances)
-        world = load_world(self.world)
-        denied = denied_things(scene, self.seed, world, self.rules(world), self.negated)
+        denied = self.denied(scene) if self.negated else ()  # only then: it reads the world
         all_told = things == mention_order(scene, self.seed)
         false = hard_negative(scene, self.seed, self.template, self.kind, denied) if all_told else None
         return put(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
+
+    def denied(self, scene: Scene) -> tuple[Thing, ...]:
+        """What the caption of a training scene denies."""
+        world = load_world(self.world)
+        return denied_things(scene, self.seed, world, self.rules(world), self.negated)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_pairs` are the same for all fractions of a seed."""
@@ -72,10 +76,10 @@ class BindingRecipe(SplitRecipe):
             views = train_views if subset == "train" else test_views
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
-                subsets[subset] = list(world.singles(train_views)) + scenes
+                subsets[subset] = kept(self.rules(world), [*world.singles(train_views), *scenes])
             else:
-                kept_scenes = kept(self.rules(world), scenes)  # before the draw, so that tests stay as large
-                subsets[subset] = draw(kept_scenes, self.test_scenes, generator(self.seed, "draw", subset))
+                scenes = kept(self.rules(world), scenes)  # before the draw, so that tests stay as large
+                subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
         return subsets
 
     def testable(self, world: World) -> list[Scene]:

@@ -8,6 +8,7 @@ more than one (`unseen_counts`). A caption's negative tells another number.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 from envs.errors import UserError
@@ -26,6 +27,7 @@ class CountingRecipe(SplitRecipe):
     """Everything that decides a counting split, apart from the resolution; its fractions are of animals."""
 
     kind: ClassVar[str] = "counting"
+    takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
 
     pairs: float = 0.5
@@ -34,11 +36,6 @@ class CountingRecipe(SplitRecipe):
     """Views of each training scene; where the things stand is drawn for each."""
     reserve: float = 0.25
     """Share of all animals of which train never shows more than one: those of `unseen_counts`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hard_negatives or self.hold_out:
-            raise UserError("a counting split has every number of its animals: no hard_negatives, no hold_out")
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_counts` are the same for all fractions of a seed."""
@@ -56,23 +53,17 @@ class CountingRecipe(SplitRecipe):
         self, world: World, animals: Sequence[str], numbers: Sequence[int], views: Sequence[int]
     ) -> Iterator[Scene]:
         """So many of each animal in each texture and background, in slots drawn for each scene."""
-        for view in views:
-            for background in world.backgrounds:
-                for animal in animals:
-                    for texture in world.textures:
-                        for number in numbers:
-                            random = generator(self.seed, "slots", animal, texture, background, view, number)
-                            slots = [COUNTING[i] for i in random.permutation(len(COUNTING))[:number]]
-                            yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
+        for view, background, animal, texture, number in product(
+            views, world.backgrounds, animals, world.textures, numbers
+        ):
+            random = generator(self.seed, "slots", animal, texture, background, view, number)
+            slots = [COUNTING[i] for i in random.permutation(len(COUNTING))[:number]]
+            yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The negative tells the number of the swapped scene, in the same phrasing."""
         false = put(phrasing_of(scene, self.seed, self.template), scene, self.swap(scene).things)
         return caption(scene, self.seed, self.template), false
-
-    def testable(self, world: World) -> list[Scene]:
-        """None: rules hold nothing out here."""
-        return []
 
     def counts(self) -> PairCounts:
         """How many animals the fraction comes to."""

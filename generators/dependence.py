@@ -10,7 +10,7 @@ The normaliser is the arithmetic mean of both entropies, as scikit-learn's defau
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ class DependenceRecipe(SplitRecipe):
     """Everything that decides a split of steered dependence, apart from the resolution."""
 
     kind: ClassVar[str] = "dependence"
+    takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
 
     pairs: float = 0.5
@@ -45,10 +46,6 @@ class DependenceRecipe(SplitRecipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fractions(self, "information")
-        if self.hard_negatives or self.hold_out:
-            raise UserError(
-                "a dependence split decides by itself which textures train shows: no hard_negatives, no hold_out"
-            )
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Tests show main textures (`seen_textures`) or those that train never shows (`unseen_textures`)."""
@@ -67,16 +64,11 @@ class DependenceRecipe(SplitRecipe):
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
         """Pairs of different textures, each animal in its own, in test views."""
-        for view in range(self.views, self.views + self.test_views):
-            for background in world.backgrounds:
-                for left, right in (order for pair in pairs for order in permutations(pair)):
-                    if texture_of[left] != texture_of[right]:
-                        things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
-                        yield Scene(background, things, view)
-
-    def testable(self, world: World) -> list[Scene]:
-        """None: rules hold nothing out here."""
-        return []
+        views = range(self.views, self.views + self.test_views)
+        orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
+        for view, background, (left, right) in product(views, world.backgrounds, orders):
+            things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
+            yield Scene(background, things, view)
 
     def counts(self) -> PairCounts:
         """How many pairs the fraction comes to; none are swapped."""
@@ -155,11 +147,12 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     """Who stands where in train, all in the world's first texture yet."""
     bare = world.textures[0]
     scenes = []
-    for view in range(views):
-        for background in world.backgrounds:
-            scenes += [Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals]
-            for left, right in (order for pair in roles.train for order in permutations(pair)):
-                scenes.append(Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view))
+    orders = [order for pair in roles.train for order in permutations(pair)]
+    for view, background in product(range(views), world.backgrounds):
+        scenes += [Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals]
+        scenes += [
+            Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view) for left, right in orders
+        ]
     return scenes
 
 

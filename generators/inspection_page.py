@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.slots import RELATIONS
+from envs.slots import SLOTS_OF
 from generators.co_occurrence import (
     Counts,
     animal_counts,
@@ -21,7 +21,6 @@ from generators.pages import write_page as fill
 from generators.split_file import Split
 
 SAMPLES = 5  # of each subset
-SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
 
 
 class Picture(NamedTuple):

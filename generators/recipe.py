@@ -6,6 +6,7 @@ are made.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ from envs.errors import UserError, choose
 from envs.scene import Scene
 from envs.world import World, load_world
 from generators.captions import SWAPS, TEMPLATES, Caption, caption, hard_negative
-from generators.hold_out import HELD_OUT, check_rules, kept, matched, parsed
+from generators.hold_out import HELD_OUT, check_rules, matched, parsed
 from generators.rules import Rule
 from generators.seeds import generator
 
@@ -38,6 +39,8 @@ class SplitRecipe(ABC):
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
     """Whether its captions tell where two things stand."""
+    takes_rules: ClassVar[bool] = True
+    """Whether it may hold out by rules and train on hard negatives; else it decides both by itself."""
     tests: ClassVar[tuple[str, ...]]
     """The test subsets; beside them are `train` and `validation`."""
 
@@ -69,6 +72,8 @@ class SplitRecipe(ABC):
     def __post_init__(self) -> None:
         check_fractions(self, "pairs", "hard_negatives", "reserve", "validation")
         check_template(self)
+        if not self.takes_rules and (self.hard_negatives or self.hold_out):
+            raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
         for name in ("views", "test_views", "test_scenes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -81,11 +86,12 @@ class SplitRecipe(ABC):
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of train, validation and all tests, before rules take theirs out."""
+        """The scenes of train, validation and all tests but `held_out`, without those that rules take out."""
 
-    @abstractmethod
     def testable(self, world: World) -> list[Scene]:
-        """Every scene of two that a test of this kind could show, but for validation's pairs, in one view."""
+        """Every scene of two that a test of this kind could show, but for validation's pairs, in one view;
+        only kinds that take rules are asked."""
+        raise NotImplementedError
 
     @abstractmethod
     def counts(self) -> PairCounts:
@@ -99,7 +105,7 @@ class SplitRecipe(ABC):
         """The scenes of train, validation and all tests; a subset may be empty."""
         world = load_world(self.world)
         rules = self.rules(world)
-        subsets = {name: kept(rules, scenes) for name, scenes in self.planned(world).items()}
+        subsets = self.planned(world)
         if not rules:
             return subsets
         candidates = self.testable(world)
@@ -120,7 +126,10 @@ class SplitRecipe(ABC):
 
     def scenes_to_render(self) -> list[Scene]:
         """All scenes of the split, each once, and the partners of tests and validation (see `Records`)."""
-        subsets = self.subsets()
+        return self.with_partners(self.subsets())
+
+    def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
+        """What `scenes_to_render` gives, of subsets that are known already."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
+from envs.slots import SLOTS_OF
 from envs.world import World, load_world
 from generators.hold_out import kept
 from generators.pair_roles import Pair, PairRoles, pair_roles
@@ -22,7 +22,6 @@ from generators.recipe import PairCounts, SplitRecipe, draw
 from generators.rules import Rule
 from generators.seeds import generator
 
-SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
 KINDS = ("unseen_order", "unseen_pairs")
 
 
@@ -63,18 +62,20 @@ class SpatialRecipe(SplitRecipe):
         """Validation and the unseen pairs are the same for all fractions of a seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        found: dict[str, list[Scene]] = {"train": list(world.singles(train_views)), "validation": []}
+        rules = self.rules(world)
+        found: dict[str, list[Scene]] = {"train": kept(rules, list(world.singles(train_views))), "validation": []}
         for relation in self.relations:
             roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
-            found["train"] += order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
+            trained = order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
+            found["train"] += kept(rules, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():
-                scenes = kept(self.rules(world), order_scenes(world, orders, SLOTS_OF[relation], test_views))
+                scenes = kept(rules, order_scenes(world, orders, SLOTS_OF[relation], test_views))
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 found.setdefault(name, [])
                 found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))

@@ -104,9 +104,10 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
         try:
             check_store(read_split(path))
         except UserError:
-            needed = recipe.scenes_to_render()
+            planned = recipe.subsets()
+            needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
-            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in recipe.subsets().items()}
+            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
             write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
     return path
 

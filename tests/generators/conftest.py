@@ -3,10 +3,12 @@
 import shutil
 from pathlib import Path
 
+import h5py
 import pytest
 
 from envs.world import load_world
 from generators import split_file
+from generators.audit import audit
 from generators.binding import BindingRecipe
 from generators.recipe import SplitRecipe
 from generators.store import ImageStore
@@ -19,6 +21,18 @@ def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, c
     store = ImageStore(root, load_world(recipe.world), resolution)
     store.add(recipe.scenes_to_render(), codec=codec)
     return split_file.make_split(store, recipe)
+
+
+def failed(path: Path) -> list[str]:
+    """What the audit finds wrong."""
+    return [finding.claim for finding in audit(path) if not finding.holds]
+
+
+def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
+    """Plant a fault: another value in one row of a column."""
+    data = file[name].asstr()[:] if h5py.check_string_dtype(file[name].dtype) else file[name][:]
+    data[index] = value
+    file[name][:] = data
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from generators.audit import audit
-from tests.generators.conftest import RECIPE, make_split
-
-
-def failed(path):
-    return [finding.claim for finding in audit(path) if not finding.holds]
+from tests.generators.conftest import RECIPE, failed, make_split, overwrite
 
 
 def test_holds_on_a_sound_split(split):
@@ -24,12 +19,6 @@ def test_holds_on_corner_cells(tmp_path, pairs, hard_negatives):
     from dataclasses import replace
 
     assert failed(make_split(tmp_path, replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives))) == []
-
-
-def overwrite(file, name, index, value):
-    data = file[name][:]
-    data[index] = value
-    file[name][:] = data
 
 
 def leaked_scene(file):

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from envs.errors import UserError
 from envs.world import load_world
-from generators.audit import audit
 from generators.counting import CountingRecipe
 from generators.counts import counted, other_number, plural
 from generators.parse import parse
-from tests.generators.conftest import make_split
+from tests.generators.conftest import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)
 TINY = replace(RECIPE, world="tiny", pairs=1.0)
@@ -76,10 +75,6 @@ def test_reads_as_english():
 def test_what_has_no_meaning_here_is_refused(change):
     with pytest.raises(UserError, match="no hard_negatives, no hold_out"):
         replace(RECIPE, **change)
-
-
-def failed(path):
-    return [finding.claim for finding in audit(path) if not finding.holds]
 
 
 def leaked_animal(file):

@@ -12,9 +12,8 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from envs.errors import UserError
 from envs.world import load_world
-from generators.audit import audit
 from generators.dependence import DependenceRecipe, apportioned, marked_textures
-from tests.generators.conftest import make_split
+from tests.generators.conftest import failed, make_split
 
 RECIPE = DependenceRecipe(views=3, test_views=1, test_scenes=60)
 # Small, but with enough views for quotas in whole numbers.
@@ -74,10 +73,6 @@ def test_quotas_are_whole_and_nearest():
 def test_what_cannot_be_had_is_refused_with_the_numbers(change, told):
     with pytest.raises(UserError, match=told):
         replace(RECIPE, **change).subsets()
-
-
-def failed(path):
-    return [finding.claim for finding in audit(path) if not finding.holds]
 
 
 def leaked_texture(file):

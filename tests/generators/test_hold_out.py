@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from envs.errors import UserError
 from envs.world import load_world
-from generators.audit import audit
 from generators.binding import BindingRecipe
 from generators.rules import parse_rule
 from generators.spatial import SpatialRecipe
-from tests.generators.conftest import make_split
+from tests.generators.conftest import failed, make_split
 
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}
 KINDS = {"binding": BindingRecipe(**TINY), "spatial": SpatialRecipe(**TINY)}
@@ -29,10 +28,6 @@ ATOM = st.one_of(
 )
 RULE = st.lists(ATOM, min_size=1, max_size=3, unique=True).map(" & ".join)
 FRACTION = st.integers(0, 10).map(lambda n: n / 10)
-
-
-def failed(path):
-    return [(finding.claim, finding.detail) for finding in audit(path) if not finding.holds]
 
 
 @pytest.fixture(scope="module")

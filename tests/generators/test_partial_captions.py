@@ -16,14 +16,10 @@ from generators.binding import BindingRecipe
 from generators.captions import caption
 from generators.parse import parse
 from generators.split_file import NO_GRAPH, read_split
-from tests.generators.conftest import RECIPE, make_split
+from tests.generators.conftest import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
 LESS = replace(RECIPE, views=4, mentioned=0.6, attributes=0.7, salient=0.2)
-
-
-def failed(path):
-    return [finding.claim for finding in audit(path) if not finding.holds]
 
 
 def numbers_told(recipe):

@@ -12,7 +12,7 @@ from generators.audit import audit
 from generators.captions import caption, hard_negative, swap_places
 from generators.spatial import SpatialRecipe
 from generators.split_file import read_split
-from tests.generators.conftest import make_split
+from tests.generators.conftest import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)
@@ -61,10 +61,6 @@ def spatial(tmp_path_factory):
     return make_split(tmp_path_factory.mktemp("spatial"), RECIPE)
 
 
-def failed(path):
-    return [finding.claim for finding in audit(path) if not finding.holds]
-
-
 def test_the_audit_holds(spatial):
     assert failed(spatial) == []
     assert len(audit(spatial)) > 30
@@ -73,12 +69,6 @@ def test_the_audit_holds(spatial):
 @pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
 def test_the_audit_holds_on_corner_cells(tmp_path, pairs, hard_negatives):
     assert failed(make_split(tmp_path, replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives))) == []
-
-
-def overwrite(file, name, index, value):
-    data = file[name][:]
-    data[index] = value
-    file[name][:] = data
 
 
 def leaked_order(file):
