@@ -33,6 +33,12 @@ class OCCLIPConfig:
     """Width of patches, queries and slots in the binding module."""
     relation_dim: int = 128
     """Width of relation embeddings."""
+    relation: str = "additive"
+    """How subject and object meet a relation: additive (equation 3), or joint, the single MLP of table 7."""
+    alpha: float = 1.5
+    """Where the weight of the nodes in equation 2 starts."""
+    beta: float = 0.5
+    """Where the weight of the edges starts."""
     layers: int = 2
     """Self-attention layers over the patches."""
     heads: int = 4

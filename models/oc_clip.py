@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from envs.errors import choose
 from generators.graph import SceneGraph
 from models.binding import BindingModule, competitive_attention, regular_attention, visual_slots
 from models.configs import OCCLIPConfig, TowerConfig
 from models.graphs import GraphBatch, batch_graphs, perturb_edges
 from models.scorer import Scorer, drop_own_temperature, tower_parameters
-from models.similarity import RelationScorer, structured_similarity
+from models.similarity import RELATION_SCORERS, structured_similarity
 from models.towers import build_towers, patch_tokens, require_vit
 
 
@@ -56,9 +57,10 @@ class OCCLIPScorer(Scorer):
         self.binding = BindingModule(patch_width, n_patches, config)
         self.to_node = nn.Linear(text_width, config.dim)
         self.to_predicate = nn.Linear(text_width, config.relation_dim)
-        self.relation = RelationScorer(config.relation_dim, config.dim)
-        self.alpha = nn.Parameter(torch.tensor(1.5))
-        self.beta = nn.Parameter(torch.tensor(0.5))
+        relation = RELATION_SCORERS[choose("--oc-clip.relation", config.relation, RELATION_SCORERS)]
+        self.relation = relation(config.relation_dim, config.dim)
+        self.alpha = nn.Parameter(torch.tensor(config.alpha))
+        self.beta = nn.Parameter(torch.tensor(config.beta))
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
         """Keys and values of every patch."""

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from envs.errors import UserError
+from envs.errors import UserError, choose
+
+ALTERED = ("swapped", "shuffled")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Recipe:
     `models.objectives.contrastive_loss`)."""
     local_weight: float = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
+    local_negatives: tuple[str, ...] = ALTERED
+    """Altered graphs that the true one is told from in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 2:
@@ -47,6 +51,11 @@ class Recipe:
         for name in ("singles_share", "warm_start"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
+        object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
+        for name in self.local_negatives:
+            choose("--local-negatives", name, ALTERED)
+        if not self.local_negatives:
+            raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")
 
 
 # Pretrained towers: appendix A.8 for OC-CLIP (steps and batch belong to the study)...

@@ -22,8 +22,25 @@ class RelationScorer(nn.Module):
         return F.cosine_similarity(relation, predicted, dim=-1)
 
 
+class JointRelationScorer(nn.Module):
+    """cosine(r, f([r, S_s, S_o])): "+ MLP relation" of table 7, in which both slots meet."""
+
+    def __init__(self, relation_dim: int, slot_dim: int) -> None:
+        super().__init__()
+        self.both = relation_mlp(relation_dim, 2 * slot_dim)
+
+    def forward(
+        self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
+    ) -> Float[Tensor, "*b"]:
+        """How well the two slots fit the relation, within -1 and 1."""
+        return F.cosine_similarity(relation, self.both(torch.cat([relation, subject, object_], -1)), dim=-1)
+
+
+RELATION_SCORERS: dict[str, type[nn.Module]] = {"additive": RelationScorer, "joint": JointRelationScorer}
+
+
 def relation_mlp(relation_dim: int, slot_dim: int) -> nn.Sequential:
-    """MLP(relation + slot -> relation)."""
+    """MLP(relation + slots -> relation)."""
     return nn.Sequential(
         nn.Linear(relation_dim + slot_dim, relation_dim), nn.GELU(), nn.Linear(relation_dim, relation_dim)
     )

@@ -16,7 +16,7 @@ from generators.seeds import seed_of
 from models.batches import BatchSampler, prepare
 from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
 from models.optimizer import build_optimizer, set_rates
-from models.recipes import Recipe
+from models.recipes import ALTERED, Recipe
 from models.scorer import Scorer
 
 # Gradients are clipped to this norm.
@@ -45,7 +45,8 @@ def loss_of(scorer: Scorer, data: SplitDataset, indices: np.ndarray, recipe: Rec
     loss = contrastive_loss(scorer.similarity(images, texts), scorer.logit_scale(), told, recipe.leave_out_true)
     if "perturbed_graphs" in scorer.capabilities and recipe.local_weight and any(graph.edges for graph in graphs):
         local = scorer.perturbed_similarities(images, texts, generator)
-        loss = loss + recipe.local_weight * local_relation_loss(local, scorer.logit_scale())
+        asked = [0, *(1 + ALTERED.index(name) for name in recipe.local_negatives)]
+        loss = loss + recipe.local_weight * local_relation_loss(local[:, asked], scorer.logit_scale())
     return loss
 
 

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.errors import UserError, choose
+from models.configs import OCCLIPConfig
 from models.recipes import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
@@ -48,5 +50,7 @@ def read_model(found: dict[str, Any]) -> Tuned:
         if isinstance(value, bool) or not isinstance(value, int if name == "warmup" else int | float):
             raise TypeError(f"{name} is {value!r}")
     Recipe(**fields)  # refuses what no recipe may have
-    conditions = {**found["tuned_for"], "steps": found["recipe"]["steps"]}
+    there = found["tuned_for"]
+    module = asdict(OCCLIPConfig(**there["oc_clip"]))  # options that came later are at their defaults
+    conditions = {**there, "oc_clip": module, "steps": found["recipe"]["steps"]}
     return Tuned(str(found["architecture"]), fields, conditions)

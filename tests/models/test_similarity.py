@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from envs.errors import UserError
 from generators.graph import Edge, SceneGraph
 from generators.relations import claims
 from models.graphs import batch_graphs, pair_number, pair_of_number, perturb_edges
@@ -22,9 +23,9 @@ def scores(model, graphs, n_images=4):
     )
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_all_pairs_equal_a_loop_over_pairs(name):
-    model = scorer(name)
+@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in OPTIONS), ("oc-clip", {"relation": "joint"})])
+def test_all_pairs_equal_a_loop_over_pairs(name, options):
+    model = scorer(name, **options)
     together = scores(model, GRAPHS)
     for i in range(4):
         for j, one in enumerate(GRAPHS):
@@ -97,6 +98,19 @@ def test_alpha_has_no_gradient_without_relations():
     model.zero_grad()
     scores(model, GRAPHS).sum().backward()
     assert model.alpha.grad.abs() > 0
+
+
+@pytest.mark.parametrize("relation", ["additive", "joint"])
+def test_a_relation_scorer_sees_who_is_subject(relation):
+    model = scorer("oc-clip", relation=relation, alpha=1.0, beta=0.25)
+    assert (model.alpha.item(), model.beta.item()) == (1.0, 0.25)
+    there, back = GRAPHS[1], SceneGraph(GRAPHS[1].nodes, (Edge("to the left of", 1, 0),))
+    assert (scores(model, [there]) != scores(model, [back])).all()
+
+
+def test_an_unknown_relation_scorer_is_told():
+    with pytest.raises(UserError, match=r"relation 'jiont'; did you mean 'joint'"):
+        scorer("oc-clip", relation="jiont")
 
 
 def test_perturbed_column_zero_is_the_true_similarity():

@@ -8,14 +8,16 @@ import torch
 
 from envs.errors import UserError
 from generators.dataset import SplitDataset
+from generators.spatial import SpatialRecipe
 from models.batches import BatchSampler, Stream, vary
 from models.checkpoint import build_scorer
 from models.configs import TowerConfig
 from models.evaluation import BinaryScores, QuadScores, score_tasks, subset_choices
 from models.optimizer import build_optimizer, rate_factor, set_rates
 from models.recipes import OC_CLIP_PRETRAINED, Recipe
-from models.training import train
+from models.training import loss_of, train
 from studies.cells import vocabulary
+from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS, images, scorer
 
 RECIPE = Recipe(steps=6, batch=8, warmup=2)
@@ -62,6 +64,20 @@ def test_stopped_and_resumed_ends_the_same(name, data, tmp_path):
     train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
     assert steps == [5, 6]
     assert torch.equal(weights(resumed), weights(undisturbed))
+
+
+def test_the_local_loss_has_the_altered_graphs_asked_for(tmp_path):
+    spatial = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
+    data = SplitDataset(make_split(tmp_path, spatial, resolution=32), "train")
+    pairs = np.array([i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2])[:8]
+    model = fresh("oc-clip", data)
+    asked = [("swapped",), ("shuffled",), ("swapped", "shuffled")]
+    swapped, shuffled, both = (
+        loss_of(model, data, pairs, replace(RECIPE, local_negatives=names), 0).item() for names in asked
+    )
+    none = loss_of(model, data, pairs, replace(RECIPE, local_weight=0.0), 0).item()
+    assert none < min(swapped, shuffled) <= max(swapped, shuffled) < both  # each altered graph adds to the loss
+    assert swapped != shuffled
 
 
 def test_a_damaged_state_is_named(data, tmp_path):
@@ -204,6 +220,10 @@ def test_impossible_recipes_are_named():
         Recipe(singles_share=2.0)
     with pytest.raises(UserError, match="warm_start is a fraction"):
         Recipe(warm_start=-0.5)
+    with pytest.raises(UserError, match="did you mean 'swapped'"):
+        Recipe(local_negatives=("swaped",))
+    with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):
+        Recipe(local_negatives=())
 
 
 def test_scorers_keep_their_size_on_other_batches():
