@@ -1,7 +1,7 @@
 """Differences between two sets of predictions on the same records, with bootstrap intervals."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +74,11 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
     sums, counts = (np.array([f(deltas) for deltas in clusters.values()], np.float64) for f in (sum, len))
     low, high = interval(sums, counts, seed)
     return Difference(float(sums.sum() / counts.sum()), low, high, len(keys))
+
+
+def pooled(points: Points, asked: Collection[tuple[str, str]]) -> Points:
+    """The points of several subsets and tasks as those of one, both called ""."""
+    return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in asked}
 
 
 def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"], seed: int) -> tuple[float, float]:

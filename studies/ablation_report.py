@@ -1,0 +1,176 @@
+"""What the ablation study writes: a table for each split, the paper's claims in words, and a figure."""
+
+import csv
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+
+from envs.files import whole_file, write_text
+from generators.figures import data_uri, png
+from generators.pages import write_page
+from studies.ablation_rows import BASE
+from studies.ablations import Place
+from studies.cells import Job, finished
+from studies.latex import table
+from studies.paired import Difference, difference, pooled, read_points
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+# Split -> subset and task of each column.
+COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "spatial": (
+        ("left_right_unseen_order", "swap"),
+        ("above_under_unseen_order", "swap"),
+        ("left_right_unseen_pairs", "swap"),
+        ("above_under_unseen_pairs", "swap"),
+    ),
+    "binding": (
+        ("seen_pairs", "swap"),
+        ("unseen_pairs", "swap"),
+        ("unseen_pairs", "replace texture"),
+        ("unseen_pairs", "one animal"),
+    ),
+}
+
+
+class Claim(NamedTuple):
+    """What the paper says of a row: on these columns it is lower (-1) or higher (1) than OC-CLIP as it is."""
+
+    row: str
+    split: str
+    columns: tuple[tuple[str, str], ...]
+    sign: int
+    text: str
+
+
+CLAIMS = (
+    Claim(
+        *("no local loss", "spatial", COLUMNS["spatial"][:2], -1),
+        "Without the local loss relations are understood less (table 7: swap obj 80.7 to 73.1).",
+    ),
+    Claim(
+        *("regular attention", "binding", COLUMNS["binding"][:3], -1),
+        "Competitive attention helps attributes a little (table 7: swap att 88.7 against 86.0).",
+    ),
+    Claim(
+        *("joint relation", "spatial", COLUMNS["spatial"][:2], -1),
+        "A joint MLP of both slots is worse than the sum of two (table 7: swap obj 80.7 to 78.4).",
+    ),
+)
+
+Runs = Mapping[Place, Sequence[Job]]
+
+
+def publish(out: Path, jobs: Runs, notes: dict[str, Any]) -> Path:
+    """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
+    done = {place: [job for job in its if finished(job.folder)] for place, its in jobs.items()}
+    write_rows(out / "ablations.csv", done)
+    splits = list(dict.fromkeys(place.split for place in jobs))
+    tables = {split: accuracy_table(done, split) for split in splits}
+    write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title="Ablations of OC-CLIP",
+        tables=tables,
+        claims=[(claim.text, *verdict(done, claim)) for claim in CLAIMS if claim.split in splits],
+        figures={split: data_uri(png(accuracy_figure(done, split))) for split in splits},
+        finished=sum(map(len, done.values())),
+        runs=sum(map(len, jobs.values())),
+        notes=notes,
+    )
+
+
+def accuracies(jobs: Sequence[Job], subset: str, task: str) -> list[float]:
+    """Accuracy (%) of every seed that has the subset."""
+    found = [finished(job.folder)["subsets"][subset].get(task, {}).get("accuracy") for job in jobs]
+    return [100 * value for value in found if value is not None]
+
+
+def mean(values: Sequence[float]) -> str:
+    """Mean and standard deviation as text; a dash for nothing."""
+    if not values:
+        return "–"
+    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def accuracy_table(done: Runs, split: str) -> list[list[str]]:
+    """A header, and a row of the study each: accuracies, how the first column's differs, and alpha / beta."""
+    columns = COLUMNS[split]
+    relational = split == "spatial"
+    told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
+    header = ["", *told, f"{told[0]}, difference", *(["alpha / beta"] if relational else [])]
+    rows = []
+    for place, jobs in done.items():
+        if place.split == split:
+            delta = against_base(done, place, columns[:1])
+            cells = [mean(accuracies(jobs, *column)) for column in columns]
+            ratios = [mean([ratio(job) for job in jobs])] if relational else []
+            rows.append([place.row, *cells, str(delta) if delta and place.row != BASE else "–", *ratios])
+    return [header, *rows]
+
+
+def ratio(job: Job) -> float:
+    """alpha / beta after training."""
+    from safetensors import safe_open
+
+    with safe_open(job.folder / "checkpoint" / "model.safetensors", "np") as file:
+        return float(file.get_tensor("alpha") / file.get_tensor("beta"))
+
+
+def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]]) -> Difference | None:
+    """How a row differs from OC-CLIP as it is, over the records of all `columns`; None where one is missing."""
+    sides = [done.get(Place(place.split, BASE), ()), done.get(place, ())]
+    points = [pooled(read_points((job.cell.seed, job.folder) for job in jobs), columns) for jobs in sides]
+    return difference(*points, "", "")
+
+
+def verdict(done: Runs, claim: Claim) -> tuple[str, str]:
+    """Whether the interval of the difference is on the claim's side of 0, and the difference."""
+    delta = against_base(done, Place(claim.split, claim.row), claim.columns)
+    if delta is None:
+        return "not tested", "–"
+    if delta.low <= 0 <= delta.high:
+        return "undecided", str(delta)
+    return "confirmed" if (delta.mean > 0) == (claim.sign > 0) else "contradicted", str(delta)
+
+
+def latex(split: str, rows: list[list[str]]) -> tuple[list[str], list[list[str]], str]:
+    """Header, rows and caption of a LaTeX table."""
+    return rows[0], rows[1:], f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
+
+
+def write_rows(path: Path, done: Runs) -> None:
+    """Every accuracy of every run, a line each."""
+    with whole_file(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("split", "row", "seed", "subset", "task", "accuracy", "n"))
+        for place, jobs in done.items():
+            for job in jobs:
+                for subset, tasks in finished(job.folder)["subsets"].items():
+                    for task, scores in tasks.items():
+                        writer.writerow((*place, job.cell.seed, subset, task, scores["accuracy"], scores["n"]))
+
+
+def accuracy_figure(done: Runs, split: str) -> Figure:
+    """A panel for each column: a dot for each seed of each row, the mean as a bar, OC-CLIP as it is as a line."""
+    rows = [place for place in done if place.split == split]
+    figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
+    axes = figure.subplots(1, len(COLUMNS[split]), sharey=True, squeeze=False)[0]
+    for axis, (subset, task) in zip(axes, COLUMNS[split], strict=True):
+        for y, place in enumerate(rows):
+            values = accuracies(done[place], subset, task)
+            axis.plot(values, [y] * len(values), "o", color="#0072b2", alpha=0.6, markersize=4)
+            if values:
+                axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
+        if base := accuracies(done[Place(split, BASE)], subset, task):
+            axis.axvline(statistics.mean(base), color="0.6", linewidth=1, linestyle=":")
+        axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
+        axis.set_xlabel("accuracy (%)", fontsize=8)
+        axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+    return figure

@@ -1,0 +1,142 @@
+"""What does each part of OC-CLIP bring? Tables 6 and 7, figures 3 and 4 of the paper, on our world.
+
+    python studies/ablations.py --preset smoke
+    python studies/ablations.py                        # three seeds, an hour or two on 2 cores
+    python studies/ablations.py --rows coefficients    # where do alpha and beta go?
+    python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
+
+Each row differs from OC-CLIP by one line of configuration (studies/ablation_rows.py) and is trained
+on the hardest cell of the spatial grid and, where it can make a difference, of the binding grid.
+Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.errors import UserError, choose, run_command
+from studies import binding_grid, spatial_grid
+from studies.ablation_rows import ROWS, changed, chosen_rows, matters
+from studies.cells import Job
+from studies.command_line import parse
+from studies.grid import EXECUTION, Grid, cells, cores, render, workers
+from studies.grid_command import check as check_grid
+
+GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
+
+
+@dataclass(frozen=True)
+class Config:
+    """One ablation study."""
+
+    out: Path | None = None
+    """Folder of the results; without it, runs/ablations-PRESET."""
+    store: Path = Path("store")
+    """Folder of the image stores; every scene is rendered once for all studies."""
+    rows: tuple[str, ...] = tuple(ROWS)
+    """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta."""
+    splits: tuple[str, ...] = tuple(GRIDS)
+    """Splits to train on: spatial, binding."""
+    cell: str = "laptop"
+    """Preset of the two grids whose hardest cell is trained."""
+    steps: int = 0
+    """Optimiser steps; 0 takes the preset's."""
+    seeds: int = 3
+    """Number of seeds, 0 to seeds - 1."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    threads: int = 1
+    """Threads of each training run."""
+    workers: int = 0
+    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
+
+
+PRESETS: dict[str, Config] = {
+    "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
+    "laptop": Config(),
+    "paper": Config(rows=(*ROWS, "coefficients"), cell="paper"),
+}
+
+
+class Place(NamedTuple):
+    """One training run's place in the tables."""
+
+    split: str
+    row: str
+
+
+def grid_of(config: Config, split: str) -> Grid:
+    """The hardest cell of a grid, with OC-CLIP alone."""
+    preset = GRIDS[split][choose("preset of the grids", config.cell, GRIDS[split])]
+    return replace(
+        preset,
+        models=("oc-clip",),
+        pairs=(min(preset.pairs),),
+        hard_negatives=(0.0,),
+        recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
+        **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers")},
+    )
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work, before anything is made."""
+    if not config.splits or config.steps < 0:
+        raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
+    for split in config.splits:
+        grid = grid_of(config, choose("split", split, GRIDS))
+        check_grid(grid)
+        for line in chosen_rows(config.rows).values():
+            check_row(grid, line)
+
+
+def check_row(grid: Grid, line: str) -> None:
+    """Raise for a row that can't be built."""
+    from models.checkpoint import build_scorer
+
+    cell = changed(cells(grid, "")[0], line)
+    try:
+        build_scorer(cell.model, replace(cell.towers, pretrained=""), ("a",), cell.options)
+    except (ValueError, AssertionError, RuntimeError) as error:
+        raise UserError(f"row {line!r} can't be built: {error}") from error
+
+
+def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
+    """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
+    jobs: dict[Place, list[Job]] = {}
+    for split in config.splits:
+        grid = grid_of(config, split)
+        identity, files = render(grid, cores(grid))
+        for row, line in chosen_rows(config.rows).items():
+            if matters(line, relational=split == "spatial"):
+                found = [changed(cell, line) for cell in cells(grid, identity)]
+                jobs[Place(split, row)] = [Job(cell, files[cell.split], out / "cells" / cell.id) for cell in found]
+    return jobs
+
+
+def run(config: Config, out: Path) -> None:
+    """Train what isn't finished, and write tables and report."""
+    from studies.ablation_report import publish
+    from studies.cells import finished
+    from studies.engine import run_jobs
+    from studies.run_folder import provenance
+
+    jobs, notes = jobs_of(config, out), provenance()
+    waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
+    print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
+    publish(out, jobs, notes)
+    run_jobs(list(waiting.values()), workers(grid_of(config, config.splits[0])), lambda job: publish(out, jobs, notes))
+    print(f"report: {publish(out, jobs, notes)}")
+
+
+def main() -> None:
+    """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
+    check(config)
+    from studies.run_folder import run_folder
+
+    with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, EXECUTION) as out:
+        run(config, out)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,86 @@
+"""The ablation study: its rows, and a small run as a user starts it."""
+
+import csv
+import sys
+
+import pytest
+
+from envs.errors import UserError
+from models.checkpoint import build_scorer
+from studies.ablation_rows import BASE, COEFFICIENTS, RELATIONAL, ROWS, changed, changes, chosen_rows, matters
+from studies.ablations import PRESETS, grid_of
+from studies.grid import cells
+from tests.studies.command import ROOT, run
+
+ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
+ALL = ROWS | COEFFICIENTS
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if row != BASE])
+def test_every_row_is_another_cell_that_can_be_built(row):
+    cell = cells(grid_of(PRESETS["laptop"], "spatial"), "")[0]
+    other = changed(cell, ALL[row])
+    assert other.id != cell.id
+    assert {**cell.options, **other.options}.keys() == cell.options.keys()
+    build_scorer("oc-clip", other.towers, ("a",), other.options)
+
+
+def test_the_grid_of_coefficients_is_the_papers():
+    found = {(changes(line)["alpha"], changes(line)["beta"]) for line in COEFFICIENTS.values()}
+    assert len(found) == 15  # 4 x 4 but for OC-CLIP's own
+    assert (1.5, 0.5) not in found
+
+
+def test_rows_without_a_part_in_binding_are_not_trained_there():
+    idle = {row for row, line in ALL.items() if not matters(line, relational=False)}
+    fields = {row: {part.partition("=")[0] for part in line.split()} for row, line in ALL.items()}
+    assert idle == {row for row, names in fields.items() if names and names <= RELATIONAL}
+    assert {"no local loss", "joint relation"} <= idle
+    assert all(matters(line, relational=True) for line in ALL.values())
+
+
+def test_a_row_of_ones_own():
+    rows = chosen_rows(("dim=16 learning_rate=0.001 relation=joint",))
+    assert next(iter(rows)) == BASE
+    assert changes(list(rows.values())[1]) == {"dim": 16, "learning_rate": 0.001, "relation": "joint"}
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("no lokal loss", "did you mean 'no local loss'"),
+        ("dimm=16", "did you mean 'dim'"),
+        ("dim=wide", "dim must be of type int"),
+        ("competitive=0", "competitive must be of type bool"),
+    ],
+)
+def test_a_wrong_row_is_named(row, told):
+    with pytest.raises(UserError, match=told):
+        chosen_rows((row,))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ablations")
+    result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_every_run_is_in_the_table(folder):
+    out = folder / "runs/ablations-smoke"
+    rows = list(csv.DictReader((out / "ablations.csv").open()))
+    assert {(row["split"], row["row"]) for row in rows} == {
+        *(("spatial", row) for row in (BASE, "no local loss", "default_tokens=2")),
+        *(("binding", row) for row in (BASE, "default_tokens=2")),
+    }
+    assert {row["seed"] for row in rows} == {"0"}
+    report = (out / "report.html").read_text()
+    assert "5 of 5 runs are finished" in report
+    assert "not tested" in report  # regular attention wasn't asked for
+    assert r"\bottomrule" in (out / "ablations.tex").read_text()
+
+
+def test_a_second_run_trains_nothing(folder):
+    result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
+    assert "5 runs, 0 of them to train" in result.stdout
