@@ -157,7 +157,8 @@ def tuned(grid: Grid) -> dict[str, Tuned]:
 
 def conditions(grid: Grid) -> dict[str, Any]:
     """What a recipe is tuned for."""
-    return {"world": grid.world, "resolution": grid.resolution, "oc_clip": asdict(grid.oc_clip)}
+    kind = splits(grid)[0].kind
+    return {"kind": kind, "world": grid.world, "resolution": grid.resolution, "oc_clip": asdict(grid.oc_clip)}
 
 
 def towers(grid: Grid, model: str) -> TowerConfig:

@@ -52,5 +52,5 @@ def read_model(found: dict[str, Any]) -> Tuned:
     Recipe(**fields)  # refuses what no recipe may have
     there = found["tuned_for"]
     module = asdict(OCCLIPConfig(**there["oc_clip"]))  # options that came later are at their defaults
-    conditions = {**there, "oc_clip": module, "steps": found["recipe"]["steps"]}
+    conditions = {"kind": "binding", **there, "oc_clip": module, "steps": found["recipe"]["steps"]}
     return Tuned(str(found["architecture"]), fields, conditions)

@@ -11,7 +11,7 @@ from envs.errors import UserError
 from generators.binding import BindingRecipe
 from models.configs import TowerConfig
 from models.recipes import Recipe
-from studies import binding_grid, engine, tune
+from studies import binding_grid, engine, spatial_grid, tune
 from studies.cells import Cell, Job
 from studies.grid import told, training_recipe
 from studies.tuned import SHIPPED, read_tuned
@@ -143,6 +143,8 @@ def test_a_grid_says_what_its_recipes_were_tuned_for(tuned):
     grid = replace(tune.PRESETS["smoke"].grid, tuned=str(tuned / "runs/t/best.json"))
     assert told(grid, "clip").endswith("(tuned with steps 6, not 60)")
     assert told(replace(grid, recipe=replace(grid.recipe, steps=6)), "clip").endswith("(tuned)")
+    spatial = replace(spatial_grid.PRESETS["smoke"], tuned=grid.tuned, recipe=replace(grid.recipe, steps=6))
+    assert told(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
     own = replace(grid, models=("clip", "own.py:Own"))
     assert told(own, "own.py:Own").endswith("(not tuned)")
     assert training_recipe(own, "own.py:Own") == grid.recipe
