@@ -160,7 +160,7 @@ def accuracy_figure(done: Runs, split: str) -> Figure:
     """A panel for each column: a dot for each seed of each row, the mean as a bar, OC-CLIP as it is as a line."""
     rows = [place for place in done if place.split == split]
     figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
-    axes = figure.subplots(1, len(COLUMNS[split]), sharey=True, squeeze=False)[0]
+    axes = figure.subplots(1, len(COLUMNS[split]), sharex=True, sharey=True, squeeze=False)[0]
     for axis, (subset, task) in zip(axes, COLUMNS[split], strict=True):
         for y, place in enumerate(rows):
             values = accuracies(done[place], subset, task)
