@@ -1,4 +1,4 @@
-"""The atlas: what one animal in one slot and view adds to any scene, at one resolution.
+"""The atlas: what one animal in one slot, view and size adds to any scene, at one resolution.
 
 Scenes are products, so factors are rendered, not scenes. An entry holds the animal's geometry
 once, a lit and an unlit layer for each texture and background, and the shadow it throws on
@@ -16,6 +16,7 @@ from envs.backgrounds import load_background
 from envs.camera import average, supersampling
 from envs.mesh import Mesh
 from envs.raster import Samples, trace
+from envs.scene import Thing
 from envs.shading import shade, skin
 from envs.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
 from envs.stage import Ground, camera, ground, placed, to_bytes
@@ -29,6 +30,12 @@ class EntryKey(NamedTuple):
     animal: str
     slot: str
     view: int
+    size: str = ""
+
+    @classmethod
+    def of(cls, thing: Thing, view: int) -> "EntryKey":
+        """What a thing of a scene needs; its texture is in every entry."""
+        return cls(thing.animal, thing.slot, view, thing.size)
 
 
 @dataclass(frozen=True, eq=False)

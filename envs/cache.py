@@ -64,7 +64,8 @@ def source_digest(left_out: frozenset[str], *settings: object) -> str:
 
 def entry_path(folder: Path, key: EntryKey) -> Path:
     """Where the entry of `key` is kept."""
-    return folder / f"{key.animal.replace(' ', '_')}-{key.slot}-{key.view}.npz"
+    parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
+    return folder / f"{'-'.join(map(str, parts))}.npz"
 
 
 def write_entry(path: Path, entry: Entry) -> None:

@@ -93,9 +93,9 @@ def _uncovered(scene: "Scene", mask: "np.ndarray") -> tuple[float, ...]:
 
     seen_by = camera(len(mask), view_of(scene.view))
     shares = []
-    together = trace([placed(thing.animal, thing.slot, scene.view) for thing in scene.things], seen_by)
+    together = trace([placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things], seen_by)
     for thing, samples in zip(scene.things, together, strict=True):
-        (alone,) = trace([placed(thing.animal, thing.slot, scene.view)], seen_by)
+        (alone,) = trace([placed(thing.animal, thing.slot, scene.view, thing.size)], seen_by)
         shares.append(len(samples.rows) / len(alone.rows))
     return tuple(shares)
 

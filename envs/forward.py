@@ -28,7 +28,7 @@ class Forward(NamedTuple):
 def render_forward(scene: Scene, resolution: int) -> Forward:
     """Render one scene without the atlas."""
     view = view_of(scene.view)
-    things = [placed(thing.animal, thing.slot, scene.view) for thing in scene.things]
+    things = [placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
     shadows = shadow_map(things, view.sun)
     sunlit = visibility(shadows, backdrop.light_points)

@@ -64,6 +64,11 @@ def random_sheet(world: "World", config: Config) -> Sheet:
     return Sheet([""] * config.rows, [""] * config.columns, rows)
 
 
+def _sizes(world: "World") -> tuple[str, ...]:
+    """The sizes of a world; one that has no name where it has none."""
+    return world.sizes or ("",)
+
+
 def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene]) -> Sheet:
     """A row for each animal."""
     rows = [[scene(animal, column) for column in columns] for animal in world.animals]
@@ -75,7 +80,8 @@ def texture_sheet(world: "World", config: Config) -> Sheet:
 
     def scene(animal: str, texture: str) -> Scene:
         place = world.animals.index(animal) + world.textures.index(texture)
-        return Scene(world.backgrounds[place % len(world.backgrounds)], (Thing(animal, texture, "center"),))
+        thing = Thing(animal, texture, "center", _sizes(world)[place % len(_sizes(world))])
+        return Scene(world.backgrounds[place % len(world.backgrounds)], (thing,))
 
     return _alone(world, list(world.textures), scene)
 
@@ -85,25 +91,30 @@ def background_sheet(world: "World", config: Config) -> Sheet:
 
     def scene(animal: str, background: str) -> Scene:
         place = world.animals.index(animal) + world.backgrounds.index(background)
-        return Scene(background, (Thing(animal, world.textures[place % len(world.textures)], "center"),))
+        texture, size = (names[place % len(names)] for names in (world.textures, _sizes(world)))
+        return Scene(background, (Thing(animal, texture, "center", size),))
 
     return _alone(world, list(world.backgrounds), scene)
 
 
 def slot_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in every slot."""
+    """Every animal in every slot and size."""
     from envs.slots import SLOTS
 
-    return _alone(
-        world, list(SLOTS), lambda animal, slot: Scene(world.backgrounds[0], (Thing(animal, world.textures[0], slot),))
-    )
+    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in SLOTS for size in _sizes(world)}
+
+    def scene(animal: str, column: str) -> Scene:
+        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], *columns[column]),))
+
+    return _alone(world, list(columns), scene)
 
 
 def view_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in several views."""
 
     def scene(animal: str, view: str) -> Scene:
-        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], "left"),), int(view))
+        thing = Thing(animal, world.textures[0], "left", _sizes(world)[int(view) % len(_sizes(world))])
+        return Scene(world.backgrounds[0], (thing,), int(view))
 
     return _alone(world, [str(view) for view in range(config.columns)], scene)
 
@@ -112,10 +123,12 @@ def blind_sheet(world: "World", config: Config) -> Sheet:
     """Every animal once, numbered in random order, each in a random texture, background and view."""
     import numpy as np
 
+    from envs.sampling import random_thing
+
     random = np.random.default_rng(config.seed)
     scenes = []
     for animal in random.permutation(world.animals):
-        thing = Thing(str(animal), str(random.choice(world.textures)), "center")
+        thing = random_thing(world, str(animal), "center", random)
         scenes.append(Scene(str(random.choice(world.backgrounds)), (thing,), int(random.integers(100))))
     rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
     return Sheet([f"{1 + i * config.columns}..." for i in range(len(rows))], [""] * config.columns, rows)

@@ -10,10 +10,12 @@ from typing import Any
 from envs.catalog import register
 from envs.errors import UserError, choose
 from envs.own_ingredients import Ingredient, Source, make_ingredient
+from envs.slots import SIZES
 from envs.world import World, load_world
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
-KEYS = ("name", "extends", *KINDS.values(), *KINDS)
+LISTS = (*KINDS.values(), "sizes")
+KEYS = ("name", "extends", *LISTS, *KINDS)
 
 _loaded: dict[tuple, World] = {}
 
@@ -38,7 +40,7 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
     for key, value in table.items():
         choose(f"key in {path}", key, KEYS)
-        wanted = dict if key in KINDS else list if key in KINDS.values() else str
+        wanted = dict if key in KINDS else list if key in LISTS else str
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         inner = dict if key in KINDS else str
         if not isinstance(value, wanted) or not all(isinstance(item, inner) for item in items):
@@ -57,7 +59,8 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
     vocabulary = [
         chosen_names(source, table, plural, getattr(base, plural), own[kind]) for kind, plural in KINDS.items()
     ]
-    check_phrases(source, *vocabulary[:2])
+    sizes = chosen_sizes(source, table, base.sizes)
+    check_phrases(source, *vocabulary[:2], sizes)
     name = table.get("name", source.path.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
@@ -66,7 +69,7 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
         for ingredient in own[kind].values():
             register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
     digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
-    return World(name, *vocabulary, own=base.own + digests, source=str(source.path))
+    return World(name, *vocabulary, sizes, own=base.own + digests, source=str(source.path))
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -88,8 +91,21 @@ def chosen_names(
     return names
 
 
-def check_phrases(source: Source, animals: tuple[str, ...], textures: tuple[str, ...]) -> None:
-    """Raise unless a caption's "texture animal" can be meant in one way only."""
+def chosen_sizes(source: Source, table: dict[str, Any], base: tuple[str, ...]) -> tuple[str, ...]:
+    """The sizes that the world has; none for an empty list."""
+    sizes = tuple(choose(f"sizes in {source.path}", name, SIZES) for name in table.get("sizes", base))
+    if len(set(sizes)) != len(sizes) or len(sizes) == 1:
+        raise source.error(f"sizes needs two or more different ones of {', '.join(SIZES)}, or none; got {list(sizes)}")
+    return sizes
+
+
+def check_phrases(
+    source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
+) -> None:
+    """Raise unless a caption's "texture animal" can be meant in one way only, with a size before it or without."""
+    for name in (*textures, *animals):
+        if found := set(sizes) & set(name.split()):
+            raise source.error(f"{name!r} has the word {min(found)!r}, which is a size of this world; rename it")
     seen: dict[str, tuple[str, str]] = {}
     for texture, animal in product(textures, animals):
         other = seen.setdefault(f"{texture} {animal}", (texture, animal))

@@ -121,11 +121,6 @@ def settle(bullet, name: str, folder: Path) -> Settled:
     return Settled(roll, pitch, round(-float(lowest), 4))
 
 
-def widest(slot: Slot) -> float:
-    """The greatest scale of a slot's views."""
-    return slot.scale * (1 + slot.scale_range)
-
-
 def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
     """The least distance in metres of two animals in two slots, over the extremes of their views."""
     x, y, _ = np.asarray(slots[1].position) - np.asarray(slots[0].position)
@@ -150,7 +145,7 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     found = {}
     for relation, slots in ((relation, tuple(SLOTS[s] for s in names_)) for names_, relation in RELATIONS.items()):
         bodies = {
-            (name, k): add(bullet, decomposed(bullet, name, folder), widest(slot))
+            (name, k): add(bullet, decomposed(bullet, name, folder), slot.widest)
             for name in names
             for k, slot in enumerate(slots)
         }

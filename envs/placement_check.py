@@ -59,7 +59,7 @@ def hull(vertices: np.ndarray) -> np.ndarray:
 
 def extremes(slot: Slot, settled) -> Iterator[Pose]:
     """Poses at the ends of a slot's bounds, at its greatest scale."""
-    scale = slot.scale * (1 + slot.scale_range)
+    scale = slot.widest
     for yaw, turn, across, away in product(slot.yaws, (-1, -0.5, 0, 0.5, 1), (-1, 1), (-1, 1)):
         x, y, z = slot.position
         position = (x + across * slot.shift_range[0], y + away * slot.shift_range[1], z + settled.lift * scale)

@@ -89,7 +89,7 @@ class Pool:
             request[0] = self.backgrounds.index(scene.background)
             request[1] = self._backdrop(scene.background, view_of(scene.view))
             for k, thing in enumerate(scene.things):
-                request[2 + 2 * k] = self._index[EntryKey(thing.animal, thing.slot, scene.view)]
+                request[2 + 2 * k] = self._index[EntryKey.of(thing, scene.view)]
                 request[3 + 2 * k] = self.textures.index(thing.texture)
         return requests
 

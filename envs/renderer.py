@@ -106,9 +106,7 @@ class Renderer:
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
         """For each thing of scenes rendered before, the pixels that it covers when alone."""
-        return [
-            [self._areas[EntryKey(thing.animal, thing.slot, scene.view)] for thing in scene.things] for scene in scenes
-        ]
+        return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
 
     @property
     def _held(self) -> Pool:
@@ -123,7 +121,8 @@ class Renderer:
         for scene in scenes:
             self.world.check(scene)
             for thing in scene.things:
-                keys.add(EntryKey(thing.animal, choose("slot", thing.slot, SLOTS), scene.view))
+                choose("slot", thing.slot, SLOTS)
+                keys.add(EntryKey.of(thing, scene.view))
         # Entries of one view share its backgrounds, which are kept for a while only.
         return sorted(keys, key=lambda key: (view_of(key.view).camera, view_of(key.view).light, key))
 

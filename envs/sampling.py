@@ -7,6 +7,12 @@ from envs.slots import RELATIONS
 from envs.world import World
 
 
+def random_thing(world: World, animal: str, slot: str, random: np.random.Generator) -> Thing:
+    """The animal in a random texture and, where the world has sizes, in a random one."""
+    texture = str(random.choice(world.textures))
+    return Thing(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
+
+
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
     """Scenes over all backgrounds in turn; a share of `pairs` holds two animals in any relation, the rest one."""
     random, relations = np.random.default_rng(seed), list(RELATIONS)
@@ -15,8 +21,7 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
         slots = relations[random.integers(len(relations))] if random.random() < pairs else ("center",)
         animals = random.choice(world.animals, len(slots), replace=False)
         things = tuple(
-            Thing(str(animal), str(random.choice(world.textures)), slot)
-            for animal, slot in zip(animals, slots, strict=True)
+            random_thing(world, str(animal), slot, random) for animal, slot in zip(animals, slots, strict=True)
         )
         scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], things, int(random.integers(views))))
     return scenes

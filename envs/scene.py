@@ -10,11 +10,12 @@ MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """One textured animal in one slot (see `envs.slots`)."""
+    """One textured animal in one slot, in a size (see `envs.slots`); "" in a world without sizes."""
 
     animal: str
     texture: str
     slot: str
+    size: str = ""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,5 +47,5 @@ class Scene:
     @property
     def key(self) -> str:
         """Canonical text of the scene: the same key if and only if the same scene."""
-        things = "+".join(f"{thing.texture} {thing.animal}@{thing.slot}" for thing in self.things)
-        return f"{things}|{self.background}|{self.view}"
+        things = (f"{thing.size} {thing.texture} {thing.animal}@{thing.slot}".lstrip() for thing in self.things)
+        return f"{'+'.join(things)}|{self.background}|{self.view}"

@@ -1,10 +1,12 @@
-"""Where things may stand, and how far a view may move them.
+"""Where things may stand, how far a view may move them, and in which sizes they come.
 
 World units: metres, x to the right of the image, y away from the camera, z up, the ground
 at z = 0. Every animal is built to about the same visual size before `scale` is applied.
 """
 
 from dataclasses import dataclass
+
+from envs.errors import choose
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,21 @@ class Slot:
     yaw_range: float = 20.0  # +- degrees
     shift_range: tuple[float, float] = (0.06, 0.06)  # +- metres in x and y
     scale_range: float = 0.04  # +- share of the scale
+
+    @property
+    def widest(self) -> float:
+        """The greatest scale of anything in it."""
+        return self.scale * (1 + self.scale_range) * max(SIZES.values())
+
+
+# Factors on a slot's scale. Where views vary it most, a small thing is still smaller than any big one. None is above
+# 1: slots have room for what is built to the usual size, and what is smaller about the same point is inside that.
+SIZES = {"small": 0.65, "big": 1.0}
+
+
+def size_factor(size: str) -> float:
+    """The factor of a size; 1 for a thing without one ("")."""
+    return SIZES[choose("size", size, SIZES)] if size else 1.0
 
 
 SLOTS: dict[str, Slot] = {

@@ -41,9 +41,9 @@ def ground(name: str, resolution: int, view: View) -> Ground:
     return Ground(lit, unlit, light_space(drawn.points, view.sun), drawn.distance)
 
 
-def placed(animal: str, slot: str, view: int) -> tuple[Mesh, Pose]:
+def placed(animal: str, slot: str, view: int, size: str = "") -> tuple[Mesh, Pose]:
     """The mesh and pose of an animal in a slot in a view."""
-    return animal_mesh(load_animal(animal)), place(animal, slot, view)
+    return animal_mesh(load_animal(animal)), place(animal, slot, view, size)
 
 
 def to_bytes(display: np.ndarray) -> np.ndarray:

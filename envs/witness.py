@@ -55,7 +55,7 @@ def painted(animal: str, texture: str):
 
 def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
     """From metres at the origin to the world."""
-    pose, matrix = place(thing.animal, thing.slot, view), np.eye(4, dtype=np.float32)
+    pose, matrix = place(thing.animal, thing.slot, view, thing.size), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix
 
@@ -149,7 +149,7 @@ class TinyRenderer:
     def _put(self, thing: Thing, view: int) -> int:
         from scipy.spatial.transform import Rotation  # Bullet takes x, y, z, w, as scipy gives them
 
-        pose = place(thing.animal, thing.slot, view)
+        pose = place(thing.animal, thing.slot, view, thing.size)
         turn = Rotation.from_matrix(pose.rotation).as_quat()
         shape = self._shape(thing.animal, thing.texture, pose.scale)
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)

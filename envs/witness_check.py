@@ -33,7 +33,7 @@ def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
     """Depth in metres of every sample of our rasteriser; 0 where there is nothing."""
     view = camera(resolution, view_of(scene.view))
     depth = np.zeros((view.size, view.size), np.float32)
-    for samples in trace([placed(thing.animal, thing.slot, scene.view) for thing in scene.things], view):
+    for samples in trace([placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things], view):
         depth[samples.rows, samples.columns] = samples.depth
     return depth
 

@@ -1,13 +1,13 @@
 """Closed vocabularies: which animals, textures and backgrounds a world is made of."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from pathlib import Path
 
-from envs.errors import choose
+from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
+from envs.slots import RELATIONS, SIZES
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class World:
     animals: tuple[str, ...]
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
+    """Sizes in which all animals come (see `envs.slots`); none of them: things have no size."""
     own: str = ""
     """Hash of the ingredients that are the user's own."""
     source: str = field(default="", repr=False, compare=False)
@@ -29,21 +31,33 @@ class World:
         return list(combinations(self.animals, 2))
 
     def singles(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Every texture-animal-background conjunction as a scene of one thing."""
+        """Every texture-animal-background conjunction as a scene of one thing, in every size."""
         for view, background, animal, texture in product(views, self.backgrounds, self.animals, self.textures):
-            yield Scene(background, (Thing(animal, texture, "center"),), view)
+            yield from self.in_sizes(Scene(background, (Thing(animal, texture, "center"),), view))
 
     def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Every scene of one thing, and of two in every relation: 61 200 a view for the paper's world."""
+        """Every scene of one thing, and of two in every relation: 61 200 a view for the paper's world.
+
+        In a world with sizes each thing is in every size.
+        """
         views = tuple(views)
         yield from self.singles(views)
         things = list(product(self.animals, self.textures))
         for view, background, slots in product(views, self.backgrounds, RELATIONS):
             for (animal, texture), (other, its_texture) in product(things, things):
                 if animal != other:
-                    yield Scene(
-                        background, (Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])), view
-                    )
+                    both = Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])
+                    yield from self.in_sizes(Scene(background, both, view))
+
+    def in_sizes(self, scene: Scene) -> Iterator[Scene]:
+        """`scene` with its animals in every size, those of one kind in the same; as it is without sizes."""
+        if not self.sizes:
+            yield scene
+            return
+        animals = sorted({thing.animal for thing in scene.things})
+        for sizes in product(self.sizes, repeat=len(animals)):
+            size_of = dict(zip(animals, sizes, strict=True))
+            yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
         """Return `scene` if this world has all it names; else raise with the nearest name."""
@@ -51,6 +65,9 @@ class World:
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)
             choose("texture", thing.texture, self.textures)
+            if thing.size and not self.sizes:
+                raise UserError(f"world {self.name!r} has no sizes, but {scene.key} has; give it sizes in a world file")
+            choose("size", thing.size, self.sizes or ("",))
         return scene
 
 
@@ -78,14 +95,17 @@ ANIMALS = (
 )
 TEXTURES = ("red", "white", "asphalt", "grass")
 BACKGROUNDS = ("desert", "arena", "ocean floor", "city", "circus")
+# The paper's (OC-CLIP, appendix A.5; PUG).
+PUG = World("pug", ANIMALS, TEXTURES, BACKGROUNDS)
+# For tests and smoke runs.
+TINY = World("tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "white", "grass"), ("desert", "city"))
 
 WORLDS: dict[str, World] = {
-    # The paper's (OC-CLIP, appendix A.5; PUG).
-    "pug": World("pug", ANIMALS, TEXTURES, BACKGROUNDS),
-    # For tests and smoke runs.
-    "tiny": World(
-        "tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "white", "grass"), ("desert", "city")
-    ),
+    "pug": PUG,
+    "tiny": TINY,
+    # The same with a second attribute.
+    "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
+    "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),
 }
 
 

@@ -7,6 +7,7 @@ the words of numbers and relations and the language of hold-out rules, which hav
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from envs.scene import Scene, Thing
 from generators import audit_binding, audit_counting, audit_dependence, audit_mentions, audit_spatial
 from generators.audit_findings import Finding, animal_pair, first, rules_of
 from generators.audit_mentions import Asked, asked_of, hints
-from generators.counts import counted
+from generators.counts import attributes, counted
 from generators.graph import SceneGraph
 from generators.hold_out import HELD_OUT
 from generators.parse import parse
@@ -28,7 +29,7 @@ OTHER_WORDS = {"counting"}
 
 def true_nodes(scene: Scene) -> set[str]:
     """All noun phrases that are true of the scene."""
-    numbers = Counter((thing.texture, thing.animal) for thing in scene.things)
+    numbers = Counter((attributes(thing), thing.animal) for thing in scene.things)
     return {counted(*named, number) for named, number in numbers.items()} | {scene.background}
 
 
@@ -61,15 +62,15 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_lone_animals(split: Split) -> Iterator[Finding]:
-    """Every texture-animal-background conjunction is in train as a lone animal."""
+    """Every texture-animal-background conjunction is in train as a lone animal, in every size."""
     v = split.vocabulary
     rules = rules_of(split)
-    lone = {(s.background, *s.things[0][:2]) for s in split.subsets["train"].scenes if len(s.things) == 1}
+    lone = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
     asked = {
-        (background, animal, texture)
-        for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
-        if not any(rule.matches(Scene(background, (Thing(animal, texture, "center"),))) for rule in rules)
+        Scene(background, (Thing(animal, texture, "center", size),))
+        for background, animal, texture, size in product(v.backgrounds, v.animals, v.textures, v.sizes or ("",))
     }
+    asked = {scene for scene in asked if not any(rule.matches(scene) for rule in rules)}
     missing = asked - lone
     yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
 
@@ -111,6 +112,20 @@ def check_texts(split: Split) -> Iterator[Finding]:
             yield Finding(f"every scene of {name} has a negative", *first(lacking))
 
 
+def check_sizes(split: Split) -> Iterator[Finding]:
+    """In a world with sizes every thing has one, and animals that are alike have the same."""
+    if split.vocabulary.sizes:
+        for name, records in split.subsets.items():
+            strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
+            yield Finding(f"every animal of {name} has one size", *first(strange))
+
+
+def soundly_sized(scene: Scene) -> bool:
+    """Whether each animal of a scene has one size and not none."""
+    sizes = {(thing.animal, thing.size) for thing in scene.things}
+    return len(sizes) == len({thing.animal for thing in scene.things}) and all(size for _, size in sizes)
+
+
 def check_file(split: Split) -> Iterator[Finding]:
     """The file is as it was written, and the shards beside it show its scenes."""
     yield Finding("the file has the checksum that it was written with", split.intact, "")
@@ -123,7 +138,7 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 # Asked of every split, and of each kind.
-CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_texts)
+CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_sizes, check_texts)
 CHECKS_OF = {
     "binding": (check_lone_animals, *audit_binding.CHECKS, *audit_mentions.CHECKS),
     "spatial": (check_lone_animals, *audit_spatial.CHECKS),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import combinations, permutations, product
 
 from envs.scene import Scene, Thing
-from generators.audit_findings import Finding, animal_pair, first, nearest, rules_of, trainable
+from generators.audit_findings import Finding, animal_pair, first, leave_any, nearest, rules_of, trainable
 from generators.split_file import Records, Split
 
 
@@ -31,8 +31,8 @@ def textured(scene: Scene) -> frozenset[tuple[str, str]]:
 
 def swapped_textures(scene: Scene) -> frozenset[tuple[str, str]]:
     """The combinations of a scene of two with its textures exchanged."""
-    (one, texture, _), (other, its, _) = scene.things
-    return frozenset({(one, its), (other, texture)})
+    one, other = scene.things
+    return frozenset({(one.animal, other.texture), (other.animal, one.texture)})
 
 
 def check_bindings(split: Split) -> Iterator[Finding]:
@@ -68,8 +68,8 @@ def check_fractions(split: Split) -> Iterator[Finding]:
 
 def unusable(split: Split) -> int:
     """Pairs of which the hold-out rules leave no scene of two different textures."""
-    v, rules = split.vocabulary, rules_of(split)
-    if not rules:
+    v = split.vocabulary
+    if not rules_of(split):
         return 0
     scenes = {
         pair: (
@@ -80,7 +80,7 @@ def unusable(split: Split) -> int:
         )
         for pair in combinations(v.animals, 2)
     }
-    return sum(all(any(rule.matches(scene) for rule in rules) for scene in its) for its in scenes.values())
+    return sum(not leave_any(split, its) for its in scenes.values())
 
 
 def sound_assignment(found: set[frozenset[tuple[str, str]]]) -> bool:

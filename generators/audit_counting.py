@@ -26,7 +26,8 @@ def check_same_things(split: Split) -> Iterator[Finding]:
 
 def countable(scene: Scene) -> bool:
     """Whether all things of a scene are alike and stand in places for counting."""
-    return len({thing[:2] for thing in scene.things}) == 1 and {thing.slot for thing in scene.things} <= set(COUNTING)
+    alike = len({thing._replace(slot="") for thing in scene.things}) == 1
+    return alike and {thing.slot for thing in scene.things} <= set(COUNTING)
 
 
 def check_told_numbers(split: Split) -> Iterator[Finding]:
@@ -66,14 +67,15 @@ def check_held_animals(split: Split) -> Iterator[Finding]:
 
 
 def check_alone(split: Split) -> Iterator[Finding]:
-    """Every animal is in train alone in every texture and background; counted ones as often in every number."""
+    """Every animal is in train alone in every texture, background and size; counted ones in every number too."""
     v, scenes = split.vocabulary, split.subsets["train"].scenes
-    shown = {(scene.background, *scene.things[0][:2], len(scene.things)) for scene in scenes}
-    counted = {animal for _, animal, _, number in shown if number > 1}
+    shown = {(scene.background, *scene.things[0][:2], len(scene.things), "") for scene in scenes}
+    shown |= {(s.background, *s.things[0][:2], 1, s.things[0].size) for s in scenes if len(s.things) == 1}
+    counted = {animal for _, animal, _, number, _ in shown if number > 1}
     asked = {
-        (background, animal, texture, number)
+        (background, animal, texture, number, size)
         for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
-        for number in (range(1, 5) if animal in counted else (1,))
+        for number, size in [*product((1,), v.sizes or ("",)), *((n, "") for n in range(2, 5) if animal in counted)]
     }
     lacking = (str(place) for place in sorted(asked - shown))
     yield Finding("every animal is in train in all its numbers, textures and backgrounds", *first(lacking))

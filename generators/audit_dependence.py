@@ -35,9 +35,11 @@ def check_dependence_pairs(split: Split) -> Iterator[Finding]:
 
 
 def check_lone(split: Split) -> Iterator[Finding]:
-    """Every animal is in train alone, on every background."""
-    lone = {(s.background, s.things[0].animal) for s in split.subsets["train"].scenes if len(s.things) == 1}
-    missing = len(split.vocabulary.backgrounds) * len(split.vocabulary.animals) - len(lone)
+    """Every animal is in train alone, on every background and in every size."""
+    v = split.vocabulary
+    alone = (scene for scene in split.subsets["train"].scenes if len(scene.things) == 1)
+    lone = {(scene.background, scene.things[0].animal, scene.things[0].size) for scene in alone}
+    missing = len(v.backgrounds) * len(v.animals) * max(len(v.sizes), 1) - len(lone)
     yield Finding("every animal is in train alone on every background", not missing, f"{missing} missing")
 
 

@@ -53,13 +53,24 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
 
 @cache
 def _rules(texts: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Rule, ...]:
-    world = World("", vocabulary.animals, vocabulary.textures, vocabulary.backgrounds)
-    return tuple(parse_rule(text, world) for text in texts)
+    return tuple(parse_rule(text, world_of(vocabulary)) for text in texts)
+
+
+def world_of(vocabulary: Vocabulary) -> World:
+    """The world that a vocabulary names, without what is drawn."""
+    return World("", vocabulary.animals, vocabulary.textures, vocabulary.backgrounds, vocabulary.sizes)
 
 
 def rules_of(split: Split) -> tuple[Rule, ...]:
     """The hold-out rules that the split says it has."""
     return _rules(tuple(split.recipe.get("hold_out", ())), split.vocabulary)
+
+
+def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
+    """Whether the rules leave any of some scenes, whatever the sizes of its animals."""
+    rules, world = rules_of(split), world_of(split.vocabulary)
+    sized = (one for scene in scenes for one in world.in_sizes(scene))
+    return any(not any(rule.matches(scene) for rule in rules) for scene in sized)
 
 
 def trainable(split: Split, unusable: int) -> range:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envs.scene import Scene
+from envs.slots import SIZES
 from generators.audit_findings import Finding, first, within
+from generators.counts import phrase
 from generators.graph import SceneGraph
 from generators.split_file import Split
 
@@ -26,9 +28,9 @@ def asked_of(split: Split) -> Asked:
 
 
 def told_of(graph: SceneGraph, scene: Scene) -> list[str]:
-    """What a graph says of each thing of its scene: "red cat", "cat" or ""."""
-    choices = [(f"{thing.texture} {thing.animal}", thing.animal) for thing in scene.things]
-    return [next((phrase for phrase in phrases if phrase in graph.nodes), "") for phrases in choices]
+    """What a graph says of each thing of its scene: "red cat", "cat" or ""; "small red cat", "small cat" or ""."""
+    choices = [(phrase(thing), phrase(thing._replace(texture=""))) for thing in scene.things]
+    return [next((said for said in either if said in graph.nodes), "") for either in choices]
 
 
 def hints(graph: SceneGraph, scene: Scene) -> bool:
@@ -41,7 +43,13 @@ def hints(graph: SceneGraph, scene: Scene) -> bool:
 def denies_truly(graph: SceneGraph, scene: Scene) -> bool:
     """Whether nothing that a graph denies is in the scene."""
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
-    return not denied & {f"{thing.texture} {thing.animal}" for thing in scene.things}
+    return not denied & set(map(phrase, scene.things))
+
+
+def salient_of(scene: Scene) -> int:
+    """Which of two things is salient: the bigger one, else the first, which is the left one."""
+    left, right = (SIZES.get(thing.size, 1.0) for thing in scene.things)
+    return int(right > left)
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
@@ -50,18 +58,18 @@ def check_shares(split: Split) -> Iterator[Finding]:
     if asked == Asked():
         return
     train = split.subsets["train"]
-    told = [told_of(graph, scene) for graph, scene in zip(train.graphs, train.scenes, strict=True)]
-    pairs = [phrases for phrases in told if len(phrases) == 2]
-    both = sum(all(phrases) for phrases in pairs)
-    left = sum(bool(phrases[0]) and not phrases[1] for phrases in pairs)
+    told = [(scene, told_of(graph, scene)) for graph, scene in zip(train.graphs, train.scenes, strict=True)]
+    pairs = [(salient_of(scene), phrases) for scene, phrases in told if len(phrases) == 2]
+    both = sum(all(phrases) for _, phrases in pairs)
+    alone = sum(bool(phrases[big]) and not phrases[1 - big] for big, phrases in pairs)
     chance = (1 - salient) * mentioned**2
     yield within("training pairs whose caption mentions both", both, len(pairs), chance)
     # Of two that aren't drawn either is taken, so that apart from the salient one both are alone as often.
     chance = salient + (1 - salient) * (1 - mentioned**2) / 2
-    yield within("training pairs whose caption mentions the left one only", left, len(pairs), chance)
-    mentions = [phrase for phrases in told for phrase in phrases if phrase]
-    textured = sum(phrase not in split.vocabulary.animals for phrase in mentions)
-    yield within("mentions in train with their texture", textured, len(mentions), attributes)
+    yield within("training pairs whose caption mentions the salient one only", alone, len(pairs), chance)
+    mentions = sum(bool(said) for _, phrases in told for said in phrases)
+    textured = sum(said in map(phrase, scene.things) for scene, phrases in told for said in phrases)
+    yield within("mentions in train with their texture", textured, mentions, attributes)
     denying = sum(any(node.startswith(NO) for node in graph.nodes) for graph in train.graphs)
     yield within("captions in train that deny something", denying, len(train), negated)
 
@@ -79,7 +87,7 @@ def check_negatives(split: Split) -> Iterator[Finding]:
 
 def all_told(graph: SceneGraph, scene: Scene) -> bool:
     """Whether a graph tells two things and both their textures."""
-    told = {f"{thing.texture} {thing.animal}" for thing in scene.things}
+    told = set(map(phrase, scene.things))
     return len(told) == 2 and told <= set(graph.nodes)
 
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
 from generators.captions import Caption, hard_negative, mention_order, phrasing_of, put
-from generators.hold_out import kept
+from generators.hold_out import leave_any
 from generators.pair_roles import Pair, PairRoles, pair_roles
 from generators.partial_captions import Chances, denied_things, told_things
 from generators.recipe import PairCounts, SplitRecipe, check_fractions, draw
@@ -42,8 +42,8 @@ class BindingRecipe(SplitRecipe):
     attributes: float = 1.0
     """Chance that a training caption tells the texture of an animal that it mentions."""
     salient: float = 0.0
-    """Chance that the caption of a training scene of two mentions its left animal only, whatever `mentioned`
-    says: all animals are of one visual size, and "salient" is where they stand."""
+    """Chance that the caption of a training scene of two mentions its salient animal only, whatever `mentioned`
+    says: the bigger one in a world with sizes; of two of one size the left one, by definition."""
     negated: float = 0.0
     """Chance that a training caption also denies something that isn't there: "and no white caribou"."""
 
@@ -76,17 +76,18 @@ class BindingRecipe(SplitRecipe):
             views = train_views if subset == "train" else test_views
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
-                subsets[subset] = kept(self.rules(world), [*world.singles(train_views), *scenes])
+                subsets[subset] = self.kept(world, [*world.singles(train_views), *scenes])
             else:
-                scenes = kept(self.rules(world), scenes)  # before the draw, so that tests stay as large
+                scenes = self.kept(world, scenes)  # before the draw, so that tests stay as large
                 subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs but validation's, in all assignments of two different textures."""
+        """All pairs but validation's, in all assignments of two different textures and in all sizes."""
         apart = set(roles_of(self, world)[0].validation)
         items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
-        return [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1))]
+        bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
+        return [scene for one in bare for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
         """How many pairs the fractions come to."""
@@ -117,7 +118,7 @@ def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[
     choices = list(permutations(world.textures, 2))
     if not rules:
         return choices
-    return [textures for textures in choices if kept(rules, pair_scenes(world, pair, textures, range(1)))]
+    return [its for its in choices if leave_any(rules, world, pair_scenes(world, pair, its, range(1)))]
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
-from generators.counts import NUMBERS, counted, other_number
+from generators.counts import NUMBERS, attributes, counted, other_number, phrase
 from generators.graph import Edge, SceneGraph
 from generators.relations import predicate_of
 from generators.seeds import generator
@@ -83,9 +83,9 @@ def put(
     mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
     # Things that are alike are told together.
-    numbers = Counter((thing.texture, thing.animal) for thing in things)
+    numbers = Counter((attributes(thing), thing.animal) for thing in things)
     phrases = [counted(*named, number) for named, number in numbers.items()]
-    phrases += [f"no {thing.texture} {thing.animal}" for thing in denied]
+    phrases += [f"no {phrase(thing)}" for thing in denied]
     said = f" {predicate or 'and'} ".join(map(with_article, phrases))
     text = phrasing.format(things=said, place=place(scene), background=scene.background)
     edges = (Edge(predicate, 0, 1),) if predicate else ()
@@ -112,14 +112,14 @@ def mention_order(scene: Scene, seed: int) -> tuple[Thing, ...]:
 
 
 def swap_textures(scene: Scene) -> Scene:
-    """The scene of the attribute-binding hard negative: two things exchange their textures."""
+    """The scene of the attribute-binding hard negative: two things exchange their textures and keep their sizes."""
     first, second = scene.things
     swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
     return replace(scene, things=swapped)
 
 
 def swap_places(scene: Scene) -> Scene:
-    """The scene of the spatial hard negative: two things exchange their slots."""
+    """The scene of the spatial hard negative: two things exchange their slots, each as large as it was."""
     first, second = scene.things
     return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
 

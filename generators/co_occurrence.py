@@ -1,4 +1,4 @@
-"""What a split shows together: counts of animals, textures and backgrounds, and the role of every animal pair."""
+"""What a split shows together: counts of animals, textures, sizes, backgrounds, and the role of every animal pair."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -56,6 +56,12 @@ def texture_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:
     """Animals shown in each texture, (animals, textures)."""
     found = ((thing.animal, thing.texture) for scene in scenes for thing in scene.things)
     return tally(found, vocabulary.animals, vocabulary.textures)
+
+
+def size_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:
+    """Animals shown in each size, (animals, sizes)."""
+    found = ((thing.animal, thing.size) for scene in scenes for thing in scene.things)
+    return tally(found, vocabulary.animals, vocabulary.sizes)
 
 
 def background_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:

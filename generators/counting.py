@@ -1,9 +1,10 @@
 """Counting splits: one to four of the same thing, and animals that train never shows in numbers.
 
-Every animal is in train alone, in every texture and background. A fraction of the animals is there
-in twos, threes and fours as well, as often in each. Tests ask for the number in new views: of
-animals that were counted (`seen_counts`), and of those of the reserve, of which train has never
-more than one (`unseen_counts`). A caption's negative tells another number.
+Every animal is in train alone, in every texture and background, and in every size where there are
+any. A fraction of the animals is there in twos, threes and fours as well, as often in each. Tests
+ask for the number in new views: of animals that were counted (`seen_counts`), and of those of the
+reserve, of which train has never more than one (`unseen_counts`). A caption's negative tells
+another number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,11 +42,11 @@ class CountingRecipe(SplitRecipe):
         """Validation and `unseen_counts` are the same for all fractions of a seed."""
         train, validation, reserve, _ = animal_roles(self, world)
         old, new = range(self.views), range(self.views, self.views + self.test_views)
-        alone = list(self.numbers(world, world.animals, (1,), old))
-        found = {"train": alone + list(self.numbers(world, train, MANY, old))}
+        alone = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
+        found = {"train": alone + self.kept(world, list(self.numbers(world, train, MANY, old)))}
         # One is asked for too, although it is seen: else a negative that says "one" would always be false.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
-            scenes = list(self.numbers(world, animals, (1, *MANY), new))
+            scenes = self.kept(world, list(self.numbers(world, animals, (1, *MANY), new)))
             found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
         return found
 

@@ -3,7 +3,7 @@
 import zlib
 from dataclasses import replace
 
-from envs.scene import MOST_THINGS, Scene
+from envs.scene import MOST_THINGS, Scene, Thing
 from envs.slots import COUNTING
 
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
@@ -22,11 +22,21 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
-def counted(texture: str, animal: str, number: int) -> str:
-    """ "red cat", "three red cats", "three cats" of things whose texture is left out ("")."""
+def counted(attributes: str, animal: str, number: int) -> str:
+    """ "red cat", "three small red cats", "three cats" of things whose attributes are left out ("")."""
     if number == 1:
-        return f"{texture} {animal}".lstrip()
-    return f"{NUMBERS[number - 2]} {texture} {plural(animal)}".replace("  ", " ")
+        return f"{attributes} {animal}".lstrip()
+    return f"{NUMBERS[number - 2]} {attributes} {plural(animal)}".replace("  ", " ")
+
+
+def attributes(thing: Thing) -> str:
+    """ "small red": what is told of a thing beside what it is."""
+    return f"{thing.size} {thing.texture}".strip()
+
+
+def phrase(thing: Thing) -> str:
+    """ "small red cat"."""
+    return counted(attributes(thing), thing.animal, 1)
 
 
 def other_number(scene: Scene) -> Scene:

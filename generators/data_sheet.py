@@ -18,7 +18,7 @@ SHEET = """\
 Rendered scenes of textured animals, each with a caption; where there is one, a hard negative (the same words, bound
 otherwise) and the scene graphs of both. Made by Menagerie, a suite for the binding problem in vision-language models
 (binding-menagerie {version}{commit}).
-
+{sizes}
 ## Files
 
 {files}
@@ -58,6 +58,7 @@ def data_sheet(
     return SHEET.format(
         name=split.path.name,
         form=form,
+        sizes=f"\nThe animals come in sizes: {', '.join(sizes)}.\n" if (sizes := split.vocabulary.sizes) else "",
         version=version("binding-menagerie"),
         commit=f", commit {commit()}" if commit() else "",
         files=inspect.getdoc(FORMATS[form]),

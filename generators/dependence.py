@@ -56,9 +56,10 @@ class DependenceRecipe(SplitRecipe):
             "seen_textures": (tested, mains),
             "unseen_textures": (tested, unseen),
         }
-        found = {"train": painted(world, bare_scenes(world, roles, self.views), quotas(world, roles, self), self.seed)}
+        bare = self.kept(world, bare_scenes(world, roles, self.views))  # unpainted yet: in the same sizes at any value
+        found = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
-            scenes = list(self.in_textures(world, pairs, texture_of))
+            scenes = self.kept(world, list(self.in_textures(world, pairs, texture_of)))
             found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
         return found
 
@@ -124,8 +125,8 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
 
 
 def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
-    """How often train shows each animal: alone once, and with each partner in both orders."""
-    once = [1 + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
+    """How often train shows each animal: alone once in every size, and with each partner in both orders."""
+    once = [max(len(world.sizes), 1) + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
     return views * len(world.backgrounds) * np.array(once)
 
 
@@ -149,7 +150,8 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
     for view, background in product(range(views), world.backgrounds):
-        scenes += [Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals]
+        alone = (Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals)
+        scenes += [scene for one in alone for scene in world.in_sizes(one)]
         scenes += [
             Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view) for left, right in orders
         ]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
+from envs.scene import Thing
 from generators.dataset import PixelReader
 from generators.graph import SceneGraph
 from generators.split_file import Records
@@ -53,8 +54,13 @@ class Part:
             "negative": r.negatives[index],
             "graph": graph_facts(r.graphs[index]),
             "negative_graph": graph_facts(r.negative_graphs[index]),
-            "scene": {**asdict(r.scenes[index]), "things": [thing._asdict() for thing in r.scenes[index].things]},
+            "scene": {**asdict(r.scenes[index]), "things": list(map(thing_facts, r.scenes[index].things))},
         }
+
+
+def thing_facts(thing: Thing) -> dict[str, str]:
+    """A thing as it stands in JSON: with a size in worlds that have sizes only."""
+    return {name: value for name, value in thing._asdict().items() if name != "size" or value}
 
 
 def graph_facts(graph: SceneGraph) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from envs.renderer import Pictures, Renderer
 from envs.scene import Scene
 from envs.world import World
 from generators.captions import caption
+from generators.counts import phrase
 from generators.relations import PREDICATES
 
 CHUNK = 1024  # scenes
@@ -51,7 +52,7 @@ def false_captions(scenes: Sequence[Scene], pictures: Pictures) -> list[str]:
             continue
         text, graph = caption(scene, 0, "relation")
         (edge,) = graph.edges
-        phrases = [f"{thing.texture} {thing.animal}" for thing in scene.things]
+        phrases = [phrase(thing) for thing in scene.things]
         subject, other = (center[phrases.index(graph.nodes[end])] for end in (edge.subject, edge.object))
         axis, direction = DIRECTIONS[edge.predicate]
         if np.sign(subject[axis] - other[axis]) != direction:

@@ -38,6 +38,11 @@ def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
     return [scene for scene in scenes if not matched(rules, scene)] if rules else scenes
 
 
+def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
+    """Whether there is a scene that no rule matches, in any size of its animals."""
+    return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
+
+
 def check_rules(rules: tuple[Rule, ...], world: World, pairs: list[Scene]) -> None:
     """Raise for a rule that matches nothing, and for rules that leave nothing to train on.
 

@@ -1,6 +1,6 @@
 """What is in a split file, in figures: what it was made of, its subsets, and what of its world is in train."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from math import comb
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envs.errors import choose
 from generators.audit import CHECKS_OF
 from generators.audit_findings import ASKED_FRACTION, animal_pair
-from generators.co_occurrence import in_relation, texture_counts, told_relations
+from generators.co_occurrence import Counts, in_relation, size_counts, texture_counts, told_relations
 from generators.dataset import PixelReader, open_split
 from generators.recipe_file import KINDS
 from generators.split_file import Records, Split
@@ -59,8 +59,9 @@ def open_inspected(path: Path) -> Split:
 
 def facts(split: Split) -> dict[str, str]:
     """What the split is and what of its world is in train, a short text each."""
-    recipe, v = split.recipe, split.vocabulary
+    recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
+    words += f", {len(v.sizes)} sizes" if v.sizes else ""
     return {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
@@ -71,7 +72,8 @@ def facts(split: Split) -> dict[str, str]:
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **fractions(split),
         **train_pairs(split),
-        "textures in train": texture_shares(split),
+        "textures in train": shares(texture_counts(train, v), v.textures),
+        **({"sizes in train": shares(size_counts(train, v), v.sizes)} if v.sizes else {}),
     }
 
 
@@ -121,11 +123,10 @@ def train_pairs(split: Split) -> dict[str, str]:
     return found
 
 
-def texture_shares(split: Split) -> str:
-    """The share of the animals of train that each texture is on."""
-    counts = texture_counts(split.subsets["train"].scenes, split.vocabulary).sum(0)
-    shares = counts / max(counts.sum(), 1)
-    return ", ".join(f"{name} {share:.1%}" for name, share in zip(split.vocabulary.textures, shares, strict=True))
+def shares(table: Counts, names: Sequence[str]) -> str:
+    """The share of the animals counted in each column, (animals, names)."""
+    counts = table.sum(0)
+    return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
 
 
 def subset_rows(split: Split) -> list[SubsetRow]:

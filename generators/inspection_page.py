@@ -10,6 +10,7 @@ from generators.co_occurrence import (
     background_counts,
     normalised_mutual_information,
     pair_coverage,
+    size_counts,
     texture_counts,
     told_relations,
 )
@@ -55,6 +56,7 @@ def write_page(split: Split, out: Path) -> None:
         coverage=[coverage(split, relation) for relation in told_relations(split)],
         textures=beside(textures, v.animals, v.textures, "texture"),
         backgrounds=beside(background_counts(train, v), v.animals, v.backgrounds, "background"),
+        sizes=beside(size_counts(train, v), v.animals, v.sizes, "size") if v.sizes else None,
         information=f"{normalised_mutual_information(textures):.4f}",
         pair_information=f"{normalised_mutual_information(pairs_only):.4f}",
         slots=SLOTS_OF,

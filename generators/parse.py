@@ -1,8 +1,8 @@
 """From a caption back to its scene graph, by the words of its world: a witness of `generators.captions`.
 
 Whatever stands around them, a caption's things are all that reads "a TEXTURE ANIMAL", "an ANIMAL" or
-"two TEXTURE ANIMALS" or "no TEXTURE ANIMAL", its edges the predicates between them, and its background is
-the one that the rest names.
+"two TEXTURE ANIMALS" or "no TEXTURE ANIMAL", in a world with sizes "a SIZE TEXTURE ANIMAL" and so on; its edges are
+the predicates between them, and its background is the one that the rest names.
 """
 
 import re
@@ -24,8 +24,8 @@ def one_of(names: Iterable[str]) -> str:
 @cache
 def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Of a thing or of several that are alike, and of a background."""
-    texture = f"(?:{one_of(words.textures)} )?"
-    one, many = f"{texture}{one_of(words.animals)}", f"{texture}{one_of(map(plural, words.animals))}"
+    told = f"{f'{one_of(words.sizes)} ' if words.sizes else ''}(?:{one_of(words.textures)} )?"
+    one, many = f"{told}{one_of(words.animals)}", f"{told}{one_of(map(plural, words.animals))}"
     bare = rf"(?:no {one}|{one_of(NUMBERS)} {many})"
     thing = rf"\b(?:an? (?={one}\b)|(?={bare}\b))({bare}|{one})\b"
     return re.compile(thing), re.compile(rf"\b{one_of(words.backgrounds)}\b")

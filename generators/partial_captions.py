@@ -9,6 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from envs.scene import Scene, Thing
+from envs.slots import size_factor
 from envs.world import World
 from generators.captions import mention_order
 from generators.hold_out import matched
@@ -25,18 +26,14 @@ class Chances(NamedTuple):
     attributes: float
     """That a mention has its texture."""
     salient: float
-    """That nothing but the salient thing of two is mentioned, whatever `mentioned` says.
-
-    Our animals are built to one visual size, and how much of each is visible is known only when it is
-    rendered: the salient thing is the one in the first slot, by definition.
-    """
+    """That nothing but the salient thing of two is mentioned, whatever `mentioned` says (see `salient_slot`)."""
     negated: float
     """That something is denied that isn't there: "a red cat and no white caribou" (Alhamoud et al. 2025,
     "Vision-language models do not understand negation": hybrid captions)."""
 
 
 def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
-    """What the caption of a training scene mentions, in mention order; a texture left out is ""."""
+    """What the caption of a training scene mentions, in mention order; a texture left out is "", sizes stay."""
     random = generator(seed, "textures told", scene.key)
     texture = {thing.slot: random.random() < chances.attributes for thing in scene.things}
     slots = mentioned_slots(scene, seed, chances)
@@ -58,9 +55,10 @@ def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...]
 
 
 def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
-    """The textured animals that neither the scene nor its swap shows."""
+    """The textured animals that neither the scene nor its swap shows, in all sizes."""
     shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
-    return [Thing(*pair, "center") for pair in product(words.animals, words.textures) if pair not in shown]
+    things = product(words.animals, words.textures, words.sizes or ("",))
+    return [Thing(*pair, "center", size) for *pair, size in things if tuple(pair) not in shown]
 
 
 def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
@@ -69,4 +67,13 @@ def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
     random = generator(seed, "things told", scene.key)
     only_salient, spare = random.random(), slots[random.integers(len(slots))]
     drawn = {slot for slot in slots if random.random() < chances.mentioned}
-    return {slots[0]} if only_salient < chances.salient else drawn or {spare}
+    return {salient_slot(scene)} if only_salient < chances.salient else drawn or {spare}
+
+
+def salient_slot(scene: Scene) -> str:
+    """Where the thing stands that stands out: the biggest one, of equally big ones the one in the first slot.
+
+    Without sizes our animals are built to one visual size, and how much of each is visible is known only when it
+    is rendered: then it is the first slot by definition.
+    """
+    return max(scene.things, key=lambda thing: size_factor(thing.size)).slot

@@ -16,7 +16,7 @@ from envs.errors import UserError, choose
 from envs.scene import Scene
 from envs.world import World, load_world
 from generators.captions import SWAPS, TEMPLATES, Caption, caption, hard_negative
-from generators.hold_out import HELD_OUT, check_rules, matched, parsed
+from generators.hold_out import HELD_OUT, check_rules, kept, matched, parsed
 from generators.rules import Rule
 from generators.seeds import generator
 
@@ -119,6 +119,22 @@ class SplitRecipe(ABC):
                 f"hold_out {' or '.join(self.hold_out)!r} matches no scene of two that could be tested; widen it"
             )
         return subsets | {HELD_OUT: draw(found, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
+
+    def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
+        """The scenes that no rule takes out, in a world with sizes in sizes drawn for each.
+
+        A scene and its swap get the same ones, so that hard negatives in train differ in nothing but what is
+        swapped. Where rules hold the drawn sizes out, a scene gets others. Lone animals have theirs already.
+        """
+        if world.sizes:
+            scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
+        return kept(self.rules(world), scenes)
+
+    def sized(self, world: World, scene: Scene) -> Scene:
+        """The scene in sizes that depend on it and the seed, and that rules leave, if they leave any."""
+        choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
+        drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
+        return (kept(self.rules(world), drawn) or drawn)[0]
 
     def swap(self, scene: Scene) -> Scene:
         """The scene of which the hard negative of `scene` is true."""

@@ -1,8 +1,10 @@
 """The words of spatial relations, and whether a graph's edges are true of a scene."""
 
-from itertools import product
+from functools import cache
+from itertools import combinations, product
 
 from envs.scene import Scene
+from generators.counts import phrase
 from generators.graph import Edge, SceneGraph
 
 # What is said of the thing in a relation's first slot, and of the one in its second (OC-CLIP, A.5.1).
@@ -20,25 +22,27 @@ def claims(graph: SceneGraph) -> frozenset[str]:
     """All that `graph` claims, however it is put: its nodes, and its edges with the phrases in place
     of indices, "b to the right of a" as "a to the left of b".
 
-    A red cat is also a cat. Without a vocabulary that holds for all heads of a phrase: a giant tortoise is
-    a tortoise. Phrases are unique in our graphs.
+    A small red cat is also a small cat, a red cat and a cat. Without a vocabulary that holds for all words but the
+    last: a giant tortoise is a tortoise. Phrases are unique in our graphs.
     """
-    claimed = {head for node in graph.nodes for head in heads(node)}
+    claimed = {less for node in graph.nodes for less in shortened(node)}
     for predicate, subject, object_ in graph.edges:
         ends = [graph.nodes[subject], graph.nodes[object_]]
         if predicate in CONVERSES and CONVERSES[predicate] < predicate:
             predicate, ends = CONVERSES[predicate], ends[::-1]
-        claimed.update(f"{one} {predicate} {other}" for one, other in product(*map(heads, ends)))
+        claimed.update(f"{one} {predicate} {other}" for one, other in product(*map(shortened, ends)))
     return frozenset(claimed)
 
 
-def heads(phrase: str) -> list[str]:
-    """ "red cat" -> "red cat", "cat": what is still true of a thing when words are left out from the front.
+@cache
+def shortened(said: str) -> frozenset[str]:
+    """ "red cat" -> "red cat", "cat": what is still true of a thing when words before the last are left out.
     Of what is denied ("no red cat") nothing may be left out."""
-    words = phrase.split()
-    if words[0] == "no":
-        return [phrase]
-    return [" ".join(words[i:]) for i in range(len(words))]
+    if said.startswith("no "):
+        return frozenset({said})
+    *before, last = said.split()
+    kept = (words for number in range(len(before) + 1) for words in combinations(before, number))
+    return frozenset(" ".join((*words, last)) for words in kept)
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
@@ -47,12 +51,13 @@ def predicate_of(scene: Scene, subject: int) -> str:
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether one edge of `graph` is true of `scene`; one that refers to no thing is not."""
-    phrases = [f"{thing.texture} {thing.animal}" for thing in scene.things]
+    """Whether one edge of `graph` is true of `scene`; one that refers to no thing is not. Nodes may leave out what
+    they tell of their things: "cat" is a red cat."""
     ends = edge.subject, edge.object
     if scene.relation is None or not all(0 <= end < len(graph.nodes) for end in ends):
         return False
-    named = [graph.nodes[end] for end in ends]
-    if set(named) != set(phrases) or len(set(named)) != 2:
-        return False
-    return edge.predicate == predicate_of(scene, phrases.index(named[0]))
+    subject, other = (graph.nodes[end] for end in ends)
+    true_of = [shortened(phrase(thing)) for thing in scene.things]
+    return any(
+        subject in true_of[i] and other in true_of[1 - i] and edge.predicate == predicate_of(scene, i) for i in (0, 1)
+    )

@@ -36,6 +36,7 @@ class Parser(Tokens):
         self.names = {
             "animal": world.animals,
             "texture": world.textures,
+            "size": world.sizes,
             "background": world.backgrounds,
             "slot": SLOTS,
             "relation": RELATION_WORDS,
@@ -136,6 +137,8 @@ class Parser(Tokens):
         if start.kind != "word":
             self.expected(f"a field ({', '.join(fields)})")
         field = self.choose("field", self.words(), fields, start)
+        if field == "size" and not self.names["size"]:
+            self.fail("this world has no sizes; leave size out, or choose a world that has them", start)
         bracket = self.next
         if not self.take("["):
             return Term(field)

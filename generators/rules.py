@@ -12,8 +12,9 @@ and parentheses; `not` binds closest, then `and`, then `or`:
     not (animal=cat or background={city, desert})   no cat, and in neither of these
 
 Fields
-    animal, texture, slot         of a thing; with an index, as in animal[0], of that thing in the scene's
-                                  order, which is that of the slots' names ("left" before "right")
+    animal, texture, slot, size   of a thing; with an index, as in animal[0], of that thing in the scene's
+                                  order, which is that of the slots' names ("left" before "right"); size in
+                                  worlds that have sizes
     background, count, view       of the scene
     relation                      left, right, above, under, or none: `above` and `under` are true of the same
                                   scenes, but turn round which thing is `first`
@@ -25,8 +26,8 @@ Values are names of the world, quoted where they contain a keyword; a set in bra
 them; whole numbers for count and view, and only count knows <, <=, > and >=; or an indexed field, as in
 texture=texture[1].
 
-Which thing: in one chain of &, all comparisons of animal, texture and slot without an index speak of one
-thing. What is in parentheses, on another side of `or` or after `not` speaks for itself, and so does
+Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index speak of
+one thing. What is in parentheses, on another side of `or` or after `not` speaks for itself, and so does
 its `first`. Hence `not animal=cat` is true where there is no cat, `animal!=cat` where there is something
 else. What a scene lacks - an index beyond its things, the `first` of a lone thing, the `pair` of three -
 compares as false, with != too.

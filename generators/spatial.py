@@ -16,7 +16,7 @@ from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
 from envs.slots import SLOTS_OF
 from envs.world import World, load_world
-from generators.hold_out import kept
+from generators.hold_out import leave_any
 from generators.pair_roles import Pair, PairRoles, pair_roles
 from generators.recipe import PairCounts, SplitRecipe, draw
 from generators.rules import Rule
@@ -62,33 +62,32 @@ class SpatialRecipe(SplitRecipe):
         """Validation and the unseen pairs are the same for all fractions of a seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        rules = self.rules(world)
-        found: dict[str, list[Scene]] = {"train": kept(rules, list(world.singles(train_views))), "validation": []}
+        found: dict[str, list[Scene]] = {"train": self.kept(world, list(world.singles(train_views))), "validation": []}
         for relation in self.relations:
             roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             trained = order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
-            found["train"] += kept(rules, trained)
+            found["train"] += self.kept(world, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():
-                scenes = kept(rules, order_scenes(world, orders, SLOTS_OF[relation], test_views))
+                scenes = self.kept(world, order_scenes(world, orders, SLOTS_OF[relation], test_views))
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 found.setdefault(name, [])
                 found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
         return found
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs but validation's, in both orders of every relation and all textures."""
+        """All pairs but validation's, in both orders of every relation, all textures and all sizes."""
         scenes = []
         for relation in self.relations:
             apart = set(roles_of(self, world, relation)[0].validation)
             orders = both_orders(tuple(pair for pair in world.pairs if pair not in apart))
             scenes += order_scenes(world, orders, SLOTS_OF[relation], range(1))
-        return scenes
+        return [scene for one in scenes for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
         """How many pairs the fractions come to, over all relations."""
@@ -115,7 +114,9 @@ def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]
     if not rules:
         return [pair, pair[::-1]]
     orders = (pair, pair[::-1])
-    return [order for order in orders if kept(rules, order_scenes(world, [order], SLOTS_OF[relation], range(1)))]
+    return [
+        order for order in orders if leave_any(rules, world, order_scenes(world, [order], SLOTS_OF[relation], range(1)))
+    ]
 
 
 def numbers(roles: PairRoles) -> tuple[int, int, int]:

@@ -25,7 +25,7 @@ from generators.recipe import VERSION, SplitRecipe
 from generators.store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
 from generators.tables import SCENE_TYPE, TEXT, Vocabulary, open_hdf5, read_graphs, write_graphs
 
-FORMAT = "menagerie split 4"
+FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
 

@@ -15,7 +15,7 @@ from envs.slots import SLOTS
 from envs.world import World
 from generators.graph import Edge, SceneGraph
 
-# Factor indices; -1 where a scene has fewer things.
+# Factor indices; -1 where a scene has fewer things, or its world no sizes.
 SCENE_TYPE = np.dtype(
     [
         ("background", "i2"),
@@ -23,6 +23,7 @@ SCENE_TYPE = np.dtype(
         ("animal", "i2", (MOST_THINGS,)),
         ("texture", "i2", (MOST_THINGS,)),
         ("slot", "i2", (MOST_THINGS,)),
+        ("size", "i2", (MOST_THINGS,)),
     ]
 )
 TEXT = h5py.string_dtype("utf-8")
@@ -36,11 +37,12 @@ class Vocabulary:
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
     slots: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, world: World) -> "Vocabulary":
         """The vocabulary of `world`, with all slots there are."""
-        return cls(world.animals, world.textures, world.backgrounds, tuple(SLOTS))
+        return cls(world.animals, world.textures, world.backgrounds, tuple(SLOTS), world.sizes)
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
@@ -61,15 +63,16 @@ class Vocabulary:
                 row["animal"][i] = self.animals.index(thing.animal)
                 row["texture"][i] = self.textures.index(thing.texture)
                 row["slot"][i] = self.slots.index(thing.slot)
+                row["size"][i] = self.sizes.index(thing.size) if thing.size else -1
         return table
 
     def decode(self, table: np.ndarray) -> list[Scene]:
         """The scenes of a table; an index outside the vocabulary raises `IndexError`."""
         scenes = []
-        for background, view, animals, textures, slots in table.tolist():
+        for background, view, *columns in table.tolist():
             things = tuple(
-                Thing(self.animals[a], self.textures[t], self.slots[s])
-                for a, t, s in zip(animals, textures, slots, strict=True)
+                Thing(self.animals[a], self.textures[t], self.slots[s], self.sizes[z] if z >= 0 else "")
+                for a, t, s, z in zip(*columns, strict=True)
                 if a >= 0
             )
             scenes.append(Scene(self.backgrounds[background], things, view))

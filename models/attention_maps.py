@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from envs.errors import UserError
+from generators.counts import phrase
 from generators.dataset import SplitDataset
 from models.scorer import Scorer
 from models.towers import normalise
@@ -65,7 +66,7 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     pixels = normalise(data.images(indices).to(scorer.log_scale.device))
     patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(captions, graphs))
     order = [
-        [graph.nodes.index(f"{t.texture} {t.animal}") for t in data.records.scenes[i].things]
+        [graph.nodes.index(phrase(t)) for t in data.records.scenes[i].things]
         for i, graph in zip(indices, graphs, strict=True)
     ]
     rows = torch.arange(len(patches), device=patches.device)[:, None]

@@ -83,12 +83,13 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
 def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
     from envs.files import whole_file
+    from generators.counts import phrase
     from generators.figures import png
     from studies.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
-    phrases = [[f"{thing.texture} {thing.animal}" for thing in data.records.scenes[i].things] for i in chosen]
+    phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in chosen]
     figure = attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen])
     with whole_file(path) as temporary:
         temporary.write_bytes(png(figure))

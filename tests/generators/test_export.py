@@ -53,7 +53,9 @@ def assert_same_facts(data, facts):
         assert fact["negative_graph"]["nodes"] == list(example.negative_graph.nodes)
         assert fact["key"] == scene.key
         assert (fact["scene"]["background"], fact["scene"]["view"]) == (scene.background, scene.view)
-        assert fact["scene"]["things"] == [thing._asdict() for thing in scene.things]
+        assert fact["scene"]["things"] == [
+            dict(zip(("animal", "texture", "slot"), t, strict=False)) for t in scene.things
+        ]
 
 
 def test_webdataset_round_trip(split, tmp_path):

@@ -1,0 +1,124 @@
+"""Sizes: told apart in every slot, the same pose, and no trace of them in worlds without."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from envs.gallery import KINDS, Config
+from envs.own_world import load_own_world
+from envs.placement import place
+from envs.renderer import Renderer
+from envs.scene import Scene, Thing
+from envs.slots import SIZES, SLOTS
+from envs.world import load_world
+
+WORLD = load_world("tiny-sizes")
+
+
+@pytest.fixture(scope="module")
+def renderer():
+    return Renderer(WORLD, 64)
+
+
+def alone(animal, slot, size, view=0):
+    return Scene("city", (Thing(animal, "white", slot, size),), view)
+
+
+@pytest.mark.parametrize("animal", WORLD.animals)
+def test_big_is_visibly_larger_than_small_in_every_slot(renderer, animal):
+    scenes = [alone(animal, slot, size, view) for slot in SLOTS for view in range(2) for size in ("small", "big")]
+    masks = renderer.render(scenes).masks
+    areas = (masks > 0).sum((1, 2)).reshape(-1, 2)
+    assert (areas[:, 0] >= 24).all(), "enough pixels to know it by"
+    assert (areas[:, 1] > 1.8 * areas[:, 0]).all()
+
+
+def test_no_view_makes_a_small_thing_as_large_as_a_big_one():
+    for slot in SLOTS.values():
+        assert SIZES["small"] * (1 + slot.scale_range) < 0.9 * SIZES["big"] * (1 - slot.scale_range)
+
+
+def test_sizes_share_a_pose(renderer):
+    for animal, slot in (("rabbit", "left"), ("penguin", "above"), ("crocodile", "center")):
+        small, big = (place(animal, slot, 3, size) for size in ("small", "big"))
+        assert (small.yaw, small.position[:2]) == (big.yaw, big.position[:2])
+        assert small.scale == SIZES["small"] * big.scale
+        scenes = [alone(animal, slot, size, 3) for size in ("small", "big")]
+        small, big = (np.nonzero(mask.any(1))[0].max() for mask in renderer.render(scenes).masks)
+        assert abs(small - big) <= 4, "it stands, or hangs, where the big one does"
+
+
+def test_a_big_thing_is_what_a_world_without_sizes_shows(renderer):
+    things = (Thing("elephant", "red", "left", "big"), Thing("rabbit", "grass", "right", "big"))
+    sized = Scene("desert", things)
+    plain = Scene("desert", tuple(thing._replace(size="") for thing in things))
+    images, masks = Renderer(load_world("tiny"), 64).render([plain])
+    assert np.array_equal(renderer.render([sized]).images, images)
+    assert np.array_equal(renderer.render([sized]).masks, masks)
+
+
+def test_sizes_are_part_of_a_scene_where_there_are_any():
+    assert alone("rabbit", "center", "").key == "white rabbit@center|city|0"
+    assert alone("rabbit", "center", "small").key == "small white rabbit@center|city|0"
+    assert alone("rabbit", "center", "small") != alone("rabbit", "center", "big")
+
+
+def test_a_world_holds_every_animal_in_every_size():
+    plain = load_world("tiny")
+    assert len(set(WORLD.singles())) == 2 * len(list(plain.singles()))
+    assert (
+        len(set(WORLD.factorial())) == len(list(WORLD.factorial())) == 2 * 24 + 4 * (len(list(plain.factorial())) - 24)
+    )
+    assert all(WORLD.check(scene) for scene in WORLD.singles())
+
+
+@pytest.mark.parametrize(
+    ("world", "size", "told"),
+    [
+        ("tiny-sizes", "smal", "unknown size 'smal'; did you mean 'small'"),
+        ("tiny-sizes", "", "unknown size ''; known: small, big"),
+        ("tiny", "small", "world 'tiny' has no sizes, but small white rabbit@left"),
+    ],
+)
+def test_a_scene_of_another_worlds_sizes_is_refused(world, size, told):
+    with pytest.raises(UserError, match=told):
+        load_world(world).check(alone("rabbit", "left", size))
+
+
+def own(folder, text):
+    (folder / "mine.toml").write_text(text)
+    return load_own_world(folder / "mine.toml")
+
+
+def test_a_world_of_ones_own_has_the_sizes_that_it_names(tmp_path):
+    assert own(tmp_path, 'extends = "tiny"\nsizes = ["big", "small"]').sizes == ("big", "small")
+    assert own(tmp_path, 'extends = "tiny-sizes"').sizes == ("small", "big")
+    assert own(tmp_path, 'extends = "tiny-sizes"\nsizes = []').sizes == ()
+    assert own(tmp_path, 'extends = "tiny"').sizes == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('sizes = ["small", "bigg"]', "unknown sizes in .*mine.toml 'bigg'; did you mean 'big'"),
+        ('sizes = ["small"]', "two or more different ones of small, big, or none"),
+        ('sizes = ["small", "small"]', "two or more different ones"),
+        ("sizes = 2", "sizes must be a list of names"),
+        ('sizes = ["small", "big"]\n[texture."big red"]\nimage = "x.png"', "'big red' has the word 'big'"),
+    ],
+)
+def test_sizes_that_a_world_cannot_have_are_refused(tmp_path, line, told):
+    from PIL import Image
+
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "x.png")
+    with pytest.raises(UserError, match=told):
+        own(tmp_path, f'extends = "tiny"\n{line}')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_contact_sheets_show_a_world_with_sizes(kind):
+    scenes = [scene for row in KINDS[kind](WORLD, Config(Path("sheet.png"))).scenes for scene in row]
+    assert {thing.size for scene in scenes for thing in scene.things} == {"small", "big"}
+    assert all(WORLD.check(scene) for scene in scenes)

@@ -1,0 +1,254 @@
+"""Worlds with sizes: every kind of split has them, tells them truly, and all else is as without them."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import h5py
+import pytest
+
+from envs.errors import UserError
+from envs.scene import Scene, Thing
+from envs.world import load_world
+from generators.audit import words
+from generators.binding import BindingRecipe
+from generators.captions import caption, hard_negative
+from generators.counting import CountingRecipe
+from generators.dependence import DependenceRecipe
+from generators.export import export
+from generators.hold_out import matched
+from generators.inspection import facts
+from generators.inspection_page import write_page
+from generators.parse import parse
+from generators.partial_captions import salient_slot
+from generators.relations import claims
+from generators.rules import parse_rule
+from generators.spatial import SpatialRecipe
+from generators.split_file import read_split
+from tests.generators.conftest import failed, make_split
+
+FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}
+RECIPES = {
+    "binding": BindingRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
+    "spatial": SpatialRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
+    "dependence": DependenceRecipe(information=0.5, **FEW | {"views": 30}),
+    "counting": CountingRecipe(pairs=1.0, **FEW),
+}
+WORLD = load_world("tiny-sizes")
+
+
+@pytest.fixture(scope="module", params=RECIPES)
+def made(request, tmp_path_factory):
+    """A split of each kind."""
+    return make_split(tmp_path_factory.mktemp(request.param), RECIPES[request.param])
+
+
+def bare(scene, *fields):
+    """A scene without its sizes, or what else of its things."""
+    nothing = dict.fromkeys(("size", *fields), "")
+    return replace(scene, things=tuple(thing._replace(**nothing) for thing in scene.things))
+
+
+def many(scenes):
+    return [scene for scene in scenes if len(scene.things) > 1]
+
+
+def test_the_audit_holds(made):
+    assert failed(made) == []
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_all_but_the_sizes_is_as_without_them(kind):
+    """In a split of steered dependence lone animals take their share of the textures, twice as many in two sizes."""
+    of, plain = (replace(RECIPES[kind], world=world).subsets() for world in ("tiny-sizes", "tiny"))
+    unpainted = ("texture",) if kind == "dependence" else ()
+    for name in of:
+        assert [bare(s, *unpainted) for s in many(of[name])] == [bare(s, *unpainted) for s in many(plain[name])]
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_lone_animals_are_in_train_in_every_size(kind):
+    lone = Counter((s.background, s.view, s.things[0]) for s in RECIPES[kind].subsets()["train"] if len(s.things) == 1)
+    sizes = Counter(thing.size for _, _, thing in lone)
+    assert sizes["small"] == sizes["big"] == sum(lone.values()) / 2 > 0
+
+
+def test_pairs_come_in_all_sizes():
+    found = Counter(tuple(t.size for t in s.things) for s in many(RECIPES["spatial"].subsets()["train"]))
+    assert set(found) == {(one, other) for one in WORLD.sizes for other in WORLD.sizes}
+    assert max(found.values()) < 1.4 * min(found.values())
+
+
+@pytest.mark.parametrize("kind", ["binding", "spatial"])
+def test_hard_negatives_in_train_differ_in_nothing_but_the_swap(kind):
+    recipe = RECIPES[kind]
+    train, plain = (set(replace(recipe, world=world).subsets()["train"]) for world in ("tiny-sizes", "tiny"))
+    swapped = [scene for scene in many(train) if recipe.swap(bare(scene)) in plain]
+    assert swapped
+    assert all(recipe.swap(scene) in train for scene in swapped)
+
+
+def test_sizes_are_the_same_in_all_cells_and_at_any_information():
+    cells = [replace(RECIPES["binding"], pairs=p, hard_negatives=h).subsets() for p in (0.25, 1.0) for h in (0.0, 1.0)]
+    assert all(cell["unseen_pairs"] == cells[0]["unseen_pairs"] for cell in cells)
+    assert set(cells[0]["train"]) <= set(cells[2]["train"])
+    one, other = (replace(RECIPES["dependence"], information=value).subsets()["train"] for value in (0.5, 0.6))
+    assert [[t.size for t in s.things] for s in one] == [[t.size for t in s.things] for s in other]
+    assert one != other
+
+
+def test_reads_as_english():
+    pair = Scene("city", (Thing("cat", "red", "left", "small"), Thing("elephant", "asphalt", "right", "big")))
+    assert caption(pair, 0).text in {
+        "a small red cat and a big asphalt elephant in the city",
+        "a big asphalt elephant and a small red cat in the city",
+    }
+    assert caption(pair, 0, "relation").text in {
+        "a small red cat to the left of a big asphalt elephant in the city",
+        "a big asphalt elephant to the right of a small red cat in the city",
+    }
+    three = Scene("city", tuple(Thing("pony", "red", slot, "small") for slot in ("lower left", "upper left")))
+    assert caption(three, 0).text == "two small red ponies in the city"
+
+
+def test_negatives_keep_the_sizes_with_their_animals():
+    pair = Scene("city", (Thing("rabbit", "red", "left", "small"), Thing("penguin", "white", "right", "big")))
+    for kind, nodes in (("binding", {"small white rabbit", "big red penguin"}), ("spatial", None)):
+        template = "relation" if kind == "spatial" else "conjunction"
+        true, false = caption(pair, 0, template), hard_negative(pair, 0, template, kind)
+        assert words(true.text) == words(false.text)
+        assert set(false.graph.nodes) == {"city"} | (nodes or {"small red rabbit", "big white penguin"})
+        assert parse(false.text, WORLD) == false.graph
+
+
+@pytest.mark.parametrize("text", ["a red rabbit in the city", "a red big rabbit in the city", "a big cat in the city"])
+def test_what_tells_no_size_is_not_read(text):
+    assert parse(text, WORLD) is None
+
+
+def test_a_texture_may_be_left_out_where_the_size_is_told():
+    recipe = replace(RECIPES["binding"], attributes=0.0)
+    for scene in recipe.subsets()["train"]:
+        true, _ = recipe.texts("train", scene)
+        assert set(true.graph.nodes[:-1]) == {f"{thing.size} {thing.animal}" for thing in scene.things}
+        assert parse(true.text, WORLD) == true.graph
+        assert claims(true.graph) <= claims(caption(scene, 0).graph)
+
+
+def test_the_bigger_one_is_salient():
+    recipe = replace(RECIPES["binding"], salient=1.0)
+    for scene in many(recipe.subsets()["train"]):
+        left, right = scene.things
+        stands_out = right if (left.size, right.size) == ("small", "big") else left
+        assert salient_slot(scene) == stands_out.slot
+        (node, _) = recipe.texts("train", scene)[0].graph.nodes
+        assert node == f"{stands_out.size} {stands_out.texture} {stands_out.animal}"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"salient": 0.7, "mentioned": 0.5}, {"attributes": 0.5, "negated": 0.5}, {"template": "free-conjunction"}],
+)
+def test_the_audit_holds_on_captions_that_tell_less(tmp_path, fields):
+    assert failed(make_split(tmp_path, replace(RECIPES["binding"], **fields))) == []
+
+
+def wrong_size(file):
+    """In caption and graph, which agree."""
+    for name in ("caption", "graph/nodes"):
+        texts = file[f"subsets/validation/{name}"].asstr()[:]
+        file[f"subsets/validation/{name}"][:] = [text.replace("small", "big") for text in texts]
+
+
+def exchanged_sizes(file):
+    """In the picture, not in the caption."""
+    factors = file["subsets/unseen_pairs/factors"][:]
+    row = next(row for row in factors if row["size"][0] != row["size"][1])
+    row["size"][:2] = row["size"][1::-1]
+    file["subsets/unseen_pairs/factors"][:] = factors
+
+
+def lost_size(file):
+    factors = file["subsets/train/factors"][:]
+    factors["size"][-1] = -1
+    file["subsets/train/factors"][:] = factors
+
+
+def no_small_lone_animal(file):
+    factors = file["subsets/train/factors"][:]
+    first = factors[0]
+    same = (factors["animal"] == first["animal"]).all(1) & (factors["texture"] == first["texture"]).all(1)
+    factors["size"][same & (factors["background"] == first["background"]), 0] = 1
+    file["subsets/train/factors"][:] = factors
+
+
+FAULTS = {
+    wrong_size: "every caption of validation is true",
+    exchanged_sizes: "every caption of unseen_pairs is true",
+    lost_size: "every animal of train has one size",
+    no_small_lone_animal: "every lone animal is in train",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_audit_fails_on_a_planted_fault(tmp_path, fault):
+    path = make_split(tmp_path, RECIPES["binding"])
+    with h5py.File(path, "r+") as file:
+        fault(file)
+    assert any(FAULTS[fault] in claim for claim in failed(path))
+
+
+def test_the_audit_finds_counted_things_of_two_sizes(tmp_path):
+    path = make_split(tmp_path, RECIPES["counting"])
+    with h5py.File(path, "r+") as file:
+        factors = file["subsets/seen_counts/factors"][:]
+        row = next(row for row in factors if row["animal"][1] >= 0)
+        row["size"][0] = 1 - row["size"][0]
+        file["subsets/seen_counts/factors"][:] = factors
+    found = failed(path)
+    assert "every scene of seen_counts shows one to four of one thing" in found
+    assert "every animal of seen_counts has one size" in found
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "size=small & animal=rabbit",
+        "size[0]=size[1]",
+        "size=big & texture=red & animal=penguin",
+        "size!=small & count=2",
+    ],
+)
+@pytest.mark.parametrize("kind", ["binding", "spatial"])
+def test_sizes_can_be_held_out(tmp_path, kind, rule):
+    recipe = replace(RECIPES[kind], hold_out=(rule,), pairs=1.0)
+    parsed, subsets = (parse_rule(rule, WORLD),), recipe.subsets()
+    for name, scenes in subsets.items():
+        assert all(matched(parsed, scene) == (name == "held_out") for scene in scenes), name
+    assert subsets["held_out"]
+    plain = replace(recipe, hold_out=()).subsets()
+    assert [bare(s) for s in many(subsets["train"])] == [bare(s) for s in many(plain["train"])], "in other sizes"
+    assert failed(make_split(tmp_path, recipe)) == []
+
+
+def test_a_rule_of_sizes_needs_a_world_with_sizes():
+    with pytest.raises(UserError, match="character 1: this world has no sizes"):
+        parse_rule("size=small", load_world("tiny"))
+    with pytest.raises(UserError, match="unknown size 'smal'; did you mean 'small'"):
+        parse_rule("animal=rabbit & size=smal", WORLD)
+    with pytest.raises(UserError, match="size can't be compared with texture"):
+        parse_rule("size=texture[1]", WORLD)
+
+
+def test_inspection_and_exports_tell_sizes(made, tmp_path):
+    split = read_split(made)
+    told = facts(split)
+    assert told["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
+    small = [thing.size == "small" for scene in split.subsets["train"].scenes for thing in scene.things]
+    assert told["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
+    write_page(split, tmp_path / "page.html")
+    assert "by sizes" in (tmp_path / "page.html").read_text()
+    export(made, "coco", tmp_path / "out", ["validation"])
+    assert "The animals come in sizes: small, big." in (tmp_path / "out/README.md").read_text()
+    first = json.loads((tmp_path / "out/validation.json").read_text())["annotations"][0]
+    assert first["scene"]["things"] == [t._asdict() for t in split.subsets["validation"].scenes[0].things]
