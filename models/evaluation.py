@@ -96,8 +96,8 @@ def score_captions(
     return np.concatenate(scores)
 
 
-def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
-    """The choices of every task that the world of a split has words for."""
+def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
+    """The choices of every task that the world of a split has words for; None for a scene that a task doesn't suit."""
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
@@ -111,12 +111,14 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice]]:
 
 
 def score_tasks(
-    scorer: Scorer, data: SplitDataset, asked: dict[str, list[Choice]]
+    scorer: Scorer, data: SplitDataset, asked: dict[str, list[Choice | None]]
 ) -> tuple[dict[str, BinaryScores], QuadScores]:
-    """Scores of every task of `subset_choices` on every image of a subset, and of the quads of the swap."""
-    rows = [[text for choice in row for text in choice] for row in zip(*asked.values(), strict=True)]
+    """Scores of every task of `subset_choices` on every image that it suits, and of the quads of the swap."""
+    # Where a task asks nothing, the swap is scored in its place, and not counted.
+    rows = [[text for choice in row for text in choice or row[0]] for row in zip(*asked.values(), strict=True)]
     own = score_captions(scorer, data, rows).reshape(len(data), len(asked), 2)
     other = score_captions(scorer, data, [list(choice) for choice in asked["swap"]], partners=True)
-    scores = {task: BinaryScores(own[:, k, 0], own[:, k, 1]) for k, task in enumerate(asked)}
+    suited = {task: own[[choice is not None for choice in its], k] for k, (task, its) in enumerate(asked.items())}
+    scores = {task: BinaryScores(found[:, 0], found[:, 1]) for task, found in suited.items()}
     partner = other.reshape(len(data), 2)
     return scores, QuadScores(scores["swap"], BinaryScores(partner[:, 0], partner[:, 1]))

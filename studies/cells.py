@@ -121,15 +121,17 @@ def run_cell(job: Job, report: Report) -> None:
 def vocabulary(split: Any) -> tuple[str, ...]:
     """All words of a split's captions, graphs and names, sorted: the closed vocabulary of its world.
 
-    Tests may ask for names that captions of few words leave out.
+    Tests may ask for names that captions of few words leave out, and for animals without their textures ("an orca").
     """
+    from generators.captions import with_article
     from models.text import WordTokenizer
 
     texts = [text for r in split.subsets.values() for text in (*r.captions, *r.negatives)]
     graphs = [graph for r in split.subsets.values() for graph in r.graphs]
     nodes = [node for graph in graphs for node in graph.nodes]
     predicates = [edge.predicate for graph in graphs for edge in graph.edges]
-    names = [*split.vocabulary.animals, *split.vocabulary.textures, *split.vocabulary.backgrounds]
+    v = split.vocabulary
+    names = [*map(with_article, v.animals), *v.textures, *v.backgrounds, *v.sizes]
     return WordTokenizer.from_texts([*texts, *nodes, *predicates, *names]).words
 
 
@@ -166,10 +168,11 @@ def quad_summary(right: Any) -> dict[str, float | int | None]:
 def predictions(
     subset: str, data: Any, asked: dict[str, Any], scores: dict[str, Any], quads: Any
 ) -> Iterator[dict[str, Any]]:
-    """One row for each record and task; the swap also tells the partner's scores."""
+    """One row for each task and record that it suits; the swap also tells the partner's scores."""
     for task, found in scores.items():
-        for i, scene in enumerate(data.records.scenes):
-            true, false = (caption.text for caption in asked[task][i])
+        suited = [pair for pair in zip(data.records.scenes, asked[task], strict=True) if pair[1]]
+        for i, (scene, choice) in enumerate(suited):
+            true, false = (caption.text for caption in choice)
             row = {"subset": subset, "task": task, "scene": scene.key, "caption": true, "negative": false}
             row["animals"] = " + ".join(sorted(thing.animal for thing in scene.things))
             numbers = {"score_caption": found.true[i], "score_negative": found.negative[i]}

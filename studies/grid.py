@@ -22,6 +22,8 @@ from studies.tuned import Tuned, read_tuned
 
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({"out", "store", "workers"})
+# Tokens of CLIP's small text towers in a world with sizes: the longest text of `pug-sizes` has 22 words and an end.
+SIZED_CONTEXT = 24
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,8 @@ PRETRAINED_FIELDS = (
 
 def options(grid: Grid, model: str) -> dict[str, Any]:
     """Fields of the model's own config."""
+    if model == "clip" and load_world(grid.world).sizes:
+        return {"context": SIZED_CONTEXT}
     return asdict(grid.oc_clip) if model == "oc-clip" else {}
 
 

@@ -10,34 +10,42 @@ from envs.world import load_world
 from generators.audit import true_nodes, words
 from generators.binding import BindingRecipe
 from generators.captions import TEMPLATES
+from generators.counts import phrase
 from generators.parse import parse
 from generators.relations import PREDICATES, edge_holds
 from generators.spatial import SpatialRecipe
 from generators.tables import Vocabulary
 from generators.tasks import TASKS, Setting, choices, possible
 from models.configs import CLIPConfig
+from studies.grid import SIZED_CONTEXT
 
-WORLD = load_world("pug")
+WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)
 BINDING, SPATIAL = SETTINGS = [
     Setting(recipe.kind, recipe.template, 0, VOCABULARY, getattr(recipe, "relations", ()))
     for recipe in (BindingRecipe, SpatialRecipe)
 ]
 ALL_SETTINGS = [
-    Setting(recipe.kind, name, 0, VOCABULARY, getattr(recipe, "relations", ()), negated=0.5)
+    Setting(recipe.kind, name, 0, Vocabulary.of(world), getattr(recipe, "relations", ()), negated=0.5)
+    for world in (WORLD, SIZED)
     for recipe in (BindingRecipe, SpatialRecipe)
     for name, template in TEMPLATES.items()
     if template.relation == recipe.relational
 ]
 
 
-def scenes_of(kind):
-    """Two animals in all textures; where a task swaps textures, in two different ones."""
+def scenes_of(kind, world=WORLD):
+    """Two animals in all textures and sizes; where a task swaps textures, in two different ones."""
     return [
-        Scene(background, (Thing("cat", first, slots[0]), Thing("giant tortoise", second, slots[1])), view)
-        for background, first, second, view in product(WORLD.backgrounds, WORLD.textures, WORLD.textures, range(3))
+        scene
+        for background, first, second, view in product(
+            WORLD.backgrounds, WORLD.textures, WORLD.textures, range(1 if world.sizes else 3)
+        )
         for slots in (RELATIONS if kind == "spatial" else (("left", "right"),))
         if kind == "spatial" or first != second
+        for scene in world.in_sizes(
+            Scene(background, (Thing("cat", first, slots[0]), Thing("giant tortoise", second, slots[1])), view)
+        )
     ]
 
 
@@ -45,22 +53,25 @@ SCENES = scenes_of("binding")
 
 
 def holds(nodes, scene):
-    """Whether all that nodes say is true of a scene, what they deny included."""
-    true = true_nodes(scene)
+    """Whether all that nodes say is true of a scene, what they deny included; they may leave textures out."""
+    true = true_nodes(scene) | {phrase(thing._replace(texture="")) for thing in scene.things}
     return all(node[3:] not in true if node.startswith("no ") else node in true for node in nodes)
 
 
 @pytest.mark.parametrize(("task", "setting"), [(t, s) for t in TASKS for s in ALL_SETTINGS if possible(t, s)], ids=str)
 def test_contract(task, setting):
-    scenes = scenes_of(setting.kind)
-    for scene, (true, false) in zip(scenes, choices(task, scenes, setting), strict=True):
+    world, context = (SIZED, SIZED_CONTEXT) if setting.vocabulary.sizes else (WORLD, CLIPConfig().context)
+    scenes = scenes_of(setting.kind, world)
+    asked = [pair for pair in zip(scenes, choices(task, scenes, setting), strict=True) if pair[1]]
+    assert len(asked) == (len(scenes) // 2 if task == "swap size" else len(scenes))
+    for scene, (true, false) in asked:
         assert holds(true.graph.nodes, scene)
         assert all(edge_holds(edge, true.graph, scene) for edge in true.graph.edges)
         told = holds(false.graph.nodes, scene)
         assert not (told and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
-        assert parse(true.text, WORLD) == true.graph
-        assert parse(false.text, WORLD) == false.graph
-        assert max(len(text.text.split()) for text in (true, false)) < CLIPConfig().context, "with the end token"
+        assert parse(true.text, world) == true.graph
+        assert parse(false.text, world) == false.graph
+        assert max(len(text.text.split()) for text in (true, false)) < context, "with the end token"
         assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
 
 
@@ -106,6 +117,33 @@ def test_replacing_a_relation_keeps_the_order_of_the_animals():
     ):
         assert true.graph.nodes == false.graph.nodes
         assert false.graph.edges[0].predicate not in PREDICATES[scene.relation]
+
+
+def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
+    setting = BINDING._replace(vocabulary=Vocabulary.of(SIZED))
+    scenes = scenes_of("binding", SIZED)
+    for scene, swapped, other in zip(
+        scenes, choices("swap size", scenes, setting), choices("replace size", scenes, setting), strict=True
+    ):
+        sizes = {thing.size for thing in scene.things}
+        assert bool(swapped) == (len(sizes) == 2)
+        if swapped:
+            assert words(swapped.true.text) == words(swapped.false.text)
+            expected = {phrase(thing._replace(size=(sizes - {thing.size}).pop())) for thing in scene.things}
+            assert set(swapped.false.graph.nodes[:2]) == expected
+        (new,) = (words(other.false.text) - words(other.true.text)).elements()
+        (gone,) = (words(other.true.text) - words(other.false.text)).elements()
+        assert {new, gone} == {"small", "big"}
+
+
+def test_an_attribute_is_added_to_a_thing_whose_own_is_not_told():
+    for setting, scenes in ((BINDING, SCENES), (SPATIAL, scenes_of("spatial"))):
+        for scene, (true, false) in zip(scenes, choices("add attribute", scenes, setting), strict=True):
+            (bare,) = set(true.graph.nodes) & {thing.animal for thing in scene.things}
+            (changed,) = set(false.graph.nodes) - set(true.graph.nodes)
+            texture = changed.removesuffix(bare).strip()
+            assert texture in set(WORLD.textures) - {thing.texture for thing in scene.things}
+            assert true.graph.edges == false.graph.edges
 
 
 def test_negation_is_asked_of_those_who_read_it():

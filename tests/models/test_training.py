@@ -7,16 +7,17 @@ import pytest
 import torch
 
 from envs.errors import UserError
+from generators.binding import BindingRecipe
 from generators.dataset import SplitDataset
 from generators.spatial import SpatialRecipe
 from models.batches import BatchSampler, Stream, vary
 from models.checkpoint import build_scorer
 from models.configs import TowerConfig
-from models.evaluation import BinaryScores, QuadScores, score_tasks, subset_choices
+from models.evaluation import BinaryScores, QuadScores, score_captions, score_tasks, subset_choices
 from models.optimizer import build_optimizer, rate_factor, set_rates
 from models.recipes import OC_CLIP_PRETRAINED, Recipe
 from models.training import loss_of, train
-from studies.cells import vocabulary
+from studies.cells import predictions, vocabulary
 from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS, images, scorer
 
@@ -193,6 +194,21 @@ def test_the_swap_is_what_the_file_says(data):
     swaps = subset_choices(subset)["swap"]
     assert [choice.true.text for choice in swaps] == subset.records.captions
     assert [choice.false.graph for choice in swaps] == subset.records.negative_graphs
+
+
+def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
+    path = make_split(tmp_path, BindingRecipe(world="tiny-sizes", views=1, test_views=1, test_scenes=30), resolution=32)
+    data = SplitDataset(path, "unseen_pairs")
+    model, asked = fresh("clip", data), subset_choices(data)
+    scores, quads = score_tasks(model, data, asked)
+    differ = [i for i, scene in enumerate(data.records.scenes) if len({thing.size for thing in scene.things}) == 2]
+    assert 0 < len(differ) < len(data) == scores["swap"].n == scores["replace size"].n
+    whole = score_captions(model, data, [list(choice or asked["swap"][0]) for choice in asked["swap size"]])
+    assert np.allclose(scores["swap size"].true, whole[differ, 0], atol=1e-5)
+    assert np.allclose(scores["swap size"].negative, whole[differ, 1], atol=1e-5)
+    rows = [row for row in predictions("", data, asked, scores, quads) if row["task"] == "swap size"]
+    assert [row["scene"] for row in rows] == [data.records.scenes[i].key for i in differ]
+    assert [row["caption"] for row in rows] == [asked["swap size"][i].true.text for i in differ]
 
 
 def test_quads_ask_both_ways():
