@@ -9,6 +9,10 @@ class UserError(Exception):
     """Bad input, told in one line: what is wrong, where, and the way out."""
 
 
+class Stopped(BaseException):
+    """A task was asked to end. Not an `Exception`, like Ctrl-C: no handler of errors shall take it for one."""
+
+
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
     """Return `name` if it is among `options`; else raise with the nearest option."""
     known = list(options)

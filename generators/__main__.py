@@ -3,6 +3,7 @@
 python -m generators list                               # the recipes that come with the project
 python -m generators make spatial --pairs 0.6 --dry-run # a recipe by name, with overrides
 python -m generators make mine.toml                     # a recipe of your own
+python -m generators make spatial --cluster slurm       # renders in a job array
 python -m generators audit FILE                         # proves a split from its file alone
 python -m generators inspect FILE --html report.html    # what is in it: subsets, fractions, samples, co-occurrences
 python -m generators pack FILE                          # one self-contained file, for a colleague
@@ -15,12 +16,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from envs.errors import run_command
+from envs.errors import UserError, run_command
 from generators.binding import BindingRecipe
+from generators.cluster import Cluster, check_cluster
 from generators.recipe import SplitRecipe
 from generators.recipe_file import read_recipe
 
@@ -44,6 +46,10 @@ class Make:
     """Compression of new shards: none, lz4 or zstd (the latter need hdf5plugin to read)."""
     workers: int = 1
     """Processes that render."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    """Where scenes are rendered; the store doesn't depend on it."""
+    tasks: int = 8
+    """With --cluster, tasks that share the rendering."""
     dry_run: bool = False
     """Only tell how many scenes each subset would hold, and what rendering would take."""
 
@@ -127,6 +133,9 @@ def make(command: Make) -> int:
     from generators.split_file import make_split
     from generators.store import ImageStore
 
+    check_cluster(command.cluster)
+    if command.tasks < 1:
+        raise UserError(f"--tasks must be at least 1, got {command.tasks}")
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
     if command.dry_run:
         tell(command.recipe, store)
@@ -134,7 +143,12 @@ def make(command: Make) -> int:
     scenes = command.recipe.scenes_to_render()
     missing = len(store.missing(scenes))
     print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
-    store.add(scenes, command.workers, command.codec)
+    if command.cluster.engine == "none":
+        store.add(scenes, command.workers, command.codec)
+    else:
+        from generators.store_tasks import add_with_tasks
+
+        add_with_tasks(store, command.recipe.world, scenes, command.cluster, command.tasks, command.codec)
     print(make_split(store, command.recipe))
     return 0
 

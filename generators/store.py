@@ -64,6 +64,7 @@ class ImageStore:
         from envs.cache import image_identity  # late: numba is slow to import
 
         check_resolution(resolution)
+        self.root = root
         self.world = world
         self.resolution = resolution
         self.identity = image_identity(world, resolution)
@@ -111,7 +112,7 @@ class ImageStore:
             missing = self.missing([self.world.check(scene) for scene in scenes])
             if not missing:
                 return
-            renderer, checks = self._renderer(workers), RenderChecks()
+            renderer, checks = self.renderer(workers), RenderChecks()
             renderer.prepare(missing, lambda done, total: report("factors", done, total))
             for start in range(0, len(missing), SHARD_ROWS):
                 self._append(renderer, checks, missing[start : start + SHARD_ROWS], codec)
@@ -120,7 +121,8 @@ class ImageStore:
     def _row_of(self) -> dict[Scene, int]:
         return {scene: row for row, scene in enumerate(self.vocabulary.decode(self.index()[1]))}
 
-    def _renderer(self, workers: int):
+    def renderer(self, workers: int):
+        """What renders the store's scenes; factors that it makes are kept for all."""
         from envs.renderer import Renderer
 
         return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
@@ -147,18 +149,39 @@ class ImageStore:
                 write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
 
     def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.vocabulary.encode(scenes), *self._renderer(workers).render(scenes)
+        return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
-        shards, table = self.index()
-        path = self.folder / f"shard-{len(shards):05d}.h5"
-        rows = self.vocabulary.encode(scenes)
-        images, masks = renderer.render(scenes)
-        checks.require(scenes, images, masks, renderer.areas(scenes))
-        write_shard(path, self.identity, self.vocabulary, rows, images, masks, codec)
         # One killed between the two writes leaves a shard that the index does not list; the
         # next writer renders those scenes again and replaces it.
-        shards.append(Shard(path.name, len(table), len(scenes), codec))
+        self.write_part(self._next_shard(), renderer, checks, scenes, codec)
+        self._list(scenes, codec)
+
+    def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
+        """Render, check and write a shard to `path`; the index doesn't list it."""
+        images, masks = renderer.render(scenes)
+        checks.require(scenes, images, masks, renderer.areas(scenes))
+        write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
+
+    def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
+        """Take shards that were written elsewhere below the store, if all their scenes are still missing."""
+        with self.locked():
+            for path, scenes in parts:
+                known = self._row_of().keys()
+                if path.exists() and known.isdisjoint(scenes):
+                    check_shard(Place(path), self.identity)
+                    path.replace(self._next_shard())
+                    self._list(scenes, codec)
+                path.unlink(missing_ok=True)
+
+    def _next_shard(self) -> Path:
+        return self.folder / f"shard-{len(self.index()[0]):05d}.h5"
+
+    def _list(self, scenes: list[Scene], codec: str) -> None:
+        """Add the shard of `scenes`, which is the next one, to the index."""
+        shards, table = self.index()
+        rows = self.vocabulary.encode(scenes)
+        shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
         with whole_file(self.folder / INDEX) as temporary, h5py.File(temporary, "w") as file:
             file.attrs["identity"] = self.identity
             file.attrs["vocabulary"] = self.vocabulary.to_json()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.errors import UserError
+from envs.errors import Stopped, UserError
 from envs.files import whole_file
 from generators.dataset import SplitDataset
 from generators.seeds import seed_of
@@ -62,7 +62,8 @@ def train(
     """Train `scorer` in place.
 
     With a `state_file` the run goes on from it where there is one, and saves to it every
-    `save_every` steps; its result doesn't depend on how often it was stopped.
+    `save_every` steps, and after the step in whose `report` it is `Stopped`; its result doesn't
+    depend on how often it was stopped.
     """
     is_single = np.array([len(scene.things) == 1 for scene in data.records.scenes])
     sampler = BatchSampler(is_single, recipe.batch, recipe.singles_share, seed, round(recipe.warm_start * recipe.steps))
@@ -84,7 +85,12 @@ def train(
         step += 1
         if state_file and step % save_every == 0:
             save_state(state_file, scorer, optimizer, step)
-        report(Progress(step, recipe.steps, loss.item()))
+        try:
+            report(Progress(step, recipe.steps, loss.item()))
+        except Stopped:
+            if state_file:
+                save_state(state_file, scorer, optimizer, step)
+            raise
     scorer.eval()
 
 

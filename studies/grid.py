@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from envs.world import load_world
+from generators.cluster import Cluster
 from generators.recipe import SplitRecipe
 from models.configs import OCCLIPConfig, TowerConfig
 from models.recipes import CLIP_PRETRAINED, OC_CLIP_PRETRAINED, Recipe
@@ -21,7 +22,7 @@ from studies.cells import Cell, Job, own_files
 from studies.tuned import Tuned, read_tuned
 
 # Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset({"out", "store", "workers"})
+EXECUTION = frozenset({"out", "store", "workers", "cluster"})
 # Tokens of CLIP's small text towers in a world with sizes: the longest text of `pug-sizes` has 22 words and an end.
 SIZED_CONTEXT = 24
 
@@ -83,6 +84,8 @@ class Grid(ABC):
     """Threads of each training run; part of the configuration, because sums depend on it."""
     workers: int = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    """Where cells run; results don't depend on it."""
 
     def split_fields(self, pairs: float, hard_negatives: float, seed: int) -> dict[str, Any]:
         """The fields that the splits of every grid have."""
@@ -255,7 +258,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
 
 def run(grid: Grid, out: Path) -> None:
     """Render, train what isn't finished, and write results and report."""
-    from studies.engine import run_jobs
+    from studies.cluster_cells import run_cells
     from studies.grid_report import write_report
     from studies.results import collect, write_results
     from studies.run_folder import provenance
@@ -277,5 +280,6 @@ def run(grid: Grid, out: Path) -> None:
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     publish()
-    run_jobs([job for job in jobs if job.cell.id not in done], workers(grid), publish)
+    waiting = [job for job in jobs if job.cell.id not in done]
+    run_cells(waiting, grid.cluster, workers(grid), out, publish)
     print(f"report: {publish()}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from envs.errors import UserError, choose
 from envs.world import load_world
+from generators.cluster import check_cluster
 from models.registry import check_scorer
 from studies.command_line import parse, runs_to_compare
 from studies.grid import EXECUTION, Grid, options, run, splits, towers, tuned
@@ -43,6 +44,7 @@ def check(grid: Grid) -> None:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
     for recipe in splits(grid):
         recipe.counts()  # refuses fractions that can't be had
+    check_cluster(grid.cluster, grid.threads, int(grid.device.startswith("cuda")))
     check_machine(grid)
 
 
@@ -65,7 +67,8 @@ def check_machine(grid: Grid) -> None:
 
     from models.towers import check_towers
 
-    if grid.device.startswith("cuda") and not torch.cuda.is_available():
+    here = grid.cluster.engine != "slurm"  # where jobs are submitted there need be no GPU
+    if here and grid.device.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"--device {grid.device}: torch sees no CUDA device here; use --device cpu")
     for model in grid.models:
         check_towers(towers(grid, model))

@@ -42,7 +42,8 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
         except BlockingIOError:
             raise UserError(f"another run is working in {out}; wait for it or choose another --out") from None
         claim(out, config, ignored)
-        for leftover in out.rglob(".*.tmp*"):  # of a killed run: we hold the lock
+        # Of a killed run: we hold the lock. Tasks on a cluster may still run, and clear their own folders.
+        for leftover in out.glob(".*.tmp*") if (out / "cluster").exists() else out.rglob(".*.tmp*"):
             leftover.unlink()
         yield out
 

@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import tyro
 
 from envs.errors import UserError, run_command
+from generators.cluster import Cluster
 from generators.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
 from studies.cells import Job
@@ -139,7 +140,7 @@ def suggest(trial: Any, config: Config) -> None:
     trial.suggest_categorical("architecture", config.architectures)
 
 
-def tune_model(config: Config, model: str, job_of: JobOf) -> list[dict[str, Any]]:
+def tune_model(config: Config, model: str, job_of: JobOf, out: Path) -> list[dict[str, Any]]:
     """All trials of one model: what was tried and what validation said."""
     import optuna
 
@@ -154,7 +155,7 @@ def tune_model(config: Config, model: str, job_of: JobOf) -> list[dict[str, Any]
             suggest(trial, config)
         jobs = [job_of(model, trial.params, 0) for trial in asked]
         unfinished = {job.folder: job for job in jobs if validation(job) is None}  # TPE may repeat itself
-        train_all(list(unfinished.values()), workers(config.grid))
+        train_all(config.grid, list(unfinished.values()), out)
         for trial, job in zip(asked, jobs, strict=True):
             found = validation(job)
             study.tell(trial, found, state=None if found is not None else optuna.trial.TrialState.FAIL)
@@ -162,21 +163,24 @@ def tune_model(config: Config, model: str, job_of: JobOf) -> list[dict[str, Any]
     return rows
 
 
-def train_all(jobs: list[Job], at_once: int) -> None:
+def train_all(grid: Grid, jobs: list[Job], out: Path) -> None:
     """Train; a run that fails (it may diverge) is told and left out, the others end all the same."""
-    from studies.engine import run_jobs
+    from studies.cluster_cells import run_cells
 
     try:
-        run_jobs(jobs, at_once, lambda job: None)
-    except UserError:
+        run_cells(jobs, grid.cluster, workers(grid), out, lambda job: None)
+    except UserError as error:
+        if grid.cluster.engine != "none":  # there, the others have ended
+            print(f"failed: {error}", flush=True)
+            return
         for job in [job for job in jobs if validation(job) is None]:
             try:
-                run_jobs([job], 1, lambda job: None)
+                run_cells([job], grid.cluster, 1, out, lambda job: None)
             except UserError as error:
                 print(f"failed: {error}", flush=True)
 
 
-def repeat_finalists(config: Config, rows: list[dict[str, Any]], job_of: JobOf) -> None:
+def repeat_finalists(config: Config, rows: list[dict[str, Any]], job_of: JobOf, out: Path) -> None:
     """Run each model's best trials with further seeds and add the mean of all to their rows, as "repeated".
 
     One seed's validation pairs are few: the best of many trials is partly luck.
@@ -185,7 +189,7 @@ def repeat_finalists(config: Config, rows: list[dict[str, Any]], job_of: JobOf) 
     seeds = range(config.final_seeds)
     jobs = {(row["model"], row["trial"]): [job_of(row["model"], row, seed) for seed in seeds] for row in finals}
     waiting = {job.folder: job for its in jobs.values() for job in its if validation(job) is None}
-    train_all(list(waiting.values()), workers(config.grid))
+    train_all(config.grid, list(waiting.values()), out)
     for row in rows:
         found = [validation(job) for job in jobs.get((row["model"], row["trial"]), ())]
         row["repeated"] = statistics.mean(found) if found and None not in found else None
@@ -244,9 +248,9 @@ def run(config: Config, out: Path) -> None:
     job_of = jobs_for(config, *render(replace(config.grid, seeds=config.final_seeds), cores(config.grid)), out)
     rows: list[dict[str, Any]] = []
     for model in config.grid.models:
-        rows += tune_model(config, model, job_of)
+        rows += tune_model(config, model, job_of, out)
         write_trials(out / "trials.csv", rows)
-    repeat_finalists(config, rows, job_of)
+    repeat_finalists(config, rows, job_of, out)
     write_trials(out / "trials.csv", rows)
     chosen = best(rows, config.grid)
     if missing := sorted(set(config.grid.models) - chosen.keys()):
@@ -264,7 +268,7 @@ def main() -> None:
     from studies.run_folder import run_folder
 
     # What doesn't decide results may differ from run to run.
-    same = replace(config, grid=replace(config.grid, out=None, store=Path(), workers=0))
+    same = replace(config, grid=replace(config.grid, out=None, store=Path(), workers=0, cluster=Cluster()))
     with run_folder(config.grid.out or Path(f"runs/tune-{preset}"), same, frozenset()) as out:
         run(config, out)
 

@@ -3,6 +3,8 @@
 import pytest
 from jaxtyping import install_import_hook
 
+from tests.slurm import slurm  # noqa: F401, a fixture for all tests
+
 # numba compiles functions as they are written: modules with kernels stay outside the hook.
 HOOKED = ("generators", "models", "studies")
 hook = install_import_hook(HOOKED, "beartype.beartype")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from envs.errors import UserError
+from envs.errors import Stopped, UserError
 from generators.binding import BindingRecipe
 from generators.dataset import SplitDataset
 from generators.spatial import SpatialRecipe
@@ -44,26 +44,25 @@ def test_same_seed_same_weights_and_another_seed_others(name, data):
     assert not torch.equal(runs[0], runs[2])
 
 
+@pytest.mark.parametrize(("error", "left"), [(RuntimeError, [5, 6]), (Stopped, [6])])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_stopped_and_resumed_ends_the_same(name, data, tmp_path):
+def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
+    """From the last saved state; one that is asked to end saves the very step."""
     undisturbed = fresh(name, data)
     train(undisturbed, data, RECIPE, 0)
 
-    class Stop(Exception):
-        pass
-
     def stop(progress):
         if progress.step == 5:
-            raise Stop
+            raise error
 
     state, model = tmp_path / "state.pt", fresh(name, data)
-    with pytest.raises(Stop):
+    with pytest.raises(error):
         train(model, data, RECIPE, 0, state, save_every=2, report=stop)
     resumed = fresh(name, data)
     torch.manual_seed(99)  # nothing may depend on the global generator
     steps = []
     train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
-    assert steps == [5, 6]
+    assert steps == left
     assert torch.equal(weights(resumed), weights(undisturbed))
 
 

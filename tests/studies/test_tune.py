@@ -176,7 +176,7 @@ def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(engine, "run_jobs", run_jobs)
     monkeypatch.setattr(tune, "validation", lambda job: 0.7 if job.folder in done else None)
-    tune.train_all([bad, good], 2)
+    tune.train_all(tune.PRESETS["smoke"].grid, [bad, good], tmp_path)
     assert done == {good.folder}
     assert "failed: the loss is nan" in capsys.readouterr().out
     row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
