@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,11 +62,21 @@ def submit(
         slurm_additional_parameters=sbatch_options(cluster.slurm, cores, gpus),
     )
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # told by the error already
+        with deaf_to_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error tells what is printed
             jobs = executor.map_array(function, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise refused(str(error)) from error
     return [Handle(cluster.engine, job.job_id, str(job.paths.stdout)) for job in jobs]
+
+
+@contextlib.contextmanager
+def deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started now go on when the terminal sends SIGINT to all, and a submission isn't cut in two."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def states(handles: Iterable[Handle]) -> dict[str, tuple[str, str]]:
@@ -103,4 +113,8 @@ def end_here(handles: Iterable[Handle]) -> None:
     """End the tasks that run in subprocesses of this machine; what they saved stays."""
     for handle in handles:
         if handle.engine == "local" and runs_here(handle):
-            os.kill(int(handle.job), signal.SIGINT)
+            with contextlib.suppress(OSError):
+                tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text().split()
+                os.kill(int(handle.job), signal.SIGKILL)  # first what would start the task again
+                for task in tasks:
+                    os.kill(int(task), signal.SIGTERM)

@@ -10,11 +10,14 @@ on the hardest cell of the spatial grid and, where it can make a difference, of 
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import tyro
 
 from envs.errors import UserError, choose, run_command
+from generators.cluster import Cluster
 from studies import binding_grid, spatial_grid
 from studies.ablation_rows import ROWS, changed, chosen_rows, matters
 from studies.cells import Job
@@ -49,6 +52,8 @@ class Config:
     """Threads of each training run."""
     workers: int = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    """Where the runs are made; results don't depend on it."""
 
 
 PRESETS: dict[str, Config] = {
@@ -74,7 +79,7 @@ def grid_of(config: Config, split: str) -> Grid:
         pairs=(min(preset.pairs),),
         hard_negatives=(0.0,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers")},
+        **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers", "cluster")},
     )
 
 
@@ -117,14 +122,15 @@ def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
     from studies.ablation_report import publish
     from studies.cells import finished
-    from studies.engine import run_jobs
+    from studies.cluster_cells import run_cells
     from studies.run_folder import provenance
 
     jobs, notes = jobs_of(config, out), provenance()
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     publish(out, jobs, notes)
-    run_jobs(list(waiting.values()), workers(grid_of(config, config.splits[0])), lambda job: publish(out, jobs, notes))
+    at_once = workers(grid_of(config, config.splits[0]))
+    run_cells(list(waiting.values()), config.cluster, at_once, out, lambda job: publish(out, jobs, notes))
     print(f"report: {publish(out, jobs, notes)}")
 
 

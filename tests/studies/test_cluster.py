@@ -163,6 +163,22 @@ def test_a_subprocess_that_fails_is_named(tmp_path):
         unlucky_tasks(Cluster("local"), tmp_path, "mistaken").run(print, lambda states: None)
 
 
+def test_ctrl_c_ends_subprocesses(tmp_path):
+    def tell(states):
+        if (tmp_path / "sleeps").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        unlucky_tasks(Cluster("local"), tmp_path, "cancelled").run(print, tell)
+    assert not still_running(tmp_path / "cluster")
+    (log,) = tmp_path.glob("cluster/*log.out")
+    end = time.monotonic() + 10
+    while "Requeued" not in log.read_text():  # it was told, and has nobody to start it again
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert log.read_text().count("Starting with") == 1
+
+
 def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm):
     result = run([*GRID, *QUICK, "--cluster", "slurm", "--slurm.partition", "nope"], tmp_path)
     assert result.returncode == 2
