@@ -69,7 +69,7 @@ def test_subprocesses_make_the_same_cells(alone):
     assert (alone / "runs/local/report.html").exists()
 
 
-def until(reached, process, seconds=90):
+def until(reached, process, seconds=200):
     """Wait for a moment in the life of a command."""
     end = time.monotonic() + seconds
     while not reached():
@@ -88,7 +88,7 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     task = json.loads((out / "cluster/tasks.json").read_text())[cell][1]
     preempt = subprocess.Popen(["scancel", "--signal=TERM", task])  # not waited for: it tries again if all goes well
     launcher.send_signal(signal.SIGINT)
-    output, errors = launcher.communicate(timeout=60)
+    output, errors = launcher.communicate(timeout=200)
     array = task.partition("_")[0]
     assert launcher.returncode == 130
     assert f"4 tasks stay with Slurm: the same command waits for them again, `scancel {array}` ends them" in output
@@ -101,7 +101,7 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     preempt.kill()
     preempt.wait()
     told("scontrol", "update", f"JobId={task}", "StartTime=now")  # Slurm lets a requeued job rest for two minutes
-    output, errors = second.communicate(timeout=120)
+    output, errors = second.communicate(timeout=200)
     assert second.returncode == 0, errors
     assert outcome(out) == outcome(alone / "runs/alone")
     assert (out / "results.csv").read_bytes() == (alone / "runs/alone/results.csv").read_bytes()
@@ -170,10 +170,10 @@ def test_ctrl_c_ends_subprocesses(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         unlucky_tasks(Cluster("local"), tmp_path, "cancelled").run(print, tell)
-    assert not still_running(tmp_path / "cluster")
     (log,) = tmp_path.glob("cluster/*log.out")
-    end = time.monotonic() + 10
-    while "Requeued" not in log.read_text():  # it was told, and has nobody to start it again
+    end = time.monotonic() + 20
+    # Told to end, it has nobody to start it again.
+    while still_running(tmp_path / "cluster") or "Requeued" not in log.read_text():
         assert time.monotonic() < end
         time.sleep(0.1)
     assert log.read_text().count("Starting with") == 1
