@@ -10,6 +10,9 @@ from jaxtyping import Float64
 from studies.paired import CONFIDENCE, RESAMPLES
 from studies.surrogate import CHANCE
 
+# Points and number of test records by animal pair.
+Tally = dict[str, list[int | float]]
+
 
 class Axis(NamedTuple):
     """From where to where distinct images are counted: the least and the most of the space."""
@@ -32,7 +35,7 @@ class Bound(NamedTuple):
         return f"> {self.images}" if self.censored else str(self.images)
 
 
-def front(images: Sequence[float], accuracy: Sequence[float]) -> list[int]:
+def front(images: Sequence[int], accuracy: Sequence[float]) -> list[int]:
     """Indices of the settings that no other beats with as few images and as high accuracy, fewest first."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
@@ -63,10 +66,10 @@ class Curve(NamedTuple):
     """
 
     images: list[int]
-    tests: list[list[dict[str, list[float]]]]
+    tests: list[list[Tally]]
 
 
-def test_accuracy(tests: Sequence[dict[str, list[float]]]) -> float:
+def median_accuracy(tests: Sequence[Tally]) -> float:
     """Median over seeds of the accuracy of one setting."""
     shares = [np.sum(list(tally.values()), axis=0) for tally in tests]
     return float(np.median([points / number for points, number in shares]))

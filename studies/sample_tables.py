@@ -36,7 +36,7 @@ class Point(NamedTuple):
     @property
     def test(self) -> float:
         """Median over seeds on unseen pairs; asked of chosen settings alone."""
-        return fronts.test_accuracy(self.trial.user_attrs["tests"])
+        return fronts.median_accuracy(self.trial.user_attrs["tests"])
 
     @property
     def whole(self) -> bool:

@@ -73,7 +73,7 @@ def from_cube(point: Sequence[float], space: Space) -> Params:
 def first_points(space: Space, most: Params, count: int, seed: int) -> list[Params]:
     """The first settings: all data, which tells whether a target can be reached; then evenly spread ones."""
     spread = qmc.Halton(len(space), seed=seed).random(max(count - 1, 0))
-    return [most, *(from_cube(point, space) for point in spread)][:count]
+    return [most, *(from_cube(point, space) for point in spread.tolist())][:count]
 
 
 class FrontSampler(TPESampler):
@@ -98,8 +98,9 @@ class BoundarySampler(BaseSampler):
     """Looks for the fewest images that reach a target: constrained expected improvement (Gardner et al. 2014).
 
     How many images a setting has is known; whether it reaches the target is guessed from the trials
-    that ended: by how many images they had, and by what lay above or below that line near by. Taken is the candidate with the most of (chance to reach it) x (logarithm of images
-    saved against the best): such candidates lie at the boundary, just above and just below.
+    that ended: by how many images they had, and by what lay above or below that line near by. Taken
+    is the candidate with the most of (chance to reach it) x (logarithm of images saved against the
+    best): such candidates lie at the boundary, just above and just below.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class BoundarySampler(BaseSampler):
         ended = [other for other in tried if "accuracy" in other.user_attrs and other.state.is_finished()]
         known = {tuple(other.params[name] for name in self.space) for other in tried}
         cube = np.random.default_rng(seed_of(self.seed, trial.number)).random((CANDIDATES, len(self.space)))
-        drawn = {tuple(params.values()): params for params in (from_cube(point, self.space) for point in cube)}
+        drawn = {tuple(params.values()): params for params in (from_cube(point, self.space) for point in cube.tolist())}
         candidates = [params for key, params in drawn.items() if key not in known] or list(drawn.values())
         if not ended:
             return candidates[0]

@@ -18,6 +18,7 @@ import optuna
 
 from envs.files import write_text
 from studies.cells import Job, finished, run_cell
+from studies.fronts import Tally
 from studies.search import draw, space
 from studies.setting import Setting, cell_of, images_of, job_of, median, setting_of
 
@@ -25,8 +26,6 @@ TEST = "unseen_pairs"
 # Times that validation is asked while a cell trains; its end is told by the result.
 CHECKS = 3
 
-# Points and number of test records by animal pair.
-Tally = dict[str, list[float]]
 # Told the number of a check and the accuracy on validation.
 Tell = Callable[[int, float], None]
 
@@ -144,7 +143,7 @@ def front(runs: Runs, model: str, trial: Any) -> tuple[float, float]:
         results = [runs.result(model, setting, seed) for seed in range(runs.config.seeds)]
     accuracy = median([result["validation"] for result in results])
     note(trial, results, accuracy)
-    return trial.user_attrs["images"], accuracy
+    return float(trial.user_attrs["images"]), accuracy
 
 
 def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
@@ -164,7 +163,7 @@ def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
                 raise optuna.TrialPruned(f"{missed} of {runs.config.seeds} seeds miss the target")
     if trial.user_attrs["accuracy"] < target:  # an even number of seeds, half of which missed it
         raise optuna.TrialPruned("the median misses the target")
-    return (trial.user_attrs["images"],)
+    return (float(trial.user_attrs["images"]),)
 
 
 def report(trial: Any, results: list[dict[str, Any]], check: int, found: float) -> None:

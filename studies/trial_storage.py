@@ -5,12 +5,15 @@ it and end it: a trial has one row whoever runs it, so none is lost and none is 
 whose worker died goes back to waiting, under its own number and with what was drawn for it.
 """
 
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import ExperimentalWarning
 from optuna.storages import JournalStorage, RDBStorage, get_storage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
@@ -40,16 +43,29 @@ def open_storage(url: str, beat_seconds: int = BEAT_SECONDS) -> tuple[Any, FileL
     if "://" not in url:
         return open_journal(Path(url))
     try:
-        storage = RDBStorage(
-            url,
-            engine_kwargs={"pool_pre_ping": True},  # a server that was restarted is found again
-            heartbeat_interval=beat_seconds,
-            grace_period=GRACE * beat_seconds,
-        )
+        storage = get_storage(connect(url, beat_seconds))
     except Exception as error:  # whatever SQLAlchemy, a driver or a server says
         raise UserError(f"--storage {hidden(url)} can't be opened: {reason(error)}") from error
-    storage = get_storage(storage)
     return storage, Heartbeats(storage, beat_seconds)
+
+
+def connect(url: str, beat_seconds: int, attempts: int = 5) -> RDBStorage:
+    """Connect to a database and make Optuna's tables where there are none."""
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    while True:
+        try:
+            return RDBStorage(
+                url,
+                engine_kwargs={"pool_pre_ping": True},  # a server that was restarted is found again
+                heartbeat_interval=beat_seconds,
+                grace_period=GRACE * beat_seconds,
+            )
+        except (IntegrityError, ProgrammingError):  # another worker was making the same tables
+            attempts -= 1
+            if not attempts:
+                raise
+            time.sleep(1)
 
 
 def open_journal(path: Path) -> tuple[Any, FileLeases]:
@@ -82,9 +98,10 @@ class Trials:
     """The trials of searches in one storage."""
 
     def __init__(self, url: str, beat_seconds: int = BEAT_SECONDS) -> None:
-        # Expected here: asking outside of Study.optimize, and samplers' notes on being experimental.
         optuna.logging.set_verbosity(optuna.logging.ERROR)
+        warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats, and options of samplers
         self.storage, self.leases = open_storage(url, beat_seconds)
+        self.studies: dict[str, int] = {}  # their numbers in the storage, by name
 
     def open(self, search: Search, identity: dict[str, Any]) -> None:
         """Make the search, or join it; one of another configuration raises.
@@ -105,14 +122,17 @@ class Trials:
                 if not trial.state.is_finished():
                     self.storage.set_trial_state_values(self._id(search.name, trial.number), TrialState.FAIL)
 
+    def _study(self, name: str) -> int:
+        if name not in self.studies:
+            self.studies[name] = self.storage.get_study_id_from_name(name)
+        return self.studies[name]
+
     def _id(self, name: str, number: int) -> int:
-        study_id = self.storage.get_study_id_from_name(name)
-        return self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        return self.storage.get_trial_id_from_study_id_trial_number(self._study(name), number)
 
     def all(self, search: Search) -> list[Any]:
         """The trials of a search as Optuna's frozen trials, by number."""
-        study_id = self.storage.get_study_id_from_name(search.name)
-        return self.storage.get_all_trials(study_id, deepcopy=False)[: search.trials]
+        return self.storage.get_all_trials(self._study(search.name), deepcopy=False)[: search.trials]
 
     def ended(self, search: Search) -> int:
         """How many of its trials are complete or pruned."""
@@ -121,7 +141,7 @@ class Trials:
     def take(self, search: Search) -> Any | None:
         """A trial to run, which then is this worker's own; None where none waits."""
         with self.leases.door():
-            for trial_id in self.leases.abandoned(self.storage.get_study_id_from_name(search.name)):
+            for trial_id in self.leases.abandoned(self._study(search.name)):
                 self.storage.set_trial_state_values(trial_id, TrialState.WAITING)
             for trial in self.all(search):
                 if trial.state is TrialState.WAITING and self._claim(self._id(search.name, trial.number)):

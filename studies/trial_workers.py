@@ -43,7 +43,7 @@ def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) 
         trials.give_back(trial)
         raise
     trials.end(trial, values)
-    told = trial.study.trials[trial.number].user_attrs.get("told", "")
+    told = trial.user_attrs.get("told", "")
     print(f"{search.name}: trial {trial.number} {told} ({trials.ended(search)} of {search.trials} ended)", flush=True)
 
 
