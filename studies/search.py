@@ -134,7 +134,7 @@ class BoundarySampler(BaseSampler):
         rest = log_odds(accuracy) - np.polyval(line, np.log(images))
         guess = surrogate(np.array([to_cube(trial.params, self.space) for trial in ended]), rest)
         mean, deviation = guess(np.array([to_cube(params, self.space) for params in candidates]))
-        wanted = log_odds(np.array(self.target)) - np.polyval(line, np.log(others))
+        wanted = log_odds(np.full(len(others), self.target)) - np.polyval(line, np.log(others))
         reached = accuracy >= self.target
         best = images[reached].min() if reached.any() else 2 * images.max()
         return norm.sf(wanted, mean, np.maximum(deviation, 1e-9)) * np.maximum(np.log(best / others), 0)

@@ -25,7 +25,7 @@ def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " 
     return lambda others: process.predict(others, return_std=True)
 
 
-def log_odds(accuracy: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
+def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     """Accuracy above chance on a scale without ends, on which more data goes on to count near 100 %."""
     share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
     return np.log(share / (1 - share))
