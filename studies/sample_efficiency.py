@@ -17,9 +17,7 @@ the report's figures are from the test of unseen pairs. The same command, on any
 storage, joins in. Stopped and started again it goes on; one worker draws the same trials each time.
 """
 
-import json
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,13 +25,10 @@ from envs.errors import UserError, run_command
 from generators.binding import TESTS, BindingRecipe
 from models.recipes import Recipe
 from studies.command_line import parse
-from studies.grid import EXECUTION, PAPER, SMOKE, Grid, cores, workers
+from studies.grid import PAPER, SMOKE, Grid
 from studies.grid_command import check as check_grid
 from studies.grid_command import check_overrides
-
-QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
-# What doesn't decide results.
-PLACES = EXECUTION | {"storage", "study"}
+from studies.sample_run import PLACES, run
 
 
 @dataclass(frozen=True)
@@ -111,89 +106,6 @@ def check(config: Config) -> None:
             raise UserError(f"--{name} must leave pairs to ask for, got 0")
 
 
-def identity(config: Config) -> dict[str, Any]:
-    """What must be the same for all that work on one study."""
-    return {
-        name: value for name, value in json.loads(json.dumps(asdict(config), default=str)).items() if name not in PLACES
-    }
-
-
-def searches(config: Config, study: str) -> list[Any]:
-    """Both searches of every model, all fronts first: their runs are of use to the second ones."""
-    from studies.search import ReachPruner
-    from studies.trial_storage import Search
-
-    return [
-        Search(
-            name=f"{study} {question} {model}",
-            trials=config.trials,
-            directions=directions,
-            sampler=partial(sampler_of, config, question),
-            pruner=ReachPruner(config.target) if question == "target" else None,
-        )
-        for question, directions in QUESTIONS.items()
-        for model in config.models
-    ]
-
-
-def sampler_of(config: Config, question: str, number: int) -> Any:
-    """What draws trial `number`; it begins with the same settings for all models and both questions."""
-    from generators.seeds import seed_of
-    from studies.search import BoundarySampler, FrontSampler, first_points, space
-    from studies.setting import everything, images_of, setting_of
-
-    ranges = space(config)
-    first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
-    seed = seed_of(config.sampler_seed, question, number)
-    if question == "front":
-        return FrontSampler(ranges, first, seed)
-    return BoundarySampler(
-        ranges, first, lambda params: images_of(config, setting_of(config, params)), config.target, seed
-    )
-
-
-def run_worker(config: Config, study: str, out: Path, alive: Any) -> None:
-    """One worker: runs trials until all have ended."""
-    from envs.world import load_world
-    from generators.store import ImageStore
-    from studies.trial_runs import OBJECTIVES, Runs
-    from studies.trial_storage import Trials
-    from studies.trial_workers import work
-
-    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, alive)
-
-    def objective(search: Any, trial: Any) -> tuple[float, ...]:
-        question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
-        return OBJECTIVES[question](runs, model, trial)
-
-    work(Trials(config.storage), searches(config, study), objective)
-
-
-def run(config: Config, study: str, out: Path) -> None:
-    """Run all trials that still wait, and write the report."""
-    from studies.sample_report import write_all
-    from studies.trial_storage import Trials
-    from studies.trial_workers import run_workers
-
-    config = replace(config, storage=config.storage or str(out / "journal.log"))
-    trials = Trials(config.storage)
-    for search in searches(config, study):
-        trials.open(search, identity(config))
-    fill_store(config)
-    run_workers(workers(config), config.threads, run_worker, config, study, out)
-    found = {search.name.removeprefix(f"{study} "): trials.all(search) for search in searches(config, study)}
-    print(f"report: {write_all(out, config, found)}")
-
-
-def fill_store(config: Config) -> None:
-    """Render what most settings show, with all cores; workers render the rest of theirs."""
-    from studies.grid import render
-    from studies.setting import everything
-
-    most = everything(config)
-    render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), cores(config))
-
-
 def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
@@ -202,7 +114,7 @@ def main() -> None:
     from studies.run_folder import run_folder
 
     # A URL may hold a password, which is nobody's business but the storage's.
-    plain = replace(config, **{name: Config.__dataclass_fields__[name].default for name in ("storage", "study")})
+    plain = replace(config, storage="", study="")
     study = config.study or f"sample_efficiency-{preset}"
     with run_folder(config.out or Path(f"runs/sample_efficiency-{preset}"), plain, PLACES, shared=True) as out:
         run(config, study, out)

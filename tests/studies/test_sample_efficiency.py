@@ -19,7 +19,8 @@ from models.configs import TowerConfig
 from models.recipes import Recipe
 from studies import sample_efficiency
 from studies.cells import Cell, finished, run_cell
-from studies.sample_efficiency import PRESETS, identity, searches
+from studies.sample_efficiency import PRESETS
+from studies.sample_run import identity, searches
 from studies.search import draw, from_cube, space, to_cube
 from studies.setting import Setting, cell_of, distinct_images, everything, images_of, job_of, least, setting_of
 from studies.trial_storage import Trials, optuna
