@@ -103,7 +103,14 @@ TINY = World("tiny", ("elephant", "penguin", "crocodile", "rabbit"), ("red", "wh
 WORLDS: dict[str, World] = {
     "pug": PUG,
     "tiny": TINY,
-    # The same with a second attribute.
+    # For studies of many training runs.
+    "eight": World(
+        "eight",
+        ("goldfish", "elephant", "camel", "penguin", "crocodile", "giant tortoise", "rabbit", "crow"),
+        ("red", "white", "grass"),
+        ("desert", "city", "circus"),
+    ),
+    # With a second attribute.
     "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
     "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),
 }

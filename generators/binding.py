@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import ClassVar
 
+from envs.errors import UserError
 from envs.scene import Scene, Thing
 from envs.world import World, load_world
 from generators.captions import Caption, hard_negative, mention_order, phrasing_of, put
@@ -36,6 +37,7 @@ class BindingRecipe(SplitRecipe):
 
     kind: ClassVar[str] = "binding"
     tests: ClassVar[tuple[str, ...]] = TESTS
+    later: ClassVar[frozenset[str]] = frozenset({"singles_views"})
 
     mentioned: float = 1.0
     """Chance that an animal of a training scene of two is in its caption; one always is."""
@@ -46,10 +48,14 @@ class BindingRecipe(SplitRecipe):
     says: the bigger one in a world with sizes; of two of one size the left one, by definition."""
     negated: float = 0.0
     """Chance that a training caption also denies something that isn't there: "and no white caribou"."""
+    singles_views: int = 0
+    """Views of each lone animal in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fractions(self, *Chances._fields)
+        if not 0 <= self.singles_views <= self.views:
+            raise UserError(f"singles_views must be from 0 to views, {self.views}; got {self.singles_views}")
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """Training captions may tell less; what then can't be swapped has no hard negative."""
@@ -76,7 +82,8 @@ class BindingRecipe(SplitRecipe):
             views = train_views if subset == "train" else test_views
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
-                subsets[subset] = self.kept(world, [*world.singles(train_views), *scenes])
+                lone = world.singles(range(self.singles_views or self.views))
+                subsets[subset] = self.kept(world, [*lone, *scenes])
             else:
                 scenes = self.kept(world, scenes)  # before the draw, so that tests stay as large
                 subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))

@@ -96,6 +96,15 @@ def score_captions(
     return np.concatenate(scores)
 
 
+def swap_accuracy(scorer: Scorer, data: SplitDataset) -> float:
+    """Share of images whose caption scores above its hard negative; leaves a scorer in training as it was."""
+    training, r = scorer.training, data.records
+    captions = zip(map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs), strict=True)
+    scores = score_captions(scorer, data, list(captions))
+    scorer.train(training)
+    return BinaryScores(scores[:, 0], scores[:, 1]).accuracy
+
+
 def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
     """The choices of every task that the world of a split has words for; None for a scene that a task doesn't suit."""
     split, r = data.split, data.records

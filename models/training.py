@@ -23,6 +23,10 @@ from models.scorer import Scorer
 LARGEST_GRADIENT = 1.0
 
 
+class Diverged(UserError):
+    """A training run whose loss is no finite number any more."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a training run tells of itself after a step."""
@@ -74,7 +78,7 @@ def train(
         set_rates(optimizer, step, recipe.steps)
         loss = loss_of(scorer, data, sampler.indices(step), recipe, seed_of(seed, "step", step))
         if not loss.isfinite():
-            raise UserError(
+            raise Diverged(
                 f"the loss of {type(scorer).__name__} is {loss.item()} at step {step}; lower --learning-rate"
             )
         optimizer.zero_grad(set_to_none=True)
@@ -83,14 +87,14 @@ def train(
         optimizer.step()
         scorer.limit_scale()
         step += 1
-        if state_file and step % save_every == 0:
-            save_state(state_file, scorer, optimizer, step)
         try:
-            report(Progress(step, recipe.steps, loss.item()))
+            report(Progress(step, recipe.steps, loss.item()))  # before the state: a resumed run leaves out no step
         except Stopped:
             if state_file:
                 save_state(state_file, scorer, optimizer, step)
             raise
+        if state_file and step % save_every == 0:
+            save_state(state_file, scorer, optimizer, step)
     scorer.eval()
 
 

@@ -17,6 +17,8 @@ from models.recipes import Recipe
 from studies.run_folder import provenance
 
 Report = Callable[[int], None]
+# Told each finished step, and what gives the accuracy on validation at that step.
+Watch = Callable[[int, Callable[[], float]], None]
 RESULT = "result.json"
 QUADS = ("text", "image", "group")
 PREDICTIONS = (
@@ -48,7 +50,7 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """All fields, and the kind and version of the split, which are none of the recipe's fields."""
-        return {"kind": self.split.kind, "version": VERSION, **asdict(self)}
+        return {"kind": self.split.kind, "version": VERSION, **asdict(self), "split": self.split.content()}
 
     @property
     def name(self) -> str:
@@ -81,15 +83,17 @@ def finished(folder: Path) -> dict[str, Any] | None:
         raise UserError(f"{file} is damaged; delete it and run again: only this cell is made anew") from error
 
 
-def run_cell(job: Job, report: Report) -> None:
+def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
     """Train and evaluate; ends with the result file, whole or not at all.
 
-    `report` is told each finished step. A run that was stopped goes on from its last state.
+    `report` is told each finished step; so is `watch`, which may stop the run by raising. A run
+    that was stopped goes on from its last state.
     """
     import torch
 
     from generators.dataset import SplitDataset
     from models.checkpoint import build_scorer, save_checkpoint
+    from models.evaluation import swap_accuracy
     from models.training import train
 
     cell = job.cell
@@ -100,7 +104,14 @@ def run_cell(job: Job, report: Report) -> None:
     torch.manual_seed(cell.seed)
     scorer = build_scorer(cell.model, cell.towers, vocabulary(data.split), cell.options).to(cell.device)
     state = job.folder / "state.pt"
-    train(scorer, data, cell.recipe, cell.seed, state, report=lambda progress: report(progress.step))
+    validation = SplitDataset(data.split, "validation") if watch else None
+
+    def told(progress: Any) -> None:
+        report(progress.step)
+        if watch:
+            watch(progress.step, lambda: swap_accuracy(scorer, validation))
+
+    train(scorer, data, cell.recipe, cell.seed, state, report=told)
     save_checkpoint(job.folder / "checkpoint", cell.model, scorer)
     subsets = evaluate(job.folder, data.split, scorer)
     counts = cell.split.counts()

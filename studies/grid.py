@@ -184,10 +184,11 @@ def training_recipe(grid: Grid, model: str) -> Recipe:
     return replace(grid.recipe, **{name: paper[name] for name in PRETRAINED_FIELDS})
 
 
-def told(grid: Grid, model: str) -> str:
-    """The recipe of a model in one line, and what it was tuned for where that isn't this grid."""
+def told(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
+    """The recipe of a model, its own or the given one, in one line, and what it was tuned for where that
+    isn't this grid."""
     start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
-    fields = asdict(training_recipe(grid, model)).items()
+    fields = asdict(recipe or training_recipe(grid, model)).items()
     text = f"{towers(grid, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
     if not grid.tuned:

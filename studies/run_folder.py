@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,6 +18,8 @@ from envs.errors import UserError
 from envs.files import write_text
 from envs.version import commit
 
+# In the URL of a database.
+PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
@@ -26,10 +29,11 @@ def plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
+def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = False) -> Iterator[Path]:
     """Yield `out` as the folder of `config`, made or continued, and keep other writers out.
 
-    Fields in `ignored` don't decide results and may differ from run to run.
+    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is
+    open to other runs of the same configuration, which must take care of each other.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
@@ -37,14 +41,21 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
+        alone = True
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"another run is working in {out}; wait for it or choose another --out") from None
+            if not shared:
+                raise UserError(f"another run is working in {out}; wait for it or choose another --out") from None
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            alone = False
         claim(out, config, ignored)
-        # Of a killed run: we hold the lock. Tasks on a cluster may still run, and clear their own folders.
-        for leftover in out.glob(".*.tmp*") if (out / "cluster").exists() else out.rglob(".*.tmp*"):
-            leftover.unlink()
+        if alone:
+            # Of a killed run: we hold the lock. Tasks on a cluster may still run, and clear their own folders.
+            for leftover in out.glob(".*.tmp*") if (out / "cluster").exists() else out.rglob(".*.tmp*"):
+                leftover.unlink()
+        if shared:
+            fcntl.flock(lock, fcntl.LOCK_SH)
         yield out
 
 
@@ -69,7 +80,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 def provenance() -> dict[str, Any]:
     """Command, versions, processor and commit of this run."""
     return {
-        "command": " ".join(["python", *sys.argv]),
+        "command": PASSWORD.sub(r"\1***@", " ".join(["python", *sys.argv])),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),

@@ -1,0 +1,124 @@
+"""How little data is enough? Fewest training images against accuracy, and images to a target.
+
+    python studies/sample_efficiency.py --preset smoke    # tiny world, under 90 seconds on 2 cores
+    python studies/sample_efficiency.py                   # laptop: a world of 8 animals, 32 px, within 45 minutes
+    python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
+    optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
+
+Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction
+of those with hard negatives, views of the lone animals and their share of a batch:
+
+- the front: fewest distinct images against highest accuracy (TPE for several objectives);
+- the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
+  where they can't reach it. A model that never does gives a lower bound.
+
+Every setting is the median over seeds, with the same number of optimiser steps, judged on validation;
+the report's figures are from the test of unseen pairs. The same command, on any machine that reaches the
+storage, joins in. Stopped and started again it goes on; one worker draws the same trials each time.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from envs.errors import UserError, run_command
+from generators.binding import TESTS, BindingRecipe
+from models.recipes import Recipe
+from studies.command_line import parse
+from studies.grid import PAPER, SMOKE, Grid
+from studies.grid_command import check as check_grid
+from studies.grid_command import check_overrides
+from studies.sample_run import PLACES, run
+
+
+@dataclass(frozen=True)
+class Config(Grid):
+    """One study of sample efficiency."""
+
+    title: ClassVar[str] = "Sample efficiency: how little data is enough"
+    task: ClassVar[str] = "the same words with the two textures swapped"
+    tests: ClassVar[tuple[str, ...]] = TESTS
+
+    pairs: tuple[float, ...] = (0.0, 1.0)
+    """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
+    hard_negatives: tuple[float, ...] = (0.0, 1.0)
+    """Least and most of the training pairs that also have their hard negatives."""
+    singles_shares: tuple[float, ...] = (0.2, 0.8)
+    """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
+    views: int = 8
+    """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
+    reserve: float = 0.1
+    """Share of all pairs that no setting trains on: the test."""
+    validation: float = 0.1
+    """Share of all pairs kept for validation, by which settings are judged."""
+    seeds: int = 3
+    """Seeds of each setting, whose median counts; a seed decides the split and the training."""
+    trials: int = 12
+    """Settings that each search tries for each model."""
+    target: float = 0.95
+    """Accuracy that the second search wants to reach."""
+    storage: str = ""
+    """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
+    on many machines; empty takes journal.log in the folder of the results."""
+    study: str = ""
+    """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
+    sampler_seed: int = 0
+    """Seed of what the searches draw."""
+
+    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
+        """The split of one setting, with all views of the lone animals."""
+        held = {"reserve": self.reserve, "validation": self.validation}
+        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **held)
+
+
+RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}
+PRESETS: dict[str, Config] = {
+    "smoke": Config(
+        **SMOKE | RANGES | {"recipe": Recipe(steps=16, batch=16, warmup=4), "test_scenes": 16},
+        **{"views": 2, "seeds": 2, "trials": 4, "target": 0.6},
+    ),
+    # 8 animals, so that 28 pairs leave 6 for the test and 6 for validation.
+    "laptop": Config(
+        world="eight",
+        resolution=32,
+        test_views=2,
+        test_scenes=200,
+        reserve=0.2,
+        validation=0.2,
+        tuned="laptop",
+        recipe=Recipe(steps=700),
+    ),
+    "paper": Config(**PAPER | RANGES | {"trials": 60, "views": 16}),
+}
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work, before anything is made."""
+    check_grid(config)
+    if config.trials < 1:
+        raise UserError(f"--trials must be at least 1, got {config.trials}")
+    if not 0.5 < config.target <= 1:
+        raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
+    if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
+        raise UserError(f"--singles-shares are fractions from 0 to 1, got {config.singles_shares}")
+    for name in ("reserve", "validation"):
+        if not getattr(config, name):
+            raise UserError(f"--{name} must leave pairs to ask for, got 0")
+
+
+def main() -> None:
+    """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
+    check_overrides(config, PRESETS[preset])
+    check(config)
+    from studies.run_folder import run_folder
+
+    # A URL may hold a password, which is nobody's business but the storage's.
+    plain = replace(config, storage="", study="")
+    study = config.study or f"sample_efficiency-{preset}"
+    with run_folder(config.out or Path(f"runs/sample_efficiency-{preset}"), plain, PLACES, shared=True) as out:
+        run(config, study, out)
+
+
+if __name__ == "__main__":
+    run_command(main)

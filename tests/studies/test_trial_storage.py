@@ -1,0 +1,160 @@
+"""Trials that workers share, and workers that die."""
+
+import collections
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+
+from envs.errors import UserError
+from studies.trial_storage import Search, Trials, hidden, optuna
+from studies.trial_workers import run_workers, work
+from tests.studies import cheap_search
+from tests.studies.command import ROOT
+from tests.studies.postgres import SERVER, server
+
+TRIALS = 40
+
+
+def start(storage, folder, *stall):
+    command = [sys.executable, str(Path(cheap_search.__file__)), storage, str(folder), str(TRIALS), *stall]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+
+
+def four_workers_two_killed(storage, folder):
+    """Run them; returns the numbers of the trials in whose middle a worker was killed."""
+    doomed = [start(storage, folder, "stall") for _ in range(2)]
+    end = time.monotonic() + 60
+    while len(stalled := list(folder.glob("stalled-*"))) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    steady = [start(storage, folder) for _ in range(2)]
+    for process in doomed:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert [process.wait(60) for process in steady] == [0, 0]
+    return [int(file.read_text()) for file in stalled]
+
+
+def check_all_ended_once(storage, folder, killed):
+    trials = Trials(storage, beat_seconds=1)
+    found = trials.storage.get_all_trials(trials.storage.get_study_id_from_name("cheap"))
+    assert [trial.number for trial in found if trial.state is not TrialState.FAIL] == list(range(TRIALS))
+    assert {trial.state for trial in found[:TRIALS]} == {TrialState.COMPLETE, TrialState.PRUNED}
+    ended = collections.Counter(map(int, (folder / "ended").read_text().split()))
+    assert ended == dict.fromkeys(range(TRIALS), 1)
+    assert len(killed) == 2
+    for trial in found[:TRIALS]:  # also those of the killed: taken up with what was drawn for them
+        drawn = optuna.samplers.RandomSampler(seed=trial.number)._rng.rng.uniform(-1, 1)
+        assert trial.params["x"] == pytest.approx(drawn)
+        assert (trial.state is TrialState.COMPLETE) == (trial.params["x"] <= 0.5)
+
+
+def test_every_trial_in_a_journal_ends_once(tmp_path):
+    storage = str(tmp_path / "journal.log")
+    check_all_ended_once(storage, tmp_path, four_workers_two_killed(storage, tmp_path))
+
+
+@pytest.mark.skipif(SERVER is None, reason="there is no PostgreSQL server here (Debian: apt-get install postgresql)")
+def test_every_trial_in_a_database_ends_once(tmp_path):
+    with server() as storage:
+        check_all_ended_once(storage, tmp_path, four_workers_two_killed(storage, tmp_path))
+
+
+def run_all(storage, trials, objective):
+    found = Trials(str(storage))
+    search = cheap_search.search(trials)
+    found.open(search, {})
+    work(found, [search], objective)
+    return [(trial.number, trial.params, trial.values, trial.state) for trial in found.all(search)]
+
+
+def test_one_worker_twice_gives_the_same_trials(tmp_path):
+    objective = partial(cheap_search.objective, tmp_path, False, [])
+    assert run_all(tmp_path / "a.log", 8, objective) == run_all(tmp_path / "b.log", 8, objective)
+
+
+def test_a_worker_that_must_stop_gives_its_trial_back(tmp_path):
+    def stop(search, trial):
+        trial.suggest_float("x", -1, 1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(tmp_path / "a.log", 8, stop)
+    objective = partial(cheap_search.objective, tmp_path, False, [])
+    assert run_all(tmp_path / "a.log", 8, objective) == run_all(tmp_path / "b.log", 8, objective)
+
+
+def test_a_running_trial_is_nobody_elses(tmp_path):
+    search = cheap_search.search(2)
+    one, other = Trials(str(tmp_path / "j.log")), Trials(str(tmp_path / "j.log"))
+    one.open(search, {})
+    other.open(search, {})
+    first, second = one.take(search), other.take(search)
+    assert (first.number, second.number) == (0, 1)
+    assert other.take(search) is None
+    one.leases.held[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].close()  # as a process that dies
+    assert other.take(search).number == 0
+
+
+def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
+    search, journal = cheap_search.search(2), tmp_path / "j.log"
+    Trials(str(journal)).open(search, {})
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b'{"op_code": 6, "wor')
+    trials = Trials(str(journal))
+    assert trials.take(search).number == 0
+    assert journal.read_bytes().startswith(whole + b'{"op_code"')
+    assert len(Trials(str(journal)).all(search)) == 2
+
+
+def test_a_study_of_another_configuration_is_refused(tmp_path):
+    storage = str(tmp_path / "j.log")
+    Trials(storage).open(Search("s", 2, ("minimize",), cheap_search.sampler), {"target": 0.9, "seeds": 3})
+    with pytest.raises(UserError, match=r"another configuration: target \(0.9 there, 0.95 asked\)"):
+        Trials(storage).open(Search("s", 2, ("minimize",), cheap_search.sampler), {"target": 0.95, "seeds": 3})
+    optuna.create_study(study_name="theirs", storage=Trials(storage).storage).add_trial(optuna.create_trial(value=1.0))
+    with pytest.raises(UserError, match="of another program"):
+        Trials(storage).open(Search("theirs", 2, ("minimize",), cheap_search.sampler), {})
+
+
+@pytest.mark.parametrize(
+    ("storage", "told"),
+    [
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/none", r"me:\*\*\*@127.0.0.1:1/none can't be opened: .*refused"),
+        ("postgrsql://127.0.0.1/none", "can't be opened: .*postgrsql"),
+        ("nowhere/journal.log", "there is no folder nowhere"),
+        ("notes.txt", "is not a journal of Optuna"),
+    ],
+)
+def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine\nand mine\n")
+    with pytest.raises(UserError, match=told) as caught:
+        Trials(storage)
+    assert "secret" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert (tmp_path / "notes.txt").read_text() == "mine\nand mine\n"
+
+
+def test_only_passwords_are_hidden():
+    assert hidden("sqlite:///trials.db") == "sqlite:///trials.db"
+    assert hidden("postgresql://host/base") == "postgresql://host/base"
+    assert hidden("postgresql://me@host:1/base") == "postgresql://me@host:1/base"
+    assert hidden("postgresql://me:pass@host:1/base") == "postgresql://me:***@host:1/base"
+
+
+def mistaken(alive):
+    """Body of a worker."""
+    raise UserError("the split is damaged")
+
+
+def test_a_workers_mistake_is_told():
+    with pytest.raises(UserError, match="the split is damaged"):
+        run_workers(1, 1, mistaken)
