@@ -1,9 +1,14 @@
 """Shapes in signatures are enforced while tests run, and nowhere else."""
 
+import signal
+
 import pytest
 from jaxtyping import install_import_hook
 
 from tests.slurm import slurm  # noqa: F401, a fixture for all tests
+
+# A shell that starts pytest in the background has it ignore Ctrl-C, and so would the commands under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compiles functions as they are written: modules with kernels stay outside the hook.
 HOOKED = ("generators", "models", "studies")
