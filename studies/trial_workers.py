@@ -40,6 +40,10 @@ def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) 
         values = objective(search, trial)
     except optuna.TrialPruned:
         values = None
+    except RuntimeError:
+        if trials.give_back(trial):
+            raise
+        return  # taken for dead, and ended by another: nothing can be noted of it any more
     except BaseException:
         trials.give_back(trial)
         raise

@@ -102,6 +102,23 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     assert other.take(search).number == 0
 
 
+def test_one_that_was_taken_for_dead_leaves_what_another_found(tmp_path):
+    """As after a long sleep of its machine: its trial was run and ended by another."""
+    search = cheap_search.search(1)
+    late, other = Trials(str(tmp_path / "j.log")), Trials(str(tmp_path / "j.log"))
+    late.open(search, {})
+
+    def slow(search, trial):
+        late.leases.held[late._id("cheap", 0)].close()
+        taken = other.take(search)
+        other.end(taken, [2.0])
+        trial.suggest_float("x", -1, 1)
+        return (1.0,)
+
+    work(late, [search], slow)
+    assert other.all(search)[0].values == [2.0]
+
+
 def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
     search, journal = cheap_search.search(2), tmp_path / "j.log"
     Trials(str(journal)).open(search, {})
