@@ -1,6 +1,5 @@
 """A study of sample efficiency: its searches, its workers, its end. Optuna and torch are imported late."""
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -54,7 +53,7 @@ def sampler_of(config: Any, question: str, number: int) -> Any:
     )
 
 
-def run_worker(config: Any, study: str, out: Path, alive: Callable[[], None]) -> None:
+def run_worker(config: Any, study: str, out: Path) -> None:
     """One worker: runs trials until all have ended."""
     from envs.world import load_world
     from generators.store import ImageStore
@@ -62,7 +61,7 @@ def run_worker(config: Any, study: str, out: Path, alive: Callable[[], None]) ->
     from studies.trial_storage import Trials
     from studies.trial_workers import work
 
-    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, alive)
+    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out)
 
     def objective(search: Any, trial: Any) -> tuple[float, ...]:
         question, model = search.name.removeprefix(f"{study} ").split(" ", 1)

@@ -37,8 +37,6 @@ class Runs:
     config: Any
     store: Any
     out: Path
-    alive: Callable[[], None] = lambda: None
-    """Called after each step; raises to stop."""
 
     def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:
         """Validation accuracy and test tally of one run, trained if it isn't finished.
@@ -49,7 +47,7 @@ class Runs:
         interim = Interim(job, tell)
         with alone(job.folder):
             if finished(job.folder) is None:
-                run_cell(job, lambda step: self.alive(), interim.watch)
+                run_cell(job, lambda step: None, interim.watch)
             else:
                 interim.replay()
             found = finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]

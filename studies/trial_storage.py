@@ -5,6 +5,7 @@ it and end it: a trial has one row whoever runs it, so none is lost and none is 
 whose worker died goes back to waiting, under its own number and with what was drawn for it.
 """
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -119,8 +120,7 @@ class Trials:
             for _ in range(number, search.trials):
                 study.enqueue_trial({})
             for trial in study.get_trials(deepcopy=False)[search.trials :]:  # two machines made them at once
-                if not trial.state.is_finished():
-                    self.storage.set_trial_state_values(self._id(search.name, trial.number), TrialState.FAIL)
+                self._set(self._id(search.name, trial.number), TrialState.FAIL)
 
     def _study(self, name: str) -> int:
         if name not in self.studies:
@@ -142,7 +142,7 @@ class Trials:
         """A trial to run, which then is this worker's own; None where none waits."""
         with self.leases.door():
             for trial_id in self.leases.abandoned(self._study(search.name)):
-                self.storage.set_trial_state_values(trial_id, TrialState.WAITING)
+                self._set(trial_id, TrialState.WAITING)
             for trial in self.all(search):
                 if trial.state is TrialState.WAITING and self._claim(self._id(search.name, trial.number)):
                     study = optuna.load_study(
@@ -157,13 +157,17 @@ class Trials:
     def _claim(self, trial_id: int) -> bool:
         if not self.leases.hold(trial_id):  # before it runs, so that no running trial is without a lease
             return False
-        try:
-            if self.storage.set_trial_state_values(trial_id, TrialState.RUNNING):
-                return True
-        except RuntimeError:  # another worker has taken and ended it
-            pass
+        if self._set(trial_id, TrialState.RUNNING):
+            return True
         self.leases.free(trial_id)
         return False
+
+    def _set(self, trial_id: int, state: TrialState) -> bool:
+        """Whether the trial now has that state; one that another has ended keeps its own."""
+        try:
+            return self.storage.set_trial_state_values(trial_id, state)
+        except RuntimeError:  # Optuna's: it has finished
+            return False
 
     def end(self, trial: Any, values: Sequence[float] | None) -> None:
         """End a trial with its values, or as pruned with None."""
@@ -171,15 +175,16 @@ class Trials:
         trial_id = self._id(trial.study.study_name, trial.number)
         # One that was taken for dead waits again or was ended by another: that one's result stands.
         if self.storage.get_trial(trial_id).state is not TrialState.WAITING:
-            trial.study.tell(trial.number, values, state=state, skip_if_finished=True)
+            with contextlib.suppress(RuntimeError):
+                trial.study.tell(trial.number, values, state=state, skip_if_finished=True)
         self.leases.free(trial_id)
 
-    def give_back(self, trial: Any) -> None:
-        """Let a trial that can't be ended wait for another worker."""
+    def give_back(self, trial: Any) -> bool:
+        """Let a trial that can't be ended wait for another worker; False if another has ended it."""
         trial_id = self._id(trial.study.study_name, trial.number)
-        if not self.storage.get_trial(trial_id).state.is_finished():
-            self.storage.set_trial_state_values(trial_id, TrialState.WAITING)
+        waits = self._set(trial_id, TrialState.WAITING)
         self.leases.free(trial_id)
+        return waits
 
 
 def check_identity(name: str, found: dict[str, Any] | None, wanted: dict[str, Any]) -> None:

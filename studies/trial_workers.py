@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -39,6 +40,10 @@ def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) 
         values = objective(search, trial)
     except optuna.TrialPruned:
         values = None
+    except RuntimeError:
+        if trials.give_back(trial):
+            raise
+        return  # taken for dead, and ended by another: nothing can be noted of it any more
     except BaseException:
         trials.give_back(trial)
         raise
@@ -51,8 +56,9 @@ def process(body: Callable[..., None], messages: Any, parent: int, args: tuple[A
     """Body of a worker process; its mistakes are told to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # gives the trial back on its way out
+    threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
     try:
-        body(*args, lambda: orphaned(parent))
+        body(*args)
     except UserError as error:
         messages.put(str(error))
         sys.exit(2)
@@ -61,14 +67,15 @@ def process(body: Callable[..., None], messages: Any, parent: int, args: tuple[A
         sys.exit(1)
 
 
-def orphaned(parent: int) -> None:
-    """Leave, as at a signal, if the parent is gone."""
-    if os.getppid() != parent:
-        sys.exit(1)
+def leave_with(parent: int) -> None:
+    """End this process, as by a signal, when its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(WAIT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def run_workers(count: int, threads: int, body: Callable[..., None], *args: Any) -> None:
-    """Run `body(*args, alive)` in `count` processes; `alive` ends a worker whose parent is gone.
+    """Run `body(*args)` in `count` processes, which end with this one.
 
     The first that fails by a mistake ends all; of one that is killed the others take the trial.
     """

@@ -19,6 +19,7 @@ from models.configs import TowerConfig
 from models.recipes import Recipe
 from studies import sample_efficiency
 from studies.cells import Cell, finished, run_cell
+from studies.run_folder import run_folder
 from studies.sample_efficiency import PRESETS
 from studies.sample_run import identity, searches
 from studies.search import draw, from_cube, space, to_cube
@@ -227,3 +228,17 @@ def test_a_password_is_nowhere_in_the_folder(tmp_path):
     config = (tmp_path / "runs/p/config.json").read_text()
     assert "me:***@127" in config
     assert "secret" not in config + result.stderr
+
+
+def test_runs_of_one_configuration_share_a_folder(tmp_path):
+    def enter(config, shared=True):
+        with run_folder(tmp_path / "r", config, frozenset(), shared):
+            return
+
+    with run_folder(tmp_path / "r", SMOKE, frozenset(), shared=True):
+        enter(SMOKE)
+        with pytest.raises(UserError, match="another configuration: target"):
+            enter(replace(SMOKE, target=0.9))
+        with pytest.raises(UserError, match="another run is working"):
+            enter(SMOKE, shared=False)
+    enter(SMOKE, shared=False)

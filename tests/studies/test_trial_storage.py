@@ -1,6 +1,7 @@
 """Trials that workers share, and workers that die."""
 
 import collections
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from optuna.trial import TrialState
 
 from envs.errors import UserError
 from studies.trial_storage import Search, Trials, hidden, optuna
-from studies.trial_workers import run_workers, work
+from studies.trial_workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
 from tests.studies.postgres import SERVER, server
@@ -30,15 +31,13 @@ def start(storage, folder, *stall):
 def four_workers_two_killed(storage, folder):
     """Run them; returns the numbers of the trials in whose middle a worker was killed."""
     doomed = [start(storage, folder, "stall") for _ in range(2)]
-    end = time.monotonic() + 240
-    while len(stalled := list(folder.glob("stalled-*"))) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: len(list(folder.glob("stalled-*"))) == 2)
+    stalled = list(folder.glob("stalled-*"))
     steady = [start(storage, folder) for _ in range(2)]
-    for process in doomed:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    assert [process.wait(240) for process in steady] == [0, 0]
+    for worker in doomed:
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+    assert [worker.wait(240) for worker in steady] == [0, 0]
     return [int(file.read_text()) for file in stalled]
 
 
@@ -103,6 +102,23 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     assert other.take(search).number == 0
 
 
+def test_one_that_was_taken_for_dead_leaves_what_another_found(tmp_path):
+    """As after a long sleep of its machine: its trial was run and ended by another."""
+    search = cheap_search.search(1)
+    late, other = Trials(str(tmp_path / "j.log")), Trials(str(tmp_path / "j.log"))
+    late.open(search, {})
+
+    def slow(search, trial):
+        late.leases.held[late._id("cheap", 0)].close()
+        taken = other.take(search)
+        other.end(taken, [2.0])
+        trial.suggest_float("x", -1, 1)
+        return (1.0,)
+
+    work(late, [search], slow)
+    assert other.all(search)[0].values == [2.0]
+
+
 def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
     search, journal = cheap_search.search(2), tmp_path / "j.log"
     Trials(str(journal)).open(search, {})
@@ -150,9 +166,46 @@ def test_only_passwords_are_hidden():
     assert hidden("postgresql://me:pass@host:1/base") == "postgresql://me:***@host:1/base"
 
 
-def mistaken(alive):
+def mistaken():
     """Body of a worker."""
     raise UserError("the split is damaged")
+
+
+def abandoned(folder):
+    """Body of a worker: a process whose own worker runs trials; it is killed."""
+    context = multiprocessing.get_context("spawn")
+    messages = context.SimpleQueue()
+    worker = context.Process(target=process, args=(slow, messages, os.getpid(), (folder,)))
+    worker.start()
+    (folder / "pid").write_text(str(worker.pid))
+    time.sleep(1000)
+
+
+def slow(folder):
+    """Take a trial and stay with it."""
+    trials = Trials(str(folder / "j.log"))
+    trials.open(cheap_search.search(1), {})
+    work(trials, [cheap_search.search(1)], partial(cheap_search.objective, folder, True, [0, 0]))
+
+
+def test_a_worker_ends_with_its_parent_and_gives_its_trial_back(tmp_path):
+    parent = multiprocessing.get_context("spawn").Process(target=abandoned, args=(tmp_path,))
+    parent.start()
+    wait_for(lambda: list(tmp_path.glob("stalled-*")))
+    parent.kill()
+    parent.join()
+    trials = Trials(str(tmp_path / "j.log"))
+    search = cheap_search.search(1)
+    wait_for(lambda: trials.all(search)[0].state is TrialState.WAITING)
+    wait_for(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists())
+
+
+def wait_for(reached):
+    """Wait, for a busy machine's sake long."""
+    end = time.monotonic() + 240
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_workers_mistake_is_told():
