@@ -31,12 +31,14 @@ def start(storage, folder, *stall):
 def four_workers_two_killed(storage, folder):
     """Run them; returns the numbers of the trials in whose middle a worker was killed."""
     doomed = [start(storage, folder, "stall") for _ in range(2)]
-    wait_for(lambda: len(list(folder.glob("stalled-*"))) == 2)
-    stalled = list(folder.glob("stalled-*"))
-    steady = [start(storage, folder) for _ in range(2)]
-    for worker in doomed:
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait()
+    try:
+        wait_for(lambda: len(list(folder.glob("stalled-*"))) == 2)
+        stalled = list(folder.glob("stalled-*"))
+        steady = [start(storage, folder) for _ in range(2)]
+    finally:  # nothing outlives a test that fails
+        for worker in doomed:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.wait()
     assert [worker.wait(240) for worker in steady] == [0, 0]
     return [int(file.read_text()) for file in stalled]
 
