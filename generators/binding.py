@@ -37,7 +37,6 @@ class BindingRecipe(SplitRecipe):
 
     kind: ClassVar[str] = "binding"
     tests: ClassVar[tuple[str, ...]] = TESTS
-    later: ClassVar[frozenset[str]] = frozenset({"singles_views"})
 
     mentioned: float = 1.0
     """Chance that an animal of a training scene of two is in its caption; one always is."""

@@ -3,12 +3,14 @@
 import base64
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
+from envs.files import whole_file
 from generators.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")
@@ -37,6 +39,14 @@ def png(figure: Figure, fitted: bool = False) -> bytes:
 def data_uri(content: bytes) -> str:
     """A PNG for the `src` of an image, so that a page needs no other file."""
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def write_png(path: Path, figure: Figure) -> str:
+    """Write the figure to `path`; returns it as a data URI for a page that needs no other file."""
+    content = png(figure)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+    return data_uri(content)
 
 
 def count_matrix(

@@ -7,8 +7,8 @@ are made.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class SplitRecipe(ABC):
     """Whether it may hold out by rules and train on hard negatives; else it decides both by itself."""
     tests: ClassVar[tuple[str, ...]]
     """The test subsets; beside them are `train` and `validation`."""
-    later: ClassVar[frozenset[str]] = frozenset()
-    """Fields that came after the first splits: left out of names and files while they have their default."""
 
     world: str = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -80,11 +78,6 @@ class SplitRecipe(ABC):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
         object.__setattr__(self, "hold_out", tuple(self.hold_out))  # JSON gives a list
-
-    def content(self) -> dict[str, Any]:
-        """All fields that names of split files and cells depend on."""
-        defaults = {field.name: field.default for field in fields(self) if field.name in self.later}
-        return {name: value for name, value in asdict(self).items() if name not in defaults or value != defaults[name]}
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption and the hard negative of a scene; None where nothing is swapped."""

@@ -9,7 +9,7 @@ inside, under the same name, and refers to no file at all: that shard's file is 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import h5py
@@ -99,7 +99,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
 
     One that is there, whole and in step with the store is kept.
     """
-    path = store.folder / split_name(recipe.kind, recipe.content())
+    path = store.folder / split_name(recipe.kind, asdict(recipe))
     with store.locked():
         try:
             check_store(read_split(path))
@@ -108,7 +108,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
-            write_split(path, store, {"kind": recipe.kind, **recipe.content()}, subsets)
+            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
     return path
 
 

@@ -166,12 +166,13 @@ class ImageStore:
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
         """Take shards that were written elsewhere below the store, if all their scenes are still missing."""
         with self.locked():
+            known = set(self._row_of())
             for path, scenes in parts:
-                known = self._row_of().keys()
                 if path.exists() and known.isdisjoint(scenes):
                     check_shard(Place(path), self.identity)
                     path.replace(self._next_shard())
                     self._list(scenes, codec)
+                    known.update(scenes)
                 path.unlink(missing_ok=True)
 
     def _next_shard(self) -> Path:

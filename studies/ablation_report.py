@@ -1,40 +1,24 @@
 """What the ablation study writes: a table for each split, the paper's claims in words, and a figure."""
 
-import csv
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
 
-from envs.files import whole_file, write_text
-from generators.figures import data_uri, png
+from envs.files import write_csv, write_text
+from generators.figures import write_png
 from generators.pages import write_page
 from studies.ablation_rows import BASE
+from studies.ablation_runs import COLUMNS, Runs, accuracies, merged, read_runs
 from studies.ablations import Place
-from studies.cells import Job, finished
+from studies.cells import Job
 from studies.latex import table
-from studies.paired import Difference, difference, pooled, read_points
+from studies.paired import Difference, difference, pooled
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
-
-# Split -> subset and task of each column.
-COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "spatial": (
-        ("left_right_unseen_order", "swap"),
-        ("above_under_unseen_order", "swap"),
-        ("left_right_unseen_pairs", "swap"),
-        ("above_under_unseen_pairs", "swap"),
-    ),
-    "binding": (
-        ("seen_pairs", "swap"),
-        ("unseen_pairs", "swap"),
-        ("unseen_pairs", "replace texture"),
-        ("unseen_pairs", "one animal"),
-    ),
-}
 
 
 class Claim(NamedTuple):
@@ -46,6 +30,8 @@ class Claim(NamedTuple):
     sign: int
     text: str
 
+
+HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 
 CLAIMS = (
     Claim(
@@ -62,13 +48,11 @@ CLAIMS = (
     ),
 )
 
-Runs = Mapping[Place, Sequence[Job]]
 
-
-def publish(out: Path, jobs: Runs, notes: dict[str, Any]) -> Path:
+def publish(out: Path, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
     """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
-    done = {place: [job for job in its if finished(job.folder)] for place, its in jobs.items()}
-    write_rows(out / "ablations.csv", done)
+    done = read_runs(jobs)
+    write_csv(out / "ablations.csv", HEADER, scores_of(done))
     splits = list(dict.fromkeys(place.split for place in jobs))
     tables = {split: accuracy_table(done, split) for split in splits}
     write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
@@ -78,17 +62,11 @@ def publish(out: Path, jobs: Runs, notes: dict[str, Any]) -> Path:
         title="Ablations of OC-CLIP",
         tables=tables,
         claims=[(claim.text, *verdict(done, claim)) for claim in CLAIMS if claim.split in splits],
-        figures={split: data_uri(png(accuracy_figure(done, split))) for split in splits},
+        figures={split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split)) for split in splits},
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,
     )
-
-
-def accuracies(jobs: Sequence[Job], subset: str, task: str) -> list[float]:
-    """Accuracy (%) of every seed that has the subset."""
-    found = [finished(job.folder)["subsets"][subset].get(task, {}).get("accuracy") for job in jobs]
-    return [100 * value for value in found if value is not None]
 
 
 def mean(values: Sequence[float]) -> str:
@@ -105,27 +83,19 @@ def accuracy_table(done: Runs, split: str) -> list[list[str]]:
     told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
     header = ["", *told, f"{told[0]}, difference", *(["alpha / beta"] if relational else [])]
     rows = []
-    for place, jobs in done.items():
+    for place, runs in done.items():
         if place.split == split:
             delta = against_base(done, place, columns[:1])
-            cells = [mean(accuracies(jobs, *column)) for column in columns]
-            ratios = [mean([ratio(job) for job in jobs])] if relational else []
+            cells = [mean(accuracies(runs, *column)) for column in columns]
+            ratios = [mean([run.ratio for run in runs])] if relational else []
             rows.append([place.row, *cells, str(delta) if delta and place.row != BASE else "–", *ratios])
     return [header, *rows]
-
-
-def ratio(job: Job) -> float:
-    """alpha / beta after training."""
-    from safetensors import safe_open
-
-    with safe_open(job.folder / "checkpoint" / "model.safetensors", "np") as file:
-        return float(file.get_tensor("alpha") / file.get_tensor("beta"))
 
 
 def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]]) -> Difference | None:
     """How a row differs from OC-CLIP as it is, over the records of all `columns`; None where one is missing."""
     sides = [done.get(Place(place.split, BASE), ()), done.get(place, ())]
-    points = [pooled(read_points((job.cell.seed, job.folder) for job in jobs), columns) for jobs in sides]
+    points = [pooled(merged(runs), columns) for runs in sides]
     return difference(*points, "", "")
 
 
@@ -144,16 +114,13 @@ def latex(split: str, rows: list[list[str]]) -> tuple[list[str], list[list[str]]
     return rows[0], rows[1:], f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
 
 
-def write_rows(path: Path, done: Runs) -> None:
-    """Every accuracy of every run, a line each."""
-    with whole_file(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("split", "row", "seed", "subset", "task", "accuracy", "n"))
-        for place, jobs in done.items():
-            for job in jobs:
-                for subset, tasks in finished(job.folder)["subsets"].items():
-                    for task, scores in tasks.items():
-                        writer.writerow((*place, job.cell.seed, subset, task, scores["accuracy"], scores["n"]))
+def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
+    """A row of `HEADER` for every accuracy of every run."""
+    for place, runs in done.items():
+        for run in runs:
+            for subset, tasks in run.subsets.items():
+                for task, scores in tasks.items():
+                    yield *place, run.seed, subset, task, scores["accuracy"], scores["n"]
 
 
 def accuracy_figure(done: Runs, split: str) -> Figure:

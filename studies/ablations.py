@@ -1,7 +1,7 @@
 """What does each part of OC-CLIP bring? Tables 6 and 7, figures 3 and 4 of the paper, on our world.
 
     python studies/ablations.py --preset smoke
-    python studies/ablations.py                        # three seeds, an hour or two on 2 cores
+    python studies/ablations.py                        # three seeds
     python studies/ablations.py --rows coefficients    # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 

@@ -7,7 +7,6 @@ over union) of each query's map with the mask of its own animal and of the other
 threshold that is best on validation; writes attention.csv, and a picture for each cell.
 """
 
-import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,22 +81,19 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
 
 def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from envs.files import whole_file
     from generators.counts import phrase
-    from generators.figures import png
+    from generators.figures import write_png
     from studies.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
     phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in chosen]
-    figure = attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen])
-    with whole_file(path) as temporary:
-        temporary.write_bytes(png(figure))
+    write_png(path, attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen]))
 
 
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
-    from envs.files import whole_file
+    from envs.files import write_csv
     from studies.results import read_results
 
     store, cells = read_store(config.run), read_results(config.run)
@@ -115,10 +111,7 @@ def run(config: Config) -> None:
         print(f"{cell['model']} has no attention" if measured is None else f"picture: {folder / 'attention.png'}")
     if not rows:
         raise UserError(f"no finished cell of {config.run} has a model with attention")
-    with whole_file(config.run / "attention.csv") as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(config.run / "attention.csv", COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
     print(config.run / "attention.csv")
 
 

@@ -50,7 +50,7 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """All fields, and the kind and version of the split, which are none of the recipe's fields."""
-        return {"kind": self.split.kind, "version": VERSION, **asdict(self), "split": self.split.content()}
+        return {"kind": self.split.kind, "version": VERSION, **asdict(self)}
 
     @property
     def name(self) -> str:

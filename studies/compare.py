@@ -1,11 +1,10 @@
 """Two finished runs of a study, record by record: `--compare RUN_A RUN_B`."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 from envs.errors import UserError
-from envs.files import whole_file, write_text
+from envs.files import write_csv, write_text
 from studies.latex import table
 from studies.paired import difference, read_points
 from studies.results import read_results
@@ -24,8 +23,7 @@ def compare(first: Path, second: Path) -> Path:
     rows = [row for place in places for row in compare_place(place, first, second, cells[0][place], cells[1][place])]
     if not rows:
         raise UserError(f"{first} and {second} have no record in common: other worlds, splits or seeds")
-    with whole_file(second / "comparison.csv") as temporary, temporary.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEADER, *rows])
+    write_csv(second / "comparison.csv", HEADER, rows)
     caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
     write_text(second / "comparison.tex", table(HEADER, rows, caption))
     print_table(rows, f"A: {first}   B: {second}")

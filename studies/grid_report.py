@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from envs.files import whole_file, write_text
-from generators.figures import data_uri, png
+from envs.files import write_text
+from generators.figures import write_png
 from generators.pages import write_page
 from generators.tasks import TASKS
 from studies.figures import heat_maps, sample_sheet
@@ -25,12 +25,7 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     others = [(test, task) for test in unseen(config) for task in tasks_of(results) if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, swaps)}
     figures |= {"recognition": heat_maps(results, config, others)} if others else {}
-    samples = {f"samples-{name}": sheet for name, sheet in sample_sheets(split, config.tests).items()}
-    pages = {name: png(figure) for name, figure in (figures | samples).items()}
-    (out / "figures").mkdir(exist_ok=True)
-    for name, content in pages.items():
-        with whole_file(out / "figures" / f"{name}.png") as temporary:
-            temporary.write_bytes(content)
+    samples = sample_sheets(split, config.tests)
     write_text(out / "results.tex", latex(config, results))
     return write_page(
         out / "report.html",
@@ -42,8 +37,8 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         table=summary(config, results),
         tasks=task_table(config, results),
         differences=difference_table(out, config, results),
-        figures={name: data_uri(pages[name]) for name in figures},
-        samples={name.removeprefix("samples-"): data_uri(pages[name]) for name in samples},
+        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        samples={name: write_png(out / "figures" / f"samples-{name}.png", sheet) for name, sheet in samples.items()},
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )

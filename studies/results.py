@@ -1,6 +1,5 @@
 """Results of a grid: one line per cell, one row per cell, subset and task, and tables of means."""
 
-import csv
 import json
 import statistics
 from collections.abc import Iterable, Sequence
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.errors import UserError
-from envs.files import whole_file, write_text
+from envs.files import write_csv, write_text
 from studies.cells import finished
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
@@ -54,11 +53,7 @@ def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
     """Write `cells.jsonl` and `results.csv` from what is finished."""
     write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
-    with whole_file(out / "results.csv") as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows(results):
-            writer.writerow({name: "" if row[name] is None else row[name] for name in COLUMNS})
+    write_csv(out / "results.csv", COLUMNS, ([row[name] for name in COLUMNS] for row in rows(results)))
 
 
 def mean_accuracy(

@@ -1,13 +1,12 @@
 """What a study of sample efficiency writes: tables as CSV and LaTeX, figures, and `report.html`."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from envs.files import whole_file, write_text
-from generators.figures import data_uri, png
+from envs.files import write_csv, write_text
+from generators.figures import write_png
 from generators.pages import write_page
 from studies.grid import told
 from studies.grid_report import flat
@@ -48,11 +47,6 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
     figures = {"fronts": front_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
-    pictures = {name: png(figure) for name, figure in figures.items()}
-    (out / "figures").mkdir(exist_ok=True)
-    for name, content in pictures.items():
-        with whole_file(out / "figures" / f"{name}.png") as temporary:
-            temporary.write_bytes(content)
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -63,7 +57,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
         images_seen=config.recipe.steps * config.recipe.batch,
         tables=tables,
         trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
-        figures={name: data_uri(content) for name, content in pictures.items()},
+        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
         notes={**recipes(config), **provenance()},
     )
@@ -77,8 +71,7 @@ def recipes(config: Any) -> dict[str, str]:
 def write_tables(out: Path, tables: Mapping[str, list[list[str]]], config: Any) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
     for name, rows in tables.items():
-        with whole_file(out / f"{name}.csv") as temporary, temporary.open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
+        write_csv(out / f"{name}.csv", rows[0], rows[1:])
     captions = {
         "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
         "hypervolumes": "Hypervolume of the fronts on unseen pairs, with paired 95 % bootstrap intervals.",

@@ -1,6 +1,5 @@
 """What a tuning study writes: trials as CSV, and a page with their course."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from envs.files import whole_file
+from envs.files import write_csv
 from generators.figures import data_uri, png
 from generators.pages import write_page
 
@@ -18,10 +17,7 @@ from matplotlib.figure import Figure
 
 def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """All trials, one row each."""
-    with whole_file(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path, rows[0], (row.values() for row in rows))
 
 
 def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:

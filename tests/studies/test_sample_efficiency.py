@@ -13,12 +13,10 @@ from envs.errors import UserError
 from envs.world import load_world
 from generators.binding import BindingRecipe
 from generators.dataset import SplitDataset
-from generators.split_file import split_name
 from generators.store import ImageStore
-from models.configs import TowerConfig
 from models.recipes import Recipe
 from studies import sample_efficiency
-from studies.cells import Cell, finished, run_cell
+from studies.cells import finished, run_cell
 from studies.run_folder import run_folder
 from studies.sample_efficiency import PRESETS
 from studies.sample_run import identity, searches
@@ -47,13 +45,7 @@ def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
     assert failed(path) == []
 
 
-def test_recipes_keep_the_names_that_they_had():
-    """Before lone animals had views of their own."""
-    assert split_name("binding", BindingRecipe().content()) == "binding-p0.2-n0-s0-3910d69c.h5"
-    assert split_name("binding", BindingRecipe(singles_views=2).content()) != "binding-p0.2-n0-s0-3910d69c.h5"
-    cells = [Cell("clip", 0, BindingRecipe(singles_views=n), "store", TowerConfig(), Recipe()) for n in (0, 2)]
-    assert "singles_views" not in cells[0].settings["split"]
-    assert cells[1].settings["split"]["singles_views"] == 2
+def test_views_of_lone_animals_are_at_most_all():
     with pytest.raises(UserError, match="singles_views must be from 0 to views, 16; got 17"):
         BindingRecipe(singles_views=17)
 
