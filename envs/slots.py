@@ -37,8 +37,8 @@ def size_factor(size: str) -> float:
 
 
 SLOTS: dict[str, Slot] = {
-    # A lone thing may stand anywhere and face any way that a pair's things may, so that what
-    # is learnt of an animal alone covers how it stands in a pair.
+    # A lone thing may stand anywhere and face any way that things side by side may, so that what is learnt of
+    # an animal alone covers how it stands in a pair. What pairs one above the other need is in LONE_SLOTS.
     "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.88, 0.1), scale_range=0.12),
     "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
     "right": Slot((1.0, 0.0, 0.0), 0.89, (-153.0,)),
@@ -56,3 +56,5 @@ COUNTING = ("lower left", "lower right", "upper left", "upper right")
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
 SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
+# Where lone things stand so that no place is one that only pairs have: it would be a look of its own, not a relation.
+LONE_SLOTS: dict[str, tuple[str, ...]] = {"left/right": ("center",), "above/under": SLOTS_OF["above/under"]}

@@ -30,10 +30,11 @@ class World:
         """Unordered pairs of distinct animals, in the world's order."""
         return list(combinations(self.animals, 2))
 
-    def singles(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Every texture-animal-background conjunction as a scene of one thing, in every size."""
-        for view, background, animal, texture in product(views, self.backgrounds, self.animals, self.textures):
-            yield from self.in_sizes(Scene(background, (Thing(animal, texture, "center"),), view))
+    def singles(self, views: Iterable[int] = (0,), slots: Iterable[str] = ("center",)) -> Iterator[Scene]:
+        """Every texture-animal-background conjunction as a scene of one thing, in every slot and every size."""
+        conjunctions = product(views, slots, self.backgrounds, self.animals, self.textures)
+        for view, slot, background, animal, texture in conjunctions:
+            yield from self.in_sizes(Scene(background, (Thing(animal, texture, slot),), view))
 
     def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
         """Every scene of one thing, and of two in every relation: 61 200 a view for the paper's world.

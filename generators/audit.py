@@ -21,6 +21,7 @@ from generators.graph import SceneGraph
 from generators.hold_out import HELD_OUT
 from generators.parse import parse
 from generators.relations import edge_holds
+from generators.spatial import lone_slots
 from generators.split_file import REMEDY, Split, check_store, read_split
 
 # Kinds whose negatives differ in a word.
@@ -62,13 +63,14 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_lone_animals(split: Split) -> Iterator[Finding]:
-    """Every texture-animal-background conjunction is in train as a lone animal, in every size."""
+    """Every texture-animal-background conjunction is in train as a lone animal, in every slot and every size."""
     v = split.vocabulary
     rules = rules_of(split)
+    slots = lone_slots(split.recipe.get("singles_slots", ()), split.recipe.get("relations", ())) or ("center",)
     lone = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
     asked = {
-        Scene(background, (Thing(animal, texture, "center", size),))
-        for background, animal, texture, size in product(v.backgrounds, v.animals, v.textures, v.sizes or ("",))
+        Scene(background, (Thing(*thing),))
+        for background, *thing in product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
     }
     asked = {scene for scene in asked if not any(rule.matches(scene) for rule in rules)}
     missing = asked - lone

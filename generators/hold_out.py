@@ -43,12 +43,11 @@ def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) ->
     return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
 
 
-def check_rules(rules: tuple[Rule, ...], world: World, pairs: list[Scene]) -> None:
+def check_rules(rules: tuple[Rule, ...], world: World, lone: list[Scene], pairs: list[Scene]) -> None:
     """Raise for a rule that matches nothing, and for rules that leave nothing to train on.
 
-    `pairs` are all scenes of two that could be tested, in one view.
+    `lone` are all scenes of one, `pairs` all of two that could be tested, in one view.
     """
-    lone = list(world.singles())
     told = f"the {len(lone)} scenes of one and {len(pairs)} of two animals that a view of {world.name!r} has"
     everything = lone + pairs
     for rule in rules:

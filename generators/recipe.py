@@ -41,6 +41,8 @@ class SplitRecipe(ABC):
     """Whether its captions tell where two things stand."""
     takes_rules: ClassVar[bool] = True
     """Whether it may hold out by rules and train on hard negatives; else it decides both by itself."""
+    lone_slots: ClassVar[tuple[str, ...]] = ("center",)
+    """Where lone animals stand in train."""
     tests: ClassVar[tuple[str, ...]]
     """The test subsets; beside them are `train` and `validation`."""
 
@@ -109,7 +111,7 @@ class SplitRecipe(ABC):
         if not rules:
             return subsets
         candidates = self.testable(world)
-        check_rules(rules, world, candidates)
+        check_rules(rules, world, list(world.singles(slots=self.lone_slots)), candidates)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         views = range(self.views, self.views + self.test_views)

@@ -1,6 +1,7 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All lone animals are in train, in every conjunction. For each relation a fraction of the animal
+All lone animals are in train, in every conjunction and in every place that an animal of a pair
+may have. For each relation a fraction of the animal
 pairs is in train, each in one fixed order and in every assignment of textures; a fraction of
 those training pairs is there in the other order too, its hard negatives. The order is fixed per
 unordered pair: drawn for ordered pairs, both orders of some pairs would be in train, which is a
@@ -8,13 +9,14 @@ hard negative where none was asked for. Reserve, validation and views are as in 
 pairs are drawn for each relation by itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import ClassVar
 
 from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
-from envs.slots import SLOTS_OF
+from envs.slots import LONE_SLOTS, SLOTS, SLOTS_OF
 from envs.world import World, load_world
 from generators.hold_out import leave_any
 from generators.pair_roles import Pair, PairRoles, pair_roles
@@ -44,14 +46,27 @@ class SpatialRecipe(SplitRecipe):
     for each scene (free-relation); see docs/splits.md."""
     relations: tuple[str, ...] = ("left/right", "above/under")
     """Relations that scenes realise and captions tell."""
+    singles_slots: tuple[str, ...] = ()
+    """Where lone animals stand; empty takes every place that an animal of a pair may have. With "center" alone
+    none is ever high up, and a model can learn above from pairs as if it were a texture."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "relations", tuple(self.relations))  # JSON gives a list
-        if not self.relations or len(set(self.relations)) != len(self.relations):
-            raise UserError(f"relations must be one or more different ones, got {self.relations}")
+        for name in ("relations", "singles_slots"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
+            if len(set(getattr(self, name))) != len(getattr(self, name)):
+                raise UserError(f"{name} must be different ones, got {getattr(self, name)}")
+        if not self.relations:
+            raise UserError("relations must be one or more, got none")
         for relation in self.relations:
             choose("relation", relation, SLOTS_OF)
+        for slot in self.singles_slots:
+            choose("slot", slot, SLOTS)
+
+    @property
+    def lone_slots(self) -> tuple[str, ...]:
+        """Where lone animals stand in train."""
+        return lone_slots(self.singles_slots, self.relations)
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -62,7 +77,8 @@ class SpatialRecipe(SplitRecipe):
         """Validation and the unseen pairs are the same for all fractions of a seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        found: dict[str, list[Scene]] = {"train": self.kept(world, list(world.singles(train_views))), "validation": []}
+        lone = self.kept(world, list(world.singles(train_views, self.lone_slots)))
+        found: dict[str, list[Scene]] = {"train": lone, "validation": []}
         for relation in self.relations:
             roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
@@ -117,6 +133,11 @@ def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]
     return [
         order for order in orders if leave_any(rules, world, order_scenes(world, [order], SLOTS_OF[relation], range(1)))
     ]
+
+
+def lone_slots(chosen: Sequence[str], relations: Sequence[str]) -> tuple[str, ...]:
+    """The slots of lone animals: those that were chosen, or all that the relations ask for."""
+    return tuple(chosen) or tuple(slot for relation in relations for slot in LONE_SLOTS[relation])
 
 
 def numbers(roles: PairRoles) -> tuple[int, int, int]:

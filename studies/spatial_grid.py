@@ -34,6 +34,8 @@ class Config(Grid):
     """Fractions of the trainable animal pairs, drawn for each relation by itself."""
     relations: tuple[str, ...] = ("left/right", "above/under")
     """Relations, tested apart."""
+    singles_slots: tuple[str, ...] = ()
+    """Where lone animals stand; empty takes every place that an animal of a pair may have."""
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -42,7 +44,8 @@ class Config(Grid):
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SpatialRecipe:
         """The spatial split of one place."""
-        return SpatialRecipe(**self.split_fields(pairs, hard_negatives, seed), relations=self.relations)
+        places = {"relations": self.relations, "singles_slots": self.singles_slots}
+        return SpatialRecipe(**self.split_fields(pairs, hard_negatives, seed), **places)
 
 
 PRESETS: dict[str, Config] = {

@@ -1,5 +1,6 @@
 """Spatial splits: one order of each training pair, all textures, relations apart."""
 
+import shutil
 from dataclasses import replace
 
 import h5py
@@ -45,6 +46,28 @@ def test_orders_and_pairs_are_held_out(pairs, hard_negatives, seed):
 def test_relations_draw_their_own_pairs():
     subsets = replace(RECIPE, world="pug", pairs=0.2, test_scenes=10).subsets()
     assert orders(subsets["train"], "left/right") != orders(subsets["train"], "above/under")
+
+
+@pytest.mark.parametrize(
+    ("relations", "asked", "slots"),
+    [
+        (("left/right", "above/under"), (), {"center", "above", "under"}),
+        (("left/right",), (), {"center"}),
+        (("above/under",), (), {"above", "under"}),
+        (("left/right", "above/under"), ("center",), {"center"}),
+    ],
+)
+def test_lone_animals_stand_where_those_of_pairs_do(relations, asked, slots):
+    train = replace(RECIPE, relations=relations, singles_slots=asked).subsets()["train"]
+    lone = [scene.things[0] for scene in train if len(scene.things) == 1]
+    assert {thing.slot for thing in lone} == slots
+    assert len(set(lone)) == len(slots) * 12, "4 animals in 3 textures in each"
+
+
+@pytest.mark.parametrize(("slots", "told"), [(("centre",), "did you mean 'center'"), (("above", "above"), "different")])
+def test_wrong_slots_are_named(slots, told):
+    with pytest.raises(UserError, match=told):
+        replace(RECIPE, singles_slots=slots)
 
 
 def test_a_negative_tells_the_other_order_with_the_same_words():
@@ -106,6 +129,10 @@ def missing_textures(file):
     file["subsets/train/factors"][:] = factors
 
 
+def missing_lone_place(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center", "left"]')
+
+
 def wrong_fraction(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
 
@@ -121,14 +148,15 @@ FAULTS = {
     converse_caption: "every caption of left_right_unseen_pairs is true",
     turned_edge: "every caption of validation is true",
     missing_textures: "in all textures and backgrounds",
+    missing_lone_place: "every lone animal is in train",
     wrong_fraction: "pairs in both orders",
     other_relation: "every pair of above_under_unseen_pairs stands as asked",
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_the_audit_fails_on_a_planted_fault(tmp_path, fault):
-    path = make_split(tmp_path, RECIPE)
+def test_the_audit_fails_on_a_planted_fault(spatial, tmp_path, fault):
+    path = shutil.copytree(spatial.parent, tmp_path / spatial.parent.name) / spatial.name
     with h5py.File(path, "r+") as file:
         fault(file)
     assert any(FAULTS[fault] in claim for claim in failed(path))
