@@ -153,3 +153,15 @@ def still_running(folder: Path) -> dict[str, Handle]:
     record = read_record(folder)
     found = states(record.values())
     return {name: handle for name, handle in record.items() if found[handle.job][0] not in ENDED}
+
+
+def print_changes() -> Callable[[str], None]:
+    """Prints a line where it differs from the last one."""
+    last = [""]
+
+    def tell(line: str) -> None:
+        if line not in ("", last[0]):
+            print(line, flush=True)
+        last[0] = line
+
+    return tell

@@ -6,7 +6,7 @@ was finished once is not rendered again, and the store's files don't depend on t
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from envs.render_checks import RenderChecks
 from envs.scene import Scene
 from envs.world import load_world
 from generators.cluster import Cluster
-from generators.cluster_run import Tasks
+from generators.cluster_run import Tasks, print_changes
 from generators.cluster_task import Interruption
 from generators.store import SHARD_ROWS, ImageStore
 
@@ -96,15 +96,3 @@ def add_with_tasks(
         ).run(lambda name: None, print_changes())
     store.adopt([(part.file, list(part.scenes)) for part in parts], codec)
     store.add(scenes, codec=codec)  # what another writer's shards kept from being taken
-
-
-def print_changes() -> Callable[[str], None]:
-    """Prints a line where it differs from the last one."""
-    last = [""]
-
-    def tell(line: str) -> None:
-        if line not in ("", last[0]):
-            print(line, flush=True)
-        last[0] = line
-
-    return tell

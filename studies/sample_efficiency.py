@@ -95,8 +95,6 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     check_grid(config)
-    if config.cluster.engine != "none":
-        raise UserError("--cluster is for grids: start this command itself on several machines, with one --storage")
     if config.trials < 1:
         raise UserError(f"--trials must be at least 1, got {config.trials}")
     if not 0.5 < config.target <= 1:

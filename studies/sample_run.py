@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from generators.seeds import seed_of
+from studies.cells import Report
 from studies.grid import EXECUTION, cores, render, workers
 from studies.run_folder import plain
 from studies.setting import everything, images_of, setting_of
@@ -53,15 +54,15 @@ def sampler_of(config: Any, question: str, number: int) -> Any:
     )
 
 
-def run_worker(config: Any, study: str, out: Path) -> None:
-    """One worker: runs trials until all have ended."""
+def run_worker(config: Any, study: str, out: Path, report: Report = lambda step: None) -> None:
+    """One worker: runs trials until all have ended. `report` is told each step of its training runs."""
     from envs.world import load_world
     from generators.store import ImageStore
     from studies.trial_runs import OBJECTIVES, Runs
     from studies.trial_storage import Trials
     from studies.trial_workers import work
 
-    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out)
+    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, report)
 
     def objective(search: Any, trial: Any) -> tuple[float, ...]:
         question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
@@ -72,6 +73,7 @@ def run_worker(config: Any, study: str, out: Path) -> None:
 
 def run(config: Any, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
+    from studies.sample_cluster import Worker, run_on_cluster
     from studies.sample_report import write_all
     from studies.trial_storage import Trials
     from studies.trial_workers import run_workers
@@ -81,7 +83,10 @@ def run(config: Any, study: str, out: Path) -> None:
     for search in searches(config, study):
         trials.open(search, identity(config))
     fill_store(config)
-    run_workers(workers(config), config.threads, run_worker, config, study, out)
+    if config.cluster.engine == "none":
+        run_workers(workers(config), config.threads, run_worker, config, study, out)
+    else:
+        run_on_cluster(Worker(config, study, out), trials, workers(config))
     found = {search.name.removeprefix(f"{study} "): trials.all(search) for search in searches(config, study)}
     print(f"report: {write_all(out, config, found)}")
 

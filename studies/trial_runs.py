@@ -17,7 +17,7 @@ from typing import Any
 import optuna
 
 from envs.files import write_text
-from studies.cells import Job, finished, run_cell
+from studies.cells import Job, Report, finished, run_cell
 from studies.fronts import Tally
 from studies.search import draw, space
 from studies.setting import Setting, cell_of, images_of, job_of, median, setting_of
@@ -37,6 +37,8 @@ class Runs:
     config: Any
     store: Any
     out: Path
+    report: Report = lambda step: None
+    """Told each step of all training runs; may stop them."""
 
     def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:
         """Validation accuracy and test tally of one run, trained if it isn't finished.
@@ -47,7 +49,7 @@ class Runs:
         interim = Interim(job, tell)
         with alone(job.folder):
             if finished(job.folder) is None:
-                run_cell(job, lambda step: None, interim.watch)
+                run_cell(job, self.report, interim.watch)
             else:
                 interim.replay()
             found = finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]

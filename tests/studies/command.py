@@ -29,3 +29,12 @@ def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> 
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def until(reached: Callable[[], bool], process: subprocess.Popen, seconds: float = 200) -> None:
+    """Wait for a moment in the life of a command."""
+    end = time.monotonic() + seconds
+    while not reached():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "the moment never came"
+        time.sleep(0.05)

@@ -20,7 +20,7 @@ from studies.cells import Job
 from studies.cluster_cells import run_cells
 from studies.grid import cells
 from tests.slurm import told
-from tests.studies.command import GRID, QUICK, run
+from tests.studies.command import GRID, QUICK, run, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
 
@@ -67,15 +67,6 @@ def test_subprocesses_make_the_same_cells(alone):
     provenance = json.loads((alone / "runs/local/cells.jsonl").read_text().splitlines()[0])["provenance"]
     assert "binding_grid.py --preset smoke" in provenance["command"]
     assert (alone / "runs/local/report.html").exists()
-
-
-def until(reached, process, seconds=200):
-    """Wait for a moment in the life of a command."""
-    end = time.monotonic() + seconds
-    while not reached():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "the moment never came"
-        time.sleep(0.05)
 
 
 def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):

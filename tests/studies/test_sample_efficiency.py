@@ -4,8 +4,10 @@ import csv
 import json
 import shutil
 import statistics
+import subprocess
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +27,7 @@ from studies.setting import Setting, cell_of, distinct_images, everything, image
 from studies.trial_storage import Trials, optuna
 from studies.trial_workers import work
 from tests.generators.conftest import failed, make_split
-from tests.studies.command import ROOT, kill_when, run
+from tests.studies.command import ROOT, kill_when, run, until
 
 SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
@@ -192,6 +194,31 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):
         assert finished(cell)["subsets"] == finished(study / "cells" / cell.name)["subsets"]
+
+
+def trials_of(out):
+    """Settings and accuracies of all trials; when a target's are pruned depends on those that ended before."""
+    rows = list(csv.DictReader((out / "trials.csv").open()))
+    told = ("question", "model", "trial", "pairs", "hard_negatives", "singles_views", "singles_share", "images")
+    fronts = [row for row in rows if row["question"] == "front"]
+    return [[row[name] for name in told] for row in rows], fronts
+
+
+def test_two_workers_on_slurm_try_the_same(study, slurm):
+    """Though one of them is told to end: it gives its trial back and queues again."""
+    folder, out = study.parents[1], study.parent / "slurm"
+    command = [*STUDY, *QUICK, "--cluster", "slurm", "--workers", "2", "--out", "runs/slurm"]
+    launcher = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: any(out.glob("cells/*/result.json")), launcher)
+    worker = json.loads((out / "cluster/tasks.json").read_text())["worker 0"]
+    preempt = subprocess.Popen(["scancel", "--signal=TERM", worker[1]])  # it tries again if all goes well
+    output, errors = launcher.communicate(timeout=300)
+    preempt.kill()
+    preempt.wait()
+    assert launcher.returncode == 0, errors
+    assert trials_of(out) == trials_of(study)
+    assert "of 12 trials have ended; " in output
+    assert "Requeued job" in Path(worker[2]).read_text()
 
 
 @pytest.mark.parametrize(
