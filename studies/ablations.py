@@ -114,7 +114,8 @@ def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
         for row, line in chosen_rows(config.rows).items():
             if matters(line, relational=split == "spatial"):
                 found = [changed(cell, line) for cell in cells(grid, identity)]
-                jobs[Place(split, row)] = [Job(cell, files[cell.split], out / "cells" / cell.id) for cell in found]
+                what = f"{split}, {row}"
+                jobs[Place(split, row)] = [Job(c, files[c.split], out / "cells" / c.id, what) for c in found]
     return jobs
 
 

@@ -65,6 +65,13 @@ class Job:
     cell: Cell
     split_file: Path
     folder: Path
+    what: str = ""
+    """What a study calls it, beside the name of the cell."""
+
+    @property
+    def name(self) -> str:
+        """Short text for progress bars."""
+        return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
 
 
 def own_files(*paths: str) -> str:

@@ -58,7 +58,7 @@ def run_cells(
         cell_task,
         by_id,
         finished=lambda name: finished(by_id[name].folder) is not None,
-        label=lambda name: f"cell {by_id[name].cell.name}",
+        label=lambda name: f"cell {by_id[name].name}",
         cores=max(job.cell.threads for job in jobs),
         gpus=int(any(job.cell.device.startswith("cuda") for job in jobs)),
         at_once=workers,
@@ -70,7 +70,7 @@ def run_cells(
         def end(name: str) -> None:
             on_finished(by_id[name])
             bar.update(task, advance=1)
-            bar.console.print(f"finished {by_id[name].cell.name}")
+            bar.console.print(f"finished {by_id[name].name}")
 
         def tell(states: str) -> None:
             bar.update(task, description=f"cells ({states})" if states else "cells")

@@ -125,7 +125,7 @@ class Pool:
             del self.running[job.cell.id]
             if status:
                 reason = self.errors.get(job.cell.id, f"its process ended with status {status}")
-                raise UserError(f"cell {job.cell.name}: {reason} (finished cells are kept)")
+                raise UserError(f"cell {job.name}: {reason} (finished cells are kept)")
         return [job for job, _ in ended]
 
 
@@ -147,7 +147,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
                 for job in pool.reap():
                     steps[job.cell.id] = totals[job.cell.id]
                     on_finished(job)
-                    bar.console.print(f"finished {job.cell.name}")
+                    bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
                 lines.tell(bar, task)
     finally:

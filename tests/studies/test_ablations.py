@@ -64,6 +64,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
     result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
     assert result.returncode == 0, result.stderr
+    (folder / "told.txt").write_text(result.stdout)
     return folder
 
 
@@ -79,6 +80,10 @@ def test_every_run_is_in_the_table(folder):
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't asked for
     assert r"\bottomrule" in (out / "ablations.tex").read_text()
+
+
+def test_lines_of_progress_name_the_row(folder):
+    assert "finished spatial, no local loss: oc-clip" in (folder / "told.txt").read_text()
 
 
 def test_a_second_run_trains_nothing(folder):
