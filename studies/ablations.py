@@ -1,7 +1,8 @@
 """What does each part of OC-CLIP bring? Tables 6 and 7, figures 3 and 4 of the paper, on our world.
 
     python studies/ablations.py --preset smoke
-    python studies/ablations.py                        # three seeds
+    python studies/ablations.py                        # laptop: eight animals at 32 px, three seeds
+    python studies/ablations.py --preset pug           # the cells of the grids' laptop preset
     python studies/ablations.py --rows coefficients    # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
@@ -22,7 +23,7 @@ from studies import binding_grid, spatial_grid
 from studies.ablation_rows import ROWS, changed, chosen_rows, matters
 from studies.cells import Job
 from studies.command_line import parse
-from studies.grid import EXECUTION, Grid, cells, cores, render, workers
+from studies.grid import EXECUTION, Grid, cells, cores, render, told, workers
 from studies.grid_command import check as check_grid
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
@@ -42,6 +43,10 @@ class Config:
     """Splits to train on: spatial, binding."""
     cell: str = "laptop"
     """Preset of the two grids whose hardest cell is trained."""
+    world: str = ""
+    """Vocabulary of the scenes; empty takes the preset's."""
+    resolution: int = 0
+    """Pixels along an image's side; 0 takes the preset's."""
     steps: int = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: int = 3
@@ -58,7 +63,8 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
-    "laptop": Config(),
+    "laptop": Config(world="eight", resolution=32, steps=1000),
+    "pug": Config(),
     "paper": Config(rows=(*ROWS, "coefficients"), cell="paper"),
 }
 
@@ -78,6 +84,8 @@ def grid_of(config: Config, split: str) -> Grid:
         models=("oc-clip",),
         pairs=(min(preset.pairs),),
         hard_negatives=(0.0,),
+        world=config.world or preset.world,
+        resolution=config.resolution or preset.resolution,
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
         **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers", "cluster")},
     )
@@ -85,8 +93,8 @@ def grid_of(config: Config, split: str) -> Grid:
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    if not config.splits or config.steps < 0:
-        raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
+    if not config.splits or min(config.steps, config.resolution) < 0:
+        raise UserError("--splits needs spatial, binding or both, --steps and --resolution 0 or more")
     for split in config.splits:
         grid = grid_of(config, choose("split", split, GRIDS))
         check_grid(grid)
@@ -119,6 +127,12 @@ def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
     return jobs
 
 
+def told_cell(grid: Grid) -> str:
+    """What the base row of a split is trained on, and how."""
+    place = f"world {grid.world}, {grid.resolution} px, {grid.pairs[0]:.0%} of the pairs in train, none swapped"
+    return f"{place}; {told(grid, "oc-clip")}"
+
+
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
     from studies.ablation_report import publish
@@ -126,7 +140,8 @@ def run(config: Config, out: Path) -> None:
     from studies.cluster_cells import run_cells
     from studies.run_folder import provenance
 
-    jobs, notes = jobs_of(config, out), provenance()
+    cells_told = {f"{split} cell": told_cell(grid_of(config, split)) for split in config.splits}
+    jobs, notes = jobs_of(config, out), cells_told | provenance()
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     publish(out, jobs, notes)
