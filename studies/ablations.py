@@ -1,8 +1,7 @@
 """What does each part of OC-CLIP bring? Tables 6 and 7, figures 3 and 4 of the paper, on our world.
 
     python studies/ablations.py --preset smoke
-    python studies/ablations.py                        # laptop: eight animals at 32 px, three seeds
-    python studies/ablations.py --preset pug           # the cells of the grids' laptop preset
+    python studies/ablations.py                        # laptop: half the steps of the grids, three seeds
     python studies/ablations.py --rows coefficients    # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
@@ -63,8 +62,8 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
-    "laptop": Config(world="eight", resolution=32, steps=1000),
-    "pug": Config(),
+    # After half of the grids' steps rows differ more than at their end, where most are right in 99 %.
+    "laptop": Config(steps=1000),
     "paper": Config(rows=(*ROWS, "coefficients"), cell="paper"),
 }
 
@@ -130,7 +129,8 @@ def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
 def told_cell(grid: Grid) -> str:
     """What the base row of a split is trained on, and how."""
     place = f"world {grid.world}, {grid.resolution} px, {grid.pairs[0]:.0%} of the pairs in train, none swapped"
-    return f"{place}; {told(grid, "oc-clip")}"
+    recipe = told(grid, "oc-clip")
+    return f"{place}; {recipe}"
 
 
 def run(config: Config, out: Path) -> None:
