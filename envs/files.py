@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import os
+import platform
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     process leaves at most a file whose name starts with a dot.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{platform.node()}-{os.getpid()}.tmp{path.suffix}")
     try:
         yield temporary
         with temporary.open("rb+") as handle:

@@ -6,13 +6,14 @@ the words of numbers and relations and the language of hold-out rules, which hav
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from envs.errors import UserError, choose
 from envs.scene import Scene, Thing
+from envs.slots import SLOTS_OF
 from generators import audit_binding, audit_counting, audit_dependence, audit_mentions, audit_spatial
 from generators.audit_findings import Finding, animal_pair, first, rules_of
 from generators.audit_mentions import Asked, asked_of, hints
@@ -21,7 +22,6 @@ from generators.graph import SceneGraph
 from generators.hold_out import HELD_OUT
 from generators.parse import parse
 from generators.relations import edge_holds
-from generators.spatial import lone_slots
 from generators.split_file import REMEDY, Split, check_store, read_split
 
 # Kinds whose negatives differ in a word.
@@ -66,7 +66,7 @@ def check_lone_animals(split: Split) -> Iterator[Finding]:
     """Every texture-animal-background conjunction is in train as a lone animal, in every slot and every size."""
     v = split.vocabulary
     rules = rules_of(split)
-    slots = lone_slots(split.recipe.get("singles_slots", ()), split.recipe.get("relations", ())) or ("center",)
+    slots = split.recipe.get("singles_slots") or places_of(split.recipe.get("relations", ("left/right",)))
     lone = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
     asked = {
         Scene(background, (Thing(*thing),))
@@ -75,6 +75,13 @@ def check_lone_animals(split: Split) -> Iterator[Finding]:
     asked = {scene for scene in asked if not any(rule.matches(scene) for rule in rules)}
     missing = asked - lone
     yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
+    yield Finding("lone animals stand where the recipe says", *first(scene.key for scene in lone - asked))
+
+
+def places_of(relations: Iterable[str]) -> set[str]:
+    """The slots of lone animals: in the middle for what stands side by side, else those of the pairs."""
+    sets = ({"center"} if relation == "left/right" else set(SLOTS_OF[relation]) for relation in relations)
+    return set().union(*sets)
 
 
 def check_hold_out(split: Split) -> Iterator[Finding]:

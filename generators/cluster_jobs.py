@@ -109,6 +109,14 @@ def runs_here(handle: Handle) -> bool:
     return False
 
 
+def cancel(handles: Iterable[Handle]) -> None:
+    """End tasks, wherever they run, for good; what they saved stays."""
+    handles = list(handles)
+    end_here(handles)
+    if jobs := [handle.job for handle in handles if handle.engine == "slurm"]:
+        subprocess.run(["scancel", *jobs], capture_output=True, check=False)
+
+
 def end_here(handles: Iterable[Handle]) -> None:
     """End the tasks that run in subprocesses of this machine; what they saved stays."""
     for handle in handles:

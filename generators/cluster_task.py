@@ -33,6 +33,11 @@ class Interruption:
         if self.asked:
             raise Stopped
 
+    def release(self) -> None:
+        """From now on end at once; raise `Stopped` if it was asked for meanwhile."""
+        self.held = False
+        self.check()
+
 
 @dataclass(frozen=True)
 class Task:

@@ -1,12 +1,11 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All lone animals are in train, in every conjunction and in every place that an animal of a pair
-may have. For each relation a fraction of the animal
-pairs is in train, each in one fixed order and in every assignment of textures; a fraction of
-those training pairs is there in the other order too, its hard negatives. The order is fixed per
-unordered pair: drawn for ordered pairs, both orders of some pairs would be in train, which is a
-hard negative where none was asked for. Reserve, validation and views are as in `generators.binding`;
-pairs are drawn for each relation by itself.
+All lone animals are in train, in every conjunction, as high and as low as those of pairs. For each
+relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment
+of textures; a fraction of those training pairs is there in the other order too, its hard negatives.
+The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
+train, which is a hard negative where none was asked for. Reserve, validation and views are as in
+`generators.binding`; pairs are drawn for each relation by itself.
 """
 
 from collections.abc import Sequence
@@ -47,8 +46,8 @@ class SpatialRecipe(SplitRecipe):
     relations: tuple[str, ...] = ("left/right", "above/under")
     """Relations that scenes realise and captions tell."""
     singles_slots: tuple[str, ...] = ()
-    """Where lone animals stand; empty takes every place that an animal of a pair may have. With "center" alone
-    none is ever high up, and a model can learn above from pairs as if it were a texture."""
+    """Where lone animals stand; empty takes places as high and as low as those of pairs. With "center" alone none
+    is ever high up, and a model can learn what is above as if it were a texture."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,7 +35,7 @@ class Run(NamedTuple):
     points: Points
     """Of the records in `COLUMNS`."""
     ratio: float
-    """alpha / beta after training."""
+    """alpha / beta after training; not of use where no caption tells a relation."""
 
 
 Runs = Mapping[Place, Sequence[Run]]

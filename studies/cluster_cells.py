@@ -7,22 +7,30 @@ from envs.errors import UserError
 from generators.cluster import Cluster
 from generators.cluster_run import RECORD, Tasks, jobs_of, still_running
 from generators.cluster_task import Interruption
-from studies.cells import Job, finished, run_cell
+from studies.cells import Job, Watch, finished, run_cell
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
 
 def cell_task(job: Job, interruption: Interruption) -> None:
-    """One cell; asked to end while it trains, it saves its state after the step."""
-    for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task: a cell has one task at a time
+    """One cell, if it isn't finished."""
+    if finished(job.folder) is None:
+        run_interruptible(job, interruption)
+
+
+def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
+    """Run a cell that nobody else runs; asked to end while it trains, it saves its state after the step."""
+    for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task
         leftover.unlink(missing_ok=True)
 
     def report(step: int) -> None:
         interruption.held = step < job.cell.recipe.steps
         interruption.check()
 
-    if finished(job.folder) is None:
-        run_cell(job, report)
+    try:
+        run_cell(job, report, watch)
+    finally:
+        interruption.release()  # `watch` may have ended it between two steps
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:

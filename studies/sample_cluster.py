@@ -1,14 +1,24 @@
 """Workers of a study of sample efficiency as tasks of a cluster."""
 
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from optuna.exceptions import StorageInternalError
+
 from envs.errors import UserError
-from generators.cluster_run import Tasks, print_changes
+from generators.cluster_jobs import cancel
+from generators.cluster_run import Tasks, print_changes, still_running
 from generators.cluster_task import Interruption
 from studies.cluster_cells import FOLDER
+from studies.grid import workers
 from studies.sample_run import run_worker, searches
 from studies.trial_storage import Trials
+
+ASK_SECONDS = 2.0
 
 
 class Worker(NamedTuple):
@@ -21,23 +31,16 @@ class Worker(NamedTuple):
 
 def worker_task(worker: Worker, interruption: Interruption) -> None:
     """One worker; asked to end while it trains, it saves its state after the step and gives its trial back."""
-
-    def report(step: int) -> None:
-        interruption.held = step < worker.config.recipe.steps
-        interruption.check()
-
-    run_worker(*worker, report)
+    run_worker(*worker, interruption)
 
 
-def run_on_cluster(worker: Worker, trials: Trials, count: int) -> None:
-    """Run `count` tasks until all trials have ended; of a task that fails the others take the trial."""
+def run_on_cluster(worker: Worker, trials: Trials) -> None:
+    """Run tasks until all trials have ended; of a task that fails the others take the trial."""
     asked = searches(worker.config, worker.study)
     total = sum(search.trials for search in asked)
-
-    def ended() -> int:
-        return sum(map(trials.ended, asked))
-
-    if ended() == total:
+    ended = remembered(lambda: sum(map(trials.ended, asked)))
+    count = min(workers(worker.config), total - ended())
+    if not count:
         return
     show = print_changes()
     tasks = Tasks(
@@ -50,8 +53,39 @@ def run_on_cluster(worker: Worker, trials: Trials, count: int) -> None:
         gpus=int(worker.config.device.startswith("cuda")),
         at_once=count,
     )
-    try:
-        tasks.run(lambda name: None, lambda states: show(f"{ended()} of {total} trials have ended; {states}"))
-    except UserError:
-        if ended() < total:
-            raise
+    with one_command(worker.out / FOLDER):
+        try:
+            tasks.run(
+                lambda name: None, lambda states: show(f"{ended()} of {total} trials have ended {states}".strip())
+            )
+        except UserError:
+            if ended() < total:
+                raise
+        cancel(still_running(worker.out / FOLDER).values())  # what has queued again has nothing left to do
+
+
+def remembered(count: Callable[[], int]) -> Callable[[], int]:
+    """`count`, asked once in a while; the last answer stands while a server doesn't give another."""
+    last, asked = 0, float("-inf")
+
+    def ask() -> int:
+        nonlocal last, asked
+        if time.monotonic() - asked > ASK_SECONDS:
+            with contextlib.suppress(StorageInternalError):
+                last = count()
+            asked = time.monotonic()
+        return last
+
+    return ask
+
+
+@contextlib.contextmanager
+def one_command(folder: Path) -> Iterator[None]:
+    """Raise if another command waits for the tasks of `folder`: each would take the other's for its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another command waits for the tasks of {folder}; let it, or end it") from None
+        yield

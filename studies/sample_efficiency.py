@@ -14,7 +14,8 @@ of those with hard negatives, views of the lone animals and their share of a bat
 
 Every setting is the median over seeds, with the same number of optimiser steps, judged on validation;
 the report's figures are from the test of unseen pairs. The same command, on any machine that reaches the
-storage, joins in. Stopped and started again it goes on; one worker draws the same trials each time.
+storage, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. Stopped and
+started again it goes on; one worker draws the same trials each time.
 """
 
 from dataclasses import dataclass, replace
@@ -95,6 +96,8 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     check_grid(config)
+    if config.cluster.engine == "slurm" and not config.workers:
+        raise UserError("--cluster slurm needs --workers: how many tasks shall run trials")
     if config.trials < 1:
         raise UserError(f"--trials must be at least 1, got {config.trials}")
     if not 0.5 < config.target <= 1:

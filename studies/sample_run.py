@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from generators.cluster_task import Interruption
 from generators.seeds import seed_of
-from studies.cells import Report
 from studies.grid import EXECUTION, cores, render, workers
 from studies.run_folder import plain
 from studies.setting import everything, images_of, setting_of
@@ -54,15 +54,20 @@ def sampler_of(config: Any, question: str, number: int) -> Any:
     )
 
 
-def run_worker(config: Any, study: str, out: Path, report: Report = lambda step: None) -> None:
-    """One worker: runs trials until all have ended. `report` is told each step of its training runs."""
+def run_worker(config: Any, study: str, out: Path, interruption: Interruption | None = None) -> None:
+    """One worker: runs trials until all have ended, or it is asked to end."""
     from envs.world import load_world
     from generators.store import ImageStore
     from studies.trial_runs import OBJECTIVES, Runs
     from studies.trial_storage import Trials
     from studies.trial_workers import work
 
-    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, report)
+    runs = Runs(
+        config,
+        ImageStore(config.store, load_world(config.world), config.resolution),
+        out,
+        interruption or Interruption(),
+    )
 
     def objective(search: Any, trial: Any) -> tuple[float, ...]:
         question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
@@ -86,7 +91,7 @@ def run(config: Any, study: str, out: Path) -> None:
     if config.cluster.engine == "none":
         run_workers(workers(config), config.threads, run_worker, config, study, out)
     else:
-        run_on_cluster(Worker(config, study, out), trials, workers(config))
+        run_on_cluster(Worker(config, study, out), trials)
     found = {search.name.removeprefix(f"{study} "): trials.all(search) for search in searches(config, study)}
     print(f"report: {write_all(out, config, found)}")
 
@@ -94,4 +99,6 @@ def run(config: Any, study: str, out: Path) -> None:
 def fill_store(config: Any) -> None:
     """Render what most settings show, with all cores; workers render the rest of theirs."""
     most = everything(config)
-    render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), cores(config))
+    # As many workers as there are tasks on a cluster are no measure for this machine.
+    here = cores(config if config.cluster.engine == "none" else replace(config, workers=0))
+    render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), here)

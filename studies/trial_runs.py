@@ -9,7 +9,7 @@ import fcntl
 import json
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from typing import Any
 import optuna
 
 from envs.files import write_text
-from studies.cells import Job, Report, finished, run_cell
+from generators.cluster_task import Interruption
+from studies.cells import Job, finished
+from studies.cluster_cells import run_interruptible
 from studies.fronts import Tally
 from studies.search import draw, space
 from studies.setting import Setting, cell_of, images_of, job_of, median, setting_of
@@ -37,8 +39,8 @@ class Runs:
     config: Any
     store: Any
     out: Path
-    report: Report = lambda step: None
-    """Told each step of all training runs; may stop them."""
+    interruption: Interruption = field(default_factory=Interruption)
+    """What may end the training runs."""
 
     def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:
         """Validation accuracy and test tally of one run, trained if it isn't finished.
@@ -49,7 +51,7 @@ class Runs:
         interim = Interim(job, tell)
         with alone(job.folder):
             if finished(job.folder) is None:
-                run_cell(job, self.report, interim.watch)
+                run_interruptible(job, self.interruption, interim.watch)
             else:
                 interim.replay()
             found = finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """All trials, one row each."""
-    write_csv(path, rows[0], (row.values() for row in rows))
+    write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
 
 
 def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:

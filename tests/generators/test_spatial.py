@@ -133,6 +133,10 @@ def missing_lone_place(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center", "left"]')
 
 
+def strange_lone_place(file):
+    file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center"]')
+
+
 def wrong_fraction(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
 
@@ -149,6 +153,7 @@ FAULTS = {
     turned_edge: "every caption of validation is true",
     missing_textures: "in all textures and backgrounds",
     missing_lone_place: "every lone animal is in train",
+    strange_lone_place: "lone animals stand where the recipe says",
     wrong_fraction: "pairs in both orders",
     other_relation: "every pair of above_under_unseen_pairs stands as asked",
 }

@@ -11,15 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import UserError
+from envs.errors import Stopped, UserError
 from envs.world import load_world
 from generators.binding import BindingRecipe
+from generators.cluster_run import still_running
+from generators.cluster_task import Interruption
 from generators.dataset import SplitDataset
 from generators.store import ImageStore
 from models.recipes import Recipe
 from studies import sample_efficiency
 from studies.cells import finished, run_cell
+from studies.cluster_cells import run_interruptible
 from studies.run_folder import run_folder
+from studies.sample_cluster import one_command
 from studies.sample_efficiency import PRESETS
 from studies.sample_run import identity, searches
 from studies.search import draw, from_cube, space, to_cube
@@ -205,11 +209,14 @@ def trials_of(out):
 
 
 def test_two_workers_on_slurm_try_the_same(study, slurm):
-    """Though one of them is told to end: it gives its trial back and queues again."""
+    """Though one of them is told to end: it gives its trial back and queues again.
+
+    With three trials all settings are the first ones, which are the same however many workers there are.
+    """
     folder, out = study.parents[1], study.parent / "slurm"
     command = [*STUDY, *QUICK, "--cluster", "slurm", "--workers", "2", "--out", "runs/slurm"]
     launcher = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until(lambda: any(out.glob("cells/*/result.json")), launcher)
+    until(lambda: any("trial" in log.read_text() for log in out.glob("cluster/*_0_0_log.out")), launcher)
     worker = json.loads((out / "cluster/tasks.json").read_text())["worker 0"]
     preempt = subprocess.Popen(["scancel", "--signal=TERM", worker[1]])  # it tries again if all goes well
     output, errors = launcher.communicate(timeout=300)
@@ -217,13 +224,45 @@ def test_two_workers_on_slurm_try_the_same(study, slurm):
     preempt.wait()
     assert launcher.returncode == 0, errors
     assert trials_of(out) == trials_of(study)
-    assert "of 12 trials have ended; " in output
+    assert "12 of 12 trials have ended" in output
     assert "Requeued job" in Path(worker[2]).read_text()
+    assert not still_running(out / "cluster")
+
+
+def test_a_worker_between_two_runs_ends_at_once(tmp_path):
+    """Also when the last run was pruned between two steps, and when it was asked to end just then."""
+    config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
+    store = ImageStore(tmp_path, load_world("tiny"), 32)
+    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path)
+
+    def prune(step, accuracy):
+        raise optuna.TrialPruned
+
+    interruption = Interruption()
+    with pytest.raises(optuna.TrialPruned):
+        run_interruptible(job, interruption, prune)
+    with pytest.raises(Stopped):
+        interruption.ask(0, None)
+
+    def ask_and_prune(step, accuracy):
+        interruption.ask(0, None)
+        raise optuna.TrialPruned
+
+    interruption = Interruption()
+    with pytest.raises(Stopped):
+        run_interruptible(job, interruption, ask_and_prune)
+
+
+def test_one_command_waits_for_tasks(tmp_path):
+    other = pytest.raises(UserError, match="another command waits for the tasks")
+    with one_command(tmp_path), other, one_command(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--cluster", "slurm"], "--cluster slurm needs --workers"),
         (["--target", "0.4"], "--target is above chance"),
         (["--trials", "0"], "--trials must be at least 1"),
         (["--singles-shares", "2"], "--singles-shares are fractions"),
