@@ -95,9 +95,9 @@ PRESETS: dict[str, Config] = {
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    check_grid(config)
     if config.cluster.engine == "slurm" and not config.workers:
         raise UserError("--cluster slurm needs --workers: how many tasks shall run trials")
+    check_grid(config)
     if config.trials < 1:
         raise UserError(f"--trials must be at least 1, got {config.trials}")
     if not 0.5 < config.target <= 1:
