@@ -1,6 +1,7 @@
 """The one exception that a user's mistake raises, and the helpers that phrase it."""
 
 import difflib
+import os
 import sys
 from collections.abc import Callable, Iterable
 
@@ -26,13 +27,17 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
 def run_command(main: Callable[[], int | None]) -> None:
     """Run a command line's `main` and turn its `UserError` into one line and exit status 2.
 
-    Ctrl-C ends with status 130, as shells expect.
+    Ctrl-C ends with status 130, a pipe that is closed with 141, as shells expect.
     """
     try:
         status = main()
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         status = 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left must go somewhere
+        status = 141
     except OSError as error:  # no permission, a full disk, a file where a folder should be
         print(f"error: {error}", file=sys.stderr)
         status = 2

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import textwrap
 from html import escape
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from jaxtyping import UInt8
 from envs.files import whole_file, write_text
 from envs.gallery import Sheet
 
-LABEL = 110, 22  # pixels: width of the rows' labels, height of the columns'
+# Pixels: width of the rows' labels and height of the columns', a further line of those, a letter.
+LABEL, LINE, LETTER = (110, 22), 13, 8
 
 
 def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]) -> None:
@@ -21,7 +23,9 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
     from matplotlib.figure import Figure
 
     side, dpi = images.shape[1], 100
-    left, top = (LABEL[0] if any(sheet.rows) else 0), (LABEL[1] if any(sheet.columns) else 0)
+    columns = [textwrap.fill(label, max(1, side // LETTER)) for label in sheet.columns]
+    lines = max(label.count("\n") for label in columns)
+    left, top = (LABEL[0] if any(sheet.rows) else 0), (LABEL[1] + LINE * lines if any(sheet.columns) else 0)
     width, height = left + side * len(sheet.columns), top + side * len(sheet.rows)
     figure = Figure((width / dpi, height / dpi), dpi, facecolor="white")
     canvas = FigureCanvasAgg(figure)
@@ -32,7 +36,7 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
             y, x = top + row * side, left + column * side
             picture[y : y + side, x : x + side] = next(remaining)
         figure.text(0.01 * left / width, 1 - (top + (row + 0.5) * side) / height, sheet.rows[row], va="center", size=8)
-    for column, label in enumerate(sheet.columns):
+    for column, label in enumerate(columns):
         figure.text(
             (left + (column + 0.5) * side) / width, 1 - top / 2 / height, label, ha="center", va="center", size=8
         )

@@ -38,3 +38,13 @@ def test_imports_run_one_way():
                 line[1].partition(".")[0] for line in lines if line[:1] in (["from"], ["import"]) and len(line) > 1
             }
             assert not imported & set(floors[height + 1 :]), path
+
+
+def test_a_pipe_that_is_closed_is_no_error():
+    """As `| head` closes it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "generators", "list"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 141
