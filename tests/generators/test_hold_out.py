@@ -24,7 +24,9 @@ ATOM = st.one_of(
     st.sampled_from([f"animal={name}" for name in WORLD.animals]),
     st.sampled_from([f"texture={name}" for name in WORLD.textures]),
     st.sampled_from([f"background={name}" for name in WORLD.backgrounds]),
-    st.sampled_from(["count=2", "texture[0]=texture[1]", "pair={elephant, rabbit}", "relation=left & first=penguin"]),
+    st.sampled_from(
+        ["slot=under", "count=2", "texture[0]=texture[1]", "pair={elephant, rabbit}", "relation=left & first=penguin"]
+    ),
 )
 RULE = st.lists(ATOM, min_size=1, max_size=3, unique=True).map(" & ".join)
 FRACTION = st.integers(0, 10).map(lambda n: n / 10)
@@ -47,9 +49,10 @@ def root(tmp_path_factory):
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(sorted(KINDS)), st.sampled_from(["", "pug-", "free-"]), FIELDS)
-def test_the_audit_proves_random_recipes(root, kind, phrasing, fields):
-    recipe = replace(KINDS[kind], template=TEMPLATE[kind].format(phrasing), **fields)
+@given(st.sampled_from(sorted(KINDS)), st.sampled_from(["", "pug-", "free-"]), st.booleans(), FIELDS)
+def test_the_audit_proves_random_recipes(root, kind, phrasing, grounded, fields):
+    places = {"singles_slots": ("center",)} if kind == "spatial" and grounded else {}
+    recipe = replace(KINDS[kind], template=TEMPLATE[kind].format(phrasing), **places, **fields)
     try:
         recipe.subsets()
     except UserError:  # the rules take too much, or nothing: tested below
