@@ -11,6 +11,7 @@ from studies.surrogate import surrogate
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 MARKERS = "osD^v<>P"
 # Points along each side of an interpolated map.
@@ -19,7 +20,7 @@ SIDE = 41
 
 def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
-    figure = Figure((7.2, 4.2), layout="constrained")
+    figure = Figure((9.4, 4.2), layout="constrained")
     axis = figure.subplots()
     for k, (model, its) in enumerate(chosen.items()):
         colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
@@ -27,13 +28,21 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
         axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, colour, marker, alpha=0.3)
         images = [p.images for p in its]
         axis.step(images, [100 * p.accuracy for p in its], colour, where="post", linestyle=":", linewidth=1)
-        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, unseen pairs")
+        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, test of unseen pairs")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
-    axis.axhline(50, color="0.6", linewidth=1, linestyle=":")
+    axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
     axis.set_xscale("log")
     axis.set_xlabel("distinct training images")
     axis.set_ylabel("accuracy (%), median over seeds")
-    axis.legend(loc="best", fontsize=9)
+    grey = {"color": "0.4", "linewidth": 1}
+    keys = [
+        *axis.get_legend_handles_labels()[0],
+        Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
+        Line2D([], [], **grey, linestyle=":", label="the best of them with as few images"),
+        Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
+        Line2D([], [], **grey, linestyle="-.", label="chance"),
+    ]
+    figure.legend(handles=keys, loc="outside right center", fontsize=9, frameon=False)
     return figure
 
 
