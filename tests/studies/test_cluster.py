@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -82,9 +83,11 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     output, errors = launcher.communicate(timeout=200)
     array = task.partition("_")[0]
     assert launcher.returncode == 130
-    assert f"4 tasks stay with Slurm: the same command waits for them again, `scancel {array}` ends them" in output
+    # On a busy machine some have ended by now.
+    told_of = "[1-4] tasks stay with Slurm: the same command waits for them again, "
+    assert re.search(rf"{told_of}`scancel {array}` ends them", output), output
     assert errors.startswith("interrupted: ")
-    with pytest.raises(UserError, match=rf"4 tasks of this run are still queued or running; .*`scancel {array}`"):
+    with pytest.raises(UserError, match=rf"[1-4] tasks of this run are still queued or running; .*`scancel {array}`"):
         run_cells(jobs(out), Cluster(), 1, out, lambda job: None)
 
     second = subprocess.Popen(command, cwd=alone, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
