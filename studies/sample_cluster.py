@@ -61,6 +61,7 @@ def run_on_cluster(worker: Worker, trials: Trials) -> None:
         except UserError:
             if ended() < total:
                 raise
+        show(f"{total} of {total} trials have ended")
         cancel(still_running(worker.out / FOLDER).values())  # what has queued again has nothing left to do
 
 
