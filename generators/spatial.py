@@ -8,7 +8,6 @@ train, which is a hard negative where none was asked for. Reserve, validation an
 `generators.binding`; pairs are drawn for each relation by itself.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import ClassVar
@@ -65,7 +64,7 @@ class SpatialRecipe(SplitRecipe):
     @property
     def lone_slots(self) -> tuple[str, ...]:
         """Where lone animals stand in train."""
-        return lone_slots(self.singles_slots, self.relations)
+        return self.singles_slots or tuple(slot for relation in self.relations for slot in LONE_SLOTS[relation])
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -132,11 +131,6 @@ def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]
     return [
         order for order in orders if leave_any(rules, world, order_scenes(world, [order], SLOTS_OF[relation], range(1)))
     ]
-
-
-def lone_slots(chosen: Sequence[str], relations: Sequence[str]) -> tuple[str, ...]:
-    """The slots of lone animals: those that were chosen, or all that the relations ask for."""
-    return tuple(chosen) or tuple(slot for relation in relations for slot in LONE_SLOTS[relation])
 
 
 def numbers(roles: PairRoles) -> tuple[int, int, int]:

@@ -42,10 +42,6 @@ class Config:
     """Splits to train on: spatial, binding."""
     cell: str = "laptop"
     """Preset of the two grids whose hardest cell is trained."""
-    world: str = ""
-    """Vocabulary of the scenes; empty takes the preset's."""
-    resolution: int = 0
-    """Pixels along an image's side; 0 takes the preset's."""
     steps: int = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: int = 3
@@ -83,8 +79,6 @@ def grid_of(config: Config, split: str) -> Grid:
         models=("oc-clip",),
         pairs=(min(preset.pairs),),
         hard_negatives=(0.0,),
-        world=config.world or preset.world,
-        resolution=config.resolution or preset.resolution,
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
         **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers", "cluster")},
     )
@@ -92,8 +86,8 @@ def grid_of(config: Config, split: str) -> Grid:
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    if not config.splits or min(config.steps, config.resolution) < 0:
-        raise UserError("--splits needs spatial, binding or both, --steps and --resolution 0 or more")
+    if not config.splits or config.steps < 0:
+        raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
     for split in config.splits:
         grid = grid_of(config, choose("split", split, GRIDS))
         check_grid(grid)

@@ -54,7 +54,7 @@ def sampler_of(config: Any, question: str, number: int) -> Any:
     )
 
 
-def run_worker(config: Any, study: str, out: Path, interruption: Interruption | None = None) -> None:
+def run_worker(config: Any, study: str, out: Path, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is asked to end."""
     from envs.world import load_world
     from generators.store import ImageStore
@@ -62,12 +62,7 @@ def run_worker(config: Any, study: str, out: Path, interruption: Interruption | 
     from studies.trial_storage import Trials
     from studies.trial_workers import work
 
-    runs = Runs(
-        config,
-        ImageStore(config.store, load_world(config.world), config.resolution),
-        out,
-        interruption or Interruption(),
-    )
+    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)
 
     def objective(search: Any, trial: Any) -> tuple[float, ...]:
         question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
@@ -89,7 +84,7 @@ def run(config: Any, study: str, out: Path) -> None:
         trials.open(search, identity(config))
     fill_store(config)
     if config.cluster.engine == "none":
-        run_workers(workers(config), config.threads, run_worker, config, study, out)
+        run_workers(workers(config), config.threads, run_worker, config, study, out, Interruption())
     else:
         run_on_cluster(Worker(config, study, out), trials)
     found = {search.name.removeprefix(f"{study} "): trials.all(search) for search in searches(config, study)}

@@ -9,7 +9,7 @@ import fcntl
 import json
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class Runs:
     config: Any
     store: Any
     out: Path
-    interruption: Interruption = field(default_factory=Interruption)
+    interruption: Interruption
     """What may end the training runs."""
 
     def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:

@@ -1,165 +1,34 @@
-"""Sample efficiency: what counts as an image, what the searches draw, and the study as a user runs it."""
+"""The study of sample efficiency as a user runs it, on one machine and on a cluster."""
 
 import csv
 import json
 import shutil
-import statistics
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from envs.errors import Stopped, UserError
 from envs.world import load_world
-from generators.binding import BindingRecipe
 from generators.cluster_run import still_running
 from generators.cluster_task import Interruption
-from generators.dataset import SplitDataset
 from generators.store import ImageStore
 from models.recipes import Recipe
 from studies import sample_efficiency
-from studies.cells import finished, run_cell
+from studies.cells import finished
 from studies.cluster_cells import run_interruptible
 from studies.run_folder import run_folder
 from studies.sample_cluster import one_command
 from studies.sample_efficiency import PRESETS
-from studies.sample_run import identity, searches
-from studies.search import draw, from_cube, space, to_cube
-from studies.setting import Setting, cell_of, distinct_images, everything, images_of, job_of, least, setting_of
-from studies.trial_storage import Trials, optuna
-from studies.trial_workers import work
-from tests.generators.conftest import failed, make_split
+from studies.setting import cell_of, job_of, least
+from studies.trial_storage import optuna
 from tests.studies.command import ROOT, kill_when, run, until
 
-SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]
+SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
 QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", "--workers", "1"]
-
-
-@pytest.mark.parametrize("params", [(0.5, 0.5, 1, 0.5), (1.0, 1.0, 2, 0.5), (0.0, 0.5, 2, 0.3)], ids=str)
-def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
-    config = replace(SMOKE, test_scenes=4)
-    setting = setting_of(config, dict(zip(asdict(least(config)), params, strict=True)))
-    recipe = cell_of(config, "store", "clip", setting, seed=1).split
-    path = make_split(tmp_path, recipe)
-    train = SplitDataset(path, "train").records.scenes
-    assert len(set(train)) == len(train) == images_of(config, setting) == distinct_images(recipe)
-    lone = [scene for scene in train if len(scene.things) == 1]
-    assert {scene.view for scene in lone} == set(range(setting.singles_views))
-    assert failed(path) == []
-
-
-def test_views_of_lone_animals_are_at_most_all():
-    with pytest.raises(UserError, match="singles_views must be from 0 to views, 16; got 17"):
-        BindingRecipe(singles_views=17)
-
-
-def test_the_same_data_has_one_name():
-    few, same = (
-        {"pairs": pairs, "hard_negatives": 0.1, "singles_views": 1, "singles_share": 0.5} for pairs in (0.1, 0.15)
-    )
-    assert setting_of(LAPTOP, few) == setting_of(LAPTOP, same) == Setting(2 / 16, 0.0, 1, 0.5)
-    assert setting_of(LAPTOP, few | {"pairs": 0.0, "hard_negatives": 1.0}).hard_negatives == 0
-
-
-def test_every_setting_trains_alike_and_is_tested_alike():
-    """As many steps; the same tests and validation, whatever the data."""
-    recipes = [cell_of(LAPTOP, "store", "clip", setting, 0) for setting in (least(LAPTOP), everything(LAPTOP))]
-    assert {cell.recipe for cell in recipes} == {recipes[0].recipe}
-    assert (recipes[0].recipe.steps, recipes[0].recipe.warmup) == (700, round(389 * 700 / 2000))
-    subsets = [cell.split.subsets() for cell in recipes]
-    for name in ("unseen_pairs", "validation"):
-        assert subsets[0][name] == subsets[1][name]
-    assert set(subsets[0]["train"]) < set(subsets[1]["train"])
-
-
-def test_points_of_the_cube_are_settings():
-    ranges = space(LAPTOP)
-    for point in ([0.0] * 4, [1.0] * 4, [0.25, 0.5, 1.0, 0.5]):
-        assert to_cube(from_cube(point, ranges), ranges) == pytest.approx(point)
-    assert from_cube([0.33, 0.4, 0.5, 0.1], ranges) == {
-        **{"pairs": 0.35, "hard_negatives": 0.5, "singles_views": 3, "singles_share": 0.3},
-    }
-
-
-def known_accuracy(setting):
-    """More pairs, more hard negatives and more views help; the share has a best value."""
-    data = 16 * setting.pairs * (1 + 2 * setting.hard_negatives) * setting.singles_views**0.4
-    return 0.5 + 0.5 * data / (data + 1 + 4 * abs(setting.singles_share - 0.6))
-
-
-def known(config, search, trial):
-    """An objective without training."""
-    setting = setting_of(config, draw(trial, space(config)))
-    images, accuracy = images_of(config, setting), known_accuracy(setting)
-    trial.set_user_attr("accuracy", accuracy)
-    trial.set_user_attr("images", images)
-    if len(search.directions) == 2:
-        return float(images), accuracy
-    if accuracy < config.target:
-        raise optuna.TrialPruned
-    return (float(images),)
-
-
-def run_known(storage, config, question, stop_after=None):
-    """The trials of one search, by one worker; it may stop in the middle of a trial."""
-    trials = Trials(str(storage))
-    search = next(search for search in searches(config, "s") if f" {question} " in search.name)
-    trials.open(search, identity(config))
-
-    def objective(search, trial):
-        draw(trial, space(config))
-        if trial.number == stop_after:
-            raise KeyboardInterrupt
-        return known(config, search, trial)
-
-    if stop_after is not None:
-        with pytest.raises(KeyboardInterrupt):
-            work(trials, [search], objective)
-        return run_known(storage, config, question)
-    work(trials, [search], objective)
-    return [(trial.params, trial.values, trial.state.name) for trial in trials.all(search)], trials.all(search)
-
-
-@pytest.mark.parametrize("question", ["front", "target"])
-def test_one_worker_tries_the_same_however_often_it_is_stopped(question, tmp_path):
-    config = replace(LAPTOP, trials=9)
-    once, _ = run_known(tmp_path / "a.log", config, question)
-    stopped, _ = run_known(tmp_path / "b.log", config, question, stop_after=6)
-    assert stopped == once
-    assert len({json.dumps(params) for params, _, _ in once}) >= 8
-
-
-def test_the_boundary_is_found_and_trials_are_spent_there(tmp_path):
-    config = replace(LAPTOP, trials=16, target=0.9)
-    _, trials = run_known(tmp_path / "j.log", config, "target")
-    found = min(trial.user_attrs["images"] for trial in trials if trial.user_attrs["accuracy"] >= 0.9)
-    grid = [
-        setting_of(config, from_cube([p / 20, h / 4, v / 8, 2 / 3], space(config)))
-        for p in range(21)
-        for h in range(5)
-        for v in range(9)
-    ]
-    fewest = min(images_of(config, setting) for setting in grid if known_accuracy(setting) >= 0.9)
-    assert fewest <= found <= 1.3 * fewest
-    late = [abs(trial.user_attrs["accuracy"] - 0.9) for trial in trials[5:]]
-    assert statistics.median(late) < 0.05
-
-
-def test_validation_is_watched_without_a_trace(tmp_path):
-    """A run whose validation is asked in the middle ends with the same bytes."""
-    config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
-    store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path)
-    seen = []
-    run_cell(job, lambda step: None)
-    run_cell(replace(job, folder=tmp_path / "watched"), lambda step: None, lambda step, ask: seen.append(ask()))
-    assert len(seen) == 6
-    assert seen[-1] == finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]
-    for name in ("predictions.csv", "checkpoint/model.safetensors"):
-        assert (tmp_path / "watched" / name).read_bytes() == (job.folder / name).read_bytes()
 
 
 @pytest.fixture(scope="module")
