@@ -4,6 +4,7 @@ Knows nothing of captions or files.
 """
 
 from envs.scene import Scene, Thing
-from envs.world import World, load_world
+from envs.world import World
+from envs.worlds import load_world
 
 __all__ = ["Scene", "Thing", "World", "load_world"]

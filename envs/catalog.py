@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envs.errors import UserError, choose
+from envs.common.errors import UserError, choose
 
 _own: dict[tuple[str, str], tuple[str, Any]] = {}
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from envs.slots import RELATIONS
 
 MOST_THINGS = 8  # in one scene

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
-from pathlib import Path
 
-from envs.errors import UserError, choose
+from envs.common.errors import UserError, choose
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS, SIZES
 
@@ -115,12 +114,3 @@ WORLDS: dict[str, World] = {
     "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
     "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),
 }
-
-
-def load_world(name: str) -> World:
-    """The world called `name`, or the one in a TOML file; an unknown name raises with the nearest one."""
-    if name.endswith(".toml"):
-        from envs.own_world import load_own_world  # late: it imports what draws
-
-        return load_own_world(Path(name))
-    return WORLDS[choose("world", name, WORLDS)]

@@ -11,23 +11,22 @@ python -m generators export FILE --format coco --out F  # another tool's format
 python -m generators check                              # renders every scene of a world and checks it
 """
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from envs.errors import UserError, run_command
-from generators.binding import BindingRecipe
-from generators.cluster import Cluster, check_cluster
-from generators.recipe import SplitRecipe
-from generators.recipe_file import read_recipe
+from envs.common.errors import UserError, run_command
+from envs.common.progress import progress_bars
+from generators.cluster.options import Cluster, check_cluster
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe import SplitRecipe
+from generators.splits.recipe_file import read_recipe
 
 if TYPE_CHECKING:
-    from generators.store import ImageStore
+    from generators.storage.image_store import ImageStore
 
 # At 64 px on one core of the machine of docs/speed.md, HDF5 included: an order of magnitude.
 SCENES_PER_SECOND = 2000
@@ -117,21 +116,11 @@ class Check:
     """Processes that render factors."""
 
 
-@contextlib.contextmanager
-def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, gone when all is done; none where output goes to a file."""
-    from rich import progress
-
-    with progress.Progress(transient=True, disable=not sys.stdout.isatty()) as bars:
-        tasks = {stage: bars.add_task(stage, total=None) for stage in stages}
-        yield lambda stage, done, total: bars.update(tasks[stage], completed=done, total=total)
-
-
 def make(command: Make) -> int:
     """Write the split and print where it is."""
-    from envs.world import load_world
-    from generators.split_file import make_split
-    from generators.store import ImageStore
+    from envs.worlds import load_world
+    from generators.storage.image_store import ImageStore
+    from generators.storage.split_file import make_split
 
     check_cluster(command.cluster)
     if command.tasks < 1:
@@ -146,7 +135,7 @@ def make(command: Make) -> int:
     if command.cluster.engine == "none":
         store.add(scenes, command.workers, command.codec)
     else:
-        from generators.store_tasks import add_with_tasks
+        from generators.storage.render_tasks import add_with_tasks
 
         add_with_tasks(store, command.recipe.world, scenes, command.cluster, command.tasks, command.codec)
     print(make_split(store, command.recipe))
@@ -168,7 +157,7 @@ def tell(recipe: SplitRecipe, store: "ImageStore") -> None:
 
 def list_recipes(command: List) -> int:
     """Print names and what they are."""
-    from generators.recipe_file import SHIPPED, about
+    from generators.splits.recipe_file import SHIPPED, about
 
     for name in SHIPPED:
         print(f"{name:<16}{about(name)}")
@@ -180,7 +169,7 @@ def audit(command: Audit) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from generators.audit import audit as find
+    from generators.audit.run import audit as find
 
     findings = find(command.file)
     table = Table("check", "", "detail", title=str(command.file))
@@ -197,8 +186,8 @@ def inspect(command: Inspect) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from generators.inspection import COLUMNS, facts, open_inspected, subset_rows
-    from generators.pack import check_free
+    from generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
+    from generators.storage.pack import check_free
 
     if command.html:
         check_free(command.html, "--html")
@@ -213,7 +202,7 @@ def inspect(command: Inspect) -> int:
         subsets.add_row(*row.texts)
     Console(markup=False, emoji=False, highlight=False).print(str(command.file), "", told, "", subsets, sep="\n")
     if command.html:
-        from generators.inspection_page import write_page
+        from generators.inspection.split_page import write_page
 
         write_page(split, command.html)
         print(command.html)
@@ -222,7 +211,7 @@ def inspect(command: Inspect) -> int:
 
 def pack(command: Pack) -> int:
     """Write the packed file and print where it is."""
-    from generators.pack import pack as write
+    from generators.storage.pack import pack as write
 
     with progress_bars("pack", "check") as progress:
         write(command.file, command.out, command.codec, progress)
@@ -232,7 +221,7 @@ def pack(command: Pack) -> int:
 
 def export(command: Export) -> int:
     """Write the export, and print what it holds and what of the split it leaves out."""
-    from generators.export import export as write
+    from generators.export.write import export as write
 
     with progress_bars("export") as progress:
         counts = write(command.file, command.format, command.out, command.subsets, progress)
@@ -249,8 +238,8 @@ def check(command: Check) -> int:
     """Print what is wrong, if anything, and how long it took."""
     import time
 
-    from envs.world import load_world
-    from generators.factorial import check_factorial
+    from envs.worlds import load_world
+    from generators.audit.factorial import check_factorial
 
     start = time.perf_counter()
     with progress_bars("factors", "scenes") as progress:

@@ -7,11 +7,11 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from envs.errors import UserError, choose
-from envs.files import whole_file, write_text
-from models.configs import TowerConfig
+from envs.common.errors import UserError, choose
+from envs.common.files import whole_file, write_text
 from models.registry import SCORERS, scorer_class
 from models.scorer import Scorer
+from models.towers.config import TowerConfig
 
 
 def build_scorer(model: str, towers: TowerConfig, words: tuple[str, ...], options: dict | None = None) -> Scorer:

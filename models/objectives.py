@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from generators.graph import SceneGraph
-from generators.relations import claims
+from generators.captions.graph import SceneGraph
+from generators.captions.relations import claims
 
 
 class Truths(NamedTuple):

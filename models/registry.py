@@ -5,15 +5,15 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envs.errors import UserError, choose
+from envs.common.errors import UserError, choose
 
 if TYPE_CHECKING:
     from models.scorer import Scorer
 
 # Add a scorer by adding an entry: name -> "module:class".
 SCORERS: dict[str, str] = {
-    "clip": "models.clip:CLIPScorer",
-    "oc-clip": "models.oc_clip:OCCLIPScorer",
+    "clip": "models.scorers.clip.model:CLIPScorer",
+    "oc-clip": "models.scorers.oc_clip.model:OCCLIPScorer",
 }
 
 

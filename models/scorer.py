@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from generators.graph import SceneGraph
-from models.configs import TowerConfig
+from generators.captions.graph import SceneGraph
+from models.towers.config import TowerConfig
 
 # CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0

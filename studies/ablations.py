@@ -5,25 +5,25 @@
     python studies/ablations.py --rows coefficients    # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
-Each row differs from OC-CLIP by one line of configuration (studies/ablation_rows.py) and is trained
+Each row differs from OC-CLIP by one line of configuration (studies/ablation/rows.py) and is trained
 on the hardest cell of the spatial grid and, where it can make a difference, of the binding grid.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import tyro
 
-from envs.errors import UserError, choose, run_command
-from generators.cluster import Cluster
+from envs.common.errors import UserError, choose, run_command
+from generators.cluster.options import Cluster
 from studies import binding_grid, spatial_grid
-from studies.ablation_rows import ROWS, changed, chosen_rows, matters
-from studies.cells import Job
-from studies.command_line import parse
-from studies.grid import EXECUTION, Grid, cells, cores, render, told, workers
-from studies.grid_command import check as check_grid
+from studies.ablation.rows import ROWS, Place, changed, chosen_rows, matters
+from studies.grids.grid import EXECUTION, Grid, cells, cores, render, told, workers
+from studies.grids.launch import check as check_grid
+from studies.runs.cell import Job
+from studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 
@@ -62,13 +62,6 @@ PRESETS: dict[str, Config] = {
     "laptop": Config(steps=1000),
     "paper": Config(rows=(*ROWS, "coefficients"), cell="paper"),
 }
-
-
-class Place(NamedTuple):
-    """One training run's place in the tables."""
-
-    split: str
-    row: str
 
 
 def grid_of(config: Config, split: str) -> Grid:
@@ -129,10 +122,10 @@ def told_cell(grid: Grid) -> str:
 
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
-    from studies.ablation_report import publish
-    from studies.cells import finished
-    from studies.cluster_cells import run_cells
-    from studies.run_folder import provenance
+    from studies.ablation.report import publish
+    from studies.runs.cell import finished
+    from studies.runs.dispatch import run_cells
+    from studies.runs.folder import provenance
 
     cells_told = {f"{split} cell": told_cell(grid_of(config, split)) for split in config.splits}
     jobs, notes = jobs_of(config, out), cells_told | provenance()
@@ -148,7 +141,7 @@ def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
-    from studies.run_folder import run_folder
+    from studies.runs.folder import run_folder
 
     with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, EXECUTION) as out:
         run(config, out)

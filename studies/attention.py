@@ -14,7 +14,7 @@ from typing import Any
 
 import tyro
 
-from envs.errors import UserError, run_command
+from envs.common.errors import UserError, run_command
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
 
@@ -39,7 +39,7 @@ def read_store(run: Path) -> Path:
 
 def split_file(store: Path, cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
-    from generators.split_file import split_name
+    from generators.storage.split_file import split_name
 
     identity, name = cell["settings"]["store"], split_name(cell["settings"].get("kind", ""), cell["settings"]["split"])
     found = list(store.glob(f"*-{identity}/{name}"))
@@ -53,9 +53,9 @@ def split_file(store: Path, cell: dict[str, Any]) -> Path:
 
 def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list[dict[str, Any]] | None:
     """A row of `COLUMNS` for each test subset of one cell, and its picture; None without attention."""
-    from generators.dataset import SplitDataset, open_split
-    from models.attention_maps import attention_maps, best_threshold, overlap
+    from generators.storage.dataset import SplitDataset, open_split
     from models.checkpoint import load_checkpoint
+    from models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
     scorer = load_checkpoint(folder / "checkpoint")
     if "attention" not in scorer.capabilities:
@@ -81,9 +81,9 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
 
 def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from generators.counts import phrase
-    from generators.figures import write_png
-    from studies.figures import attention_sheet
+    from envs.common.figure_files import write_png
+    from generators.captions.phrases import phrase
+    from studies.grids.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
@@ -93,8 +93,8 @@ def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
 
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
-    from envs.files import write_csv
-    from studies.results import read_results
+    from envs.common.files import write_csv
+    from studies.runs.results import read_results
 
     store, cells = read_store(config.run), read_results(config.run)
     if config.scenes < 1:

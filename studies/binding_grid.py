@@ -16,10 +16,10 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 from dataclasses import dataclass
 from typing import ClassVar
 
-from envs.errors import run_command
-from generators.binding import TESTS, BindingRecipe
-from studies import grid_command
-from studies.grid import PAPER, SMOKE, Grid
+from envs.common.errors import run_command
+from generators.splits.binding import TESTS, BindingRecipe
+from studies.grids import launch
+from studies.grids.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ PRESETS: dict[str, Config] = {
 
 
 if __name__ == "__main__":
-    run_command(lambda: grid_command.main("binding_grid", PRESETS, __doc__))
+    run_command(lambda: launch.main("binding_grid", PRESETS, __doc__))

@@ -22,14 +22,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from envs.errors import UserError, run_command
-from generators.binding import TESTS, BindingRecipe
-from models.recipes import Recipe
-from studies.command_line import parse
-from studies.grid import PAPER, SMOKE, Grid
-from studies.grid_command import check as check_grid
-from studies.grid_command import check_overrides
-from studies.sample_run import PLACES, run
+from envs.common.errors import UserError, run_command
+from generators.splits.binding import TESTS, BindingRecipe
+from models.recipe import Recipe
+from studies.grids.grid import PAPER, SMOKE, Grid
+from studies.grids.launch import check as check_grid
+from studies.grids.launch import check_overrides
+from studies.runs.command_line import parse
+from studies.sample_search.run import run
+from studies.sample_search.study import PLACES
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def main() -> None:
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check(config)
-    from studies.run_folder import run_folder
+    from studies.runs.folder import run_folder
 
     # A URL may hold a password, which is nobody's business but the storage's.
     plain = replace(config, storage="", study="")

@@ -15,10 +15,10 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 from dataclasses import dataclass
 from typing import ClassVar
 
-from envs.errors import run_command
-from generators.spatial import SpatialRecipe
-from studies import grid_command
-from studies.grid import PAPER, SMOKE, Grid
+from envs.common.errors import run_command
+from generators.splits.spatial import SpatialRecipe
+from studies.grids import launch
+from studies.grids.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,4 @@ PRESETS: dict[str, Config] = {
 
 
 if __name__ == "__main__":
-    run_command(lambda: grid_command.main("spatial_grid", PRESETS, __doc__))
+    run_command(lambda: launch.main("spatial_grid", PRESETS, __doc__))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tyro
 
-from envs.errors import UserError, run_command
+from envs.common.errors import UserError, run_command
 
 if TYPE_CHECKING:
     from envs.scene import Scene
@@ -63,7 +63,7 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 def composer(config: Rendering, world: "World") -> Draw:
     """Our compositor, into memory that is used again, as a training loop would."""
-    from envs.renderer import Renderer
+    from envs.render.renderer import Renderer
 
     ours, buffers = Renderer(world, config.resolution), {}
 
@@ -82,8 +82,8 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """All that can draw here; what can't says why."""
-    from envs.forward import render_forward
-    from envs.witness import open_witness
+    from envs.checks.external_renderers import open_witness
+    from envs.checks.reference import render_forward
 
     found: dict[str, Draw] = {
         "menagerie": composer(config, world),
@@ -96,7 +96,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
         except UserError as error:
             print(f"left out: {error}")
     if shutil.which("blender"):
-        from envs.cycles import render_cycles
+        from envs.checks.blender import render_cycles
 
         found["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
     else:
@@ -122,8 +122,8 @@ def rendering(config: Rendering) -> int:
     from statistics import median
 
     from envs.sampling import random_scenes
-    from envs.world import load_world
-    from studies.run_folder import processor
+    from envs.worlds import load_world
+    from studies.runs.folder import processor
 
     if config.scenes < 1 or config.rounds < 1:
         raise UserError("--scenes and --rounds must be at least 1")

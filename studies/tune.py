@@ -21,16 +21,16 @@ from typing import Annotated, Any
 
 import tyro
 
-from envs.errors import UserError, run_command
-from generators.cluster import Cluster
-from generators.recipe import SplitRecipe
+from envs.common.errors import UserError, run_command
+from generators.cluster.options import Cluster
+from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
-from studies.cells import Job
-from studies.command_line import parse
-from studies.grid import Grid, conditions, cores, options, render, towers, workers
-from studies.grid import cells as grid_cells
-from studies.grid_command import check as check_grid
-from studies.tuned import SEARCHED
+from studies.grids.grid import Grid, conditions, cores, options, render, towers, workers
+from studies.grids.grid import cells as grid_cells
+from studies.grids.launch import check as check_grid
+from studies.grids.tuned_recipes import SEARCHED
+from studies.runs.cell import Job
+from studies.runs.command_line import parse
 
 # A model, a point of the space and a seed -> the training run.
 JobOf = Callable[[str, Mapping[str, Any], int], Job]
@@ -165,7 +165,7 @@ def tune_model(config: Config, model: str, job_of: JobOf, out: Path) -> list[dic
 
 def train_all(grid: Grid, jobs: list[Job], out: Path) -> None:
     """Train; a run that fails (it may diverge) is told and left out, the others end all the same."""
-    from studies.cluster_cells import run_cells
+    from studies.runs.dispatch import run_cells
 
     try:
         run_cells(jobs, grid.cluster, workers(grid), out, lambda job: None)
@@ -217,7 +217,7 @@ def jobs_for(config: Config, identity: str, files: dict[SplitRecipe, Path], out:
 
 def validation(job: Job) -> float | None:
     """Accuracy on the validation subset, the only one that tuning looks at; None if unfinished."""
-    from studies.cells import finished
+    from studies.runs.cell import finished
 
     result = finished(job.folder)
     return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
@@ -241,9 +241,10 @@ def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
 
 def run(config: Config, out: Path) -> None:
     """Tune all models; write trials, the best of each and the report."""
-    from envs.files import write_text
-    from studies.run_folder import provenance
-    from studies.tune_report import write_report, write_trials
+    from envs.common.files import write_text
+    from studies.analysis.format import write_trials
+    from studies.runs.folder import provenance
+    from studies.tuning.report import write_report
 
     job_of = jobs_for(config, *render(replace(config.grid, seeds=config.final_seeds), cores(config.grid)), out)
     rows: list[dict[str, Any]] = []
@@ -265,7 +266,7 @@ def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
-    from studies.run_folder import run_folder
+    from studies.runs.folder import run_folder
 
     # What doesn't decide results may differ from run to run.
     same = replace(config, grid=replace(config.grid, out=None, store=Path(), workers=0, cluster=Cluster()))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.animal import Animal
+    from envs.shapes.animal import Animal
 
 
 def animal_names() -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.animal import Animal
-from envs.sdf import Capsules, Ellipsoid
+from envs.shapes.animal import Animal
+from envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((-0.04, 0, 0.68), (0.54, 0.56, 0.54)),

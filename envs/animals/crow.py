@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.animal import Animal
-from envs.sdf import Capsules, Ellipsoid, mirrored
+from envs.shapes.animal import Animal
+from envs.shapes.sdf import Capsules, Ellipsoid, mirrored
 
 _BODY = (
     Ellipsoid((0, 0, 0.95), (0.60, 0.38, 0.42), (0, -36, 0)),

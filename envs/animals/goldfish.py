@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.animal import Animal
-from envs.sdf import Capsules, Ellipsoid
+from envs.shapes.animal import Animal
+from envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((0.05, 0, 0), (0.52, 0.27, 0.36)),

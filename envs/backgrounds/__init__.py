@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.background import Background
+    from envs.drawing.background import Background
 
 
 def background_names() -> tuple[str, ...]:

@@ -2,9 +2,19 @@
 
 import numpy as np
 
-from envs.background import Backdrop, Background, Rays, blend, ground_noise, lay_ground, paint, scatter, smoothstep
-from envs.shading import Light
-from envs.texture import color
+from envs.drawing.background import (
+    Backdrop,
+    Background,
+    Rays,
+    blend,
+    ground_noise,
+    lay_ground,
+    paint,
+    scatter,
+    smoothstep,
+)
+from envs.drawing.shading import Light
+from envs.shapes.texture import color
 
 _ROWS = (  # depth, width of a house, greatest height (metres), colour of the walls
     (30.0, 3.6, 8.0, (0.42, 0.45, 0.50)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envs.background import (
+from envs.drawing.background import (
     Backdrop,
     Background,
     Prop,
@@ -14,10 +14,10 @@ from envs.background import (
     set_props,
     smoothstep,
 )
-from envs.noise import noise
-from envs.sdf import Capsules, Ellipsoid
-from envs.shading import Light
-from envs.texture import color
+from envs.drawing.shading import Light
+from envs.shapes.noise import noise
+from envs.shapes.sdf import Capsules, Ellipsoid
+from envs.shapes.texture import color
 
 
 def _weed(lean: float) -> tuple[Capsules, ...]:

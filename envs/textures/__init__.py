@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.texture import Texture
+    from envs.shapes.texture import Texture
 
 
 def texture_names() -> tuple[str, ...]:

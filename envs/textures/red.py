@@ -1,6 +1,6 @@
 """Glossy red, like toy plastic."""
 
-from envs.texture import Texture, color
+from envs.shapes.texture import Texture, color
 
 
 def _albedo(noise):

@@ -1,6 +1,6 @@
 """Matt white, like plaster."""
 
-from envs.texture import Texture, color
+from envs.shapes.texture import Texture, color
 
 
 def _albedo(noise):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from envs.renderer import Renderer
+from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
-from envs.world import World, load_world
+from envs.world import World
+from envs.worlds import load_world
 
 RESOLUTION = 48
 

@@ -6,7 +6,7 @@ import sys
 import matplotlib.image
 import pytest
 
-from envs.gallery import KINDS
+from envs.gallery.kinds import KINDS
 
 
 def _run(*arguments: object) -> subprocess.CompletedProcess:
@@ -15,7 +15,7 @@ def _run(*arguments: object) -> subprocess.CompletedProcess:
 
 def test_gallery_writes_a_sheet(tmp_path):
     out = tmp_path / "sheet.png"
-    done = _run("envs.gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
+    done = _run("envs", "gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     assert matplotlib.image.imread(out).shape[:2] == (32, 64)
 
@@ -23,7 +23,7 @@ def test_gallery_writes_a_sheet(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path):
     out = tmp_path / "sheet.html"
-    done = _run("envs.gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
+    done = _run("envs", "gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     page = out.read_text()
     assert page.count("<img") >= 4
@@ -32,7 +32,7 @@ def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path
 
 
 def test_check_passes_and_prints_its_bounds():
-    done = _run("envs.check", "--scenes", 3, "--resolution", 48, "--world", "tiny")
+    done = _run("envs", "check", "--scenes", 3, "--resolution", 48, "--world", "tiny")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "whole image" in done.stdout
     assert "worst scene:" in done.stdout
@@ -40,7 +40,7 @@ def test_check_passes_and_prints_its_bounds():
 
 @pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
 def test_a_mistake_is_told_in_one_line(arguments):
-    done = _run("envs.check", "--scenes", 1, *arguments)
+    done = _run("envs", "check", "--scenes", 1, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

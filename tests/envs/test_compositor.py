@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from envs.atlas import EntryKey
-from envs.check import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
-from envs.forward import render_forward
-from envs.renderer import Renderer
+from envs.atlas.entry import EntryKey
+from envs.checks.against_reference import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from envs.checks.reference import render_forward
+from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
 from envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION

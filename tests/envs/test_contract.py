@@ -4,23 +4,23 @@ import numpy as np
 import pytest
 import trimesh
 
-from envs.animal import TAGS
 from envs.animals import animal_names, load_animal
-from envs.background import Rays
+from envs.atlas.stage import placed
 from envs.backgrounds import background_names, load_background
-from envs.camera import Camera
-from envs.errors import UserError
-from envs.mesh import animal_mesh
-from envs.noise import noise
-from envs.placement import place
-from envs.placement_check import misplaced
-from envs.poses import read_poses
-from envs.raster import to_world
+from envs.common.errors import UserError
+from envs.custom.placement_check import misplaced
+from envs.drawing.background import Rays
+from envs.drawing.camera import Camera
+from envs.drawing.placement import place
+from envs.drawing.poses import read_poses
+from envs.drawing.raster import to_world
+from envs.drawing.view import view_of
 from envs.scene import Scene, Thing
+from envs.shapes.animal import TAGS
+from envs.shapes.mesh import animal_mesh
+from envs.shapes.noise import noise
 from envs.slots import SLOTS
-from envs.stage import placed
 from envs.textures import load_texture, texture_names
-from envs.view import view_of
 from envs.world import WORLDS
 
 

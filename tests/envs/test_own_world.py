@@ -9,10 +9,10 @@ import pytest
 import trimesh
 from PIL import Image
 
-from envs.errors import UserError
-from envs.renderer import Renderer
+from envs.common.errors import UserError
+from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
-from envs.world import load_world
+from envs.worlds import load_world
 
 WORLD = """
 extends = "tiny"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from envs import physics
 from envs.animals import animal_names
-from envs.errors import UserError
-from envs.poses import Settled, read_poses
+from envs.checks import physics
+from envs.common.errors import UserError
+from envs.drawing.poses import Settled, read_poses
 from envs.slots import SLOTS, Slot
 
 pytest.importorskip("pybullet", reason="pybullet has no wheel for this Python")
@@ -59,5 +59,5 @@ def test_without_pybullet_the_way_out_is_told(monkeypatch):
 
 
 def test_the_table_is_part_of_the_package():
-    text = (Path(physics.__file__).parents[1] / "pyproject.toml").read_text()
-    assert 'envs = ["poses.json"]' in text
+    text = (Path(physics.__file__).parents[2] / "pyproject.toml").read_text()
+    assert 'envs = ["drawing/poses.json", "common/*.html"]' in text

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.render_checks import RenderChecks, measure
+from envs.checks.scenes import RenderChecks, measure
+from envs.common.errors import UserError
 from envs.scene import Scene, Thing
 
 

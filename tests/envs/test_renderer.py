@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.cache import identity
-from envs.errors import UserError
-from envs.renderer import Pictures, Renderer
+from envs.common.errors import UserError
+from envs.render.identity import entry_identity
+from envs.render.renderer import Pictures, Renderer
 from envs.scene import Scene, Thing
 from envs.world import World
 from tests.envs.conftest import RESOLUTION
@@ -75,9 +75,9 @@ def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
 def test_identity_tells_apart_what_decides_pixels():
     world = World("one", ("cat",), ("red",), ("city",))
     others = [replace(world, textures=("white",)), replace(world, backgrounds=("desert",)), replace(world, own="duck")]
-    names = {identity(64, world), identity(65, world), *(identity(64, other) for other in others)}
+    names = {entry_identity(64, world), entry_identity(65, world), *(entry_identity(64, other) for other in others)}
     assert len(names) == 5
-    assert identity(64, replace(world, name="another", animals=("dog",))) == identity(64, world)
+    assert entry_identity(64, replace(world, name="another", animals=("dog",))) == entry_identity(64, world)
 
 
 def test_memory_given_is_used(renderer, rendered, scenes):

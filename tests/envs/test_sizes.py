@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.gallery import KINDS, Config
-from envs.own_world import load_own_world
-from envs.placement import place
-from envs.renderer import Renderer
+from envs.common.errors import UserError
+from envs.custom.world_file import load_own_world
+from envs.drawing.placement import place
+from envs.gallery.kinds import KINDS, Config
+from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
 from envs.slots import SIZES, SLOTS
-from envs.world import load_world
+from envs.worlds import load_world
 
 WORLD = load_world("tiny-sizes")
 

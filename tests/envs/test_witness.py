@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.renderer import Renderer
+from envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, ask
+from envs.checks.external_renderers import WITNESSES, open_witness
+from envs.common.errors import UserError
+from envs.render.renderer import Renderer
 from envs.sampling import random_scenes
-from envs.witness import WITNESSES, open_witness
-from envs.witness_check import LEAST_OVERLAP, LEAST_WITHIN, ask
 
 RESOLUTION = 96
 

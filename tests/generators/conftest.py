@@ -6,12 +6,12 @@ from pathlib import Path
 import h5py
 import pytest
 
-from envs.world import load_world
-from generators import split_file
-from generators.audit import audit
-from generators.binding import BindingRecipe
-from generators.recipe import SplitRecipe
-from generators.store import ImageStore
+from envs.worlds import load_world
+from generators.audit.run import audit
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe import SplitRecipe
+from generators.storage import split_file
+from generators.storage.image_store import ImageStore
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 

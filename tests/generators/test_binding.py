@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.binding import TESTS, BindingRecipe, textured_pairs
-from generators.pair_roles import pair_roles
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.splits.binding import TESTS, BindingRecipe, textured_pairs
+from generators.splits.pair_roles import pair_roles
 
 RECIPE = BindingRecipe(world="pug", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=50)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)

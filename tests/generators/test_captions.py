@@ -6,12 +6,13 @@ import pytest
 
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
-from envs.world import WORLDS, load_world
-from generators.audit import OTHER_WORDS, states, words
-from generators.captions import SWAPS, TEMPLATES, caption, hard_negative, phrasing_of, put
-from generators.graph import Edge, SceneGraph
-from generators.parse import parse
-from generators.relations import claims
+from envs.world import WORLDS
+from envs.worlds import load_world
+from generators.audit.run import OTHER_WORDS, states, words
+from generators.captions.graph import Edge, SceneGraph
+from generators.captions.relations import claims
+from generators.captions.templates import SWAPS, TEMPLATES, caption, hard_negative, phrasing_of, put
+from generators.parsers.world_grammar import parse
 
 
 def pair(first="red", second="asphalt", background="ocean floor", view=0):

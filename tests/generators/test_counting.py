@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.counting import CountingRecipe
-from generators.counts import counted, other_number, plural
-from generators.parse import parse
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.captions.phrases import counted, other_number, plural
+from generators.parsers.world_grammar import parse
+from generators.splits.counting import CountingRecipe
 from tests.generators.conftest import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.dependence import DependenceRecipe, apportioned, marked_textures
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
 from tests.generators.conftest import failed, make_split
 
 RECIPE = DependenceRecipe(views=3, test_views=1, test_scenes=60)

@@ -12,20 +12,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.errors import UserError
-from generators import SplitDataset, export_formats
-from generators.dataset import open_split
-from generators.export import export
-from generators.export_formats import FORMATS, File
-from generators.pack import pack
-from generators.split_file import checksum, read_split
+from envs.common.errors import UserError
+from generators import SplitDataset
+from generators.export import formats
+from generators.export.formats import FORMATS, File
+from generators.export.write import export
+from generators.storage.dataset import open_split
+from generators.storage.pack import pack
+from generators.storage.split_file import checksum, read_split
 
 TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(export_formats, "SHARD_SAMPLES", 9)
+    monkeypatch.setattr(formats, "SHARD_SAMPLES", 9)
 
 
 def content(folder):

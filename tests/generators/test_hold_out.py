@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.binding import BindingRecipe
-from generators.rules import parse_rule
-from generators.spatial import SpatialRecipe
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.rules.rule import parse_rule
+from generators.splits.binding import BindingRecipe
+from generators.splits.spatial import SpatialRecipe
 from tests.generators.conftest import failed, make_split
 
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}

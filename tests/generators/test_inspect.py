@@ -13,22 +13,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.errors import UserError
-from generators.binding import BindingRecipe
-from generators.co_occurrence import (
-    ROLES,
-    animal_counts,
-    background_counts,
-    normalised_mutual_information,
-    pair_coverage,
-    texture_counts,
-)
-from generators.figures import count_matrix, png, role_matrix
-from generators.inspection import COLUMNS, facts, open_inspected, ranges, subset_rows
-from generators.inspection_page import write_page
-from generators.pack import pack
-from generators.spatial import SpatialRecipe
-from generators.split_file import read_split
+from envs.common.errors import UserError
+from envs.common.figure_files import png
+from generators.inspection.co_occurrence import ROLES, animal_counts, background_counts, pair_coverage, texture_counts
+from generators.inspection.matrices import count_matrix, role_matrix
+from generators.inspection.split_page import write_page
+from generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
+from generators.splits.binding import BindingRecipe
+from generators.splits.information import normalised_mutual_information
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.pack import pack
+from generators.storage.split_file import read_split
 from tests.generators.conftest import make_split
 
 SIZES = {"world": "tiny", "views": 2, "test_views": 1, "test_scenes": 20}
@@ -239,7 +234,7 @@ def test_damaged_pixels_leave_no_page(split, tmp_path, monkeypatch):
             raise UserError("the shard is damaged")
         return np.zeros((16, 16), np.uint8)
 
-    monkeypatch.setattr("generators.dataset.PixelReader.read", broken)
+    monkeypatch.setattr("generators.storage.dataset.PixelReader.read", broken)
     with pytest.raises(UserError, match="shard is damaged"):
         write_page(opened, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []

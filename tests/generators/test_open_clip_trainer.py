@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from generators import SplitDataset, export_formats
-from generators.export import export
+from generators import SplitDataset
+from generators.export import formats
+from generators.export.write import export
 
 MODEL = {
     "embed_dim": 16,
@@ -28,7 +29,7 @@ BATCH = 4
 def test_trains_ten_steps(split, tmp_path, monkeypatch):
     for module in ("open_clip_train", "webdataset", "pandas"):
         pytest.importorskip(module, reason="open_clip's trainer is not installed")
-    monkeypatch.setattr(export_formats, "SHARD_SAMPLES", 9)
+    monkeypatch.setattr(formats, "SHARD_SAMPLES", 9)
     export(split, "webdataset", tmp_path / "out", ["train"])
     (tmp_path / "tiny.json").write_text(json.dumps(MODEL))
     shards = sorted(path.name for path in (tmp_path / "out").glob("*.tar"))

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from envs.errors import UserError
-from envs.world import load_world
+from envs.common.errors import UserError
+from envs.worlds import load_world
 from generators import SplitDataset
-from generators import pack as pack_module
-from generators.audit import audit
-from generators.dataset import PixelReader, open_split
-from generators.pack import pack
-from generators.store import ImageStore
+from generators.audit.run import audit
+from generators.storage import pack as pack_module
+from generators.storage.dataset import PixelReader, open_split
+from generators.storage.image_store import ImageStore
+from generators.storage.pack import pack
 from tests.generators.conftest import RECIPE, make_split
 
 
@@ -73,7 +73,7 @@ def test_plain_h5py_reads_it_as_the_original(split, alone):
 
 
 def test_only_needed_rows_of_a_large_store_in_many_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr("generators.store.SHARD_ROWS", 37)
+    monkeypatch.setattr("generators.storage.image_store.SHARD_ROWS", 37)
     store = ImageStore(tmp_path, load_world("tiny"), 16)
     store.add(replace(RECIPE, pairs=1.0, seed=5).scenes_to_render()[::2])
     path = make_split(tmp_path)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import h5py
 import pytest
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.audit import audit
-from generators.audit_findings import within
-from generators.audit_mentions import hints
-from generators.binding import BindingRecipe
-from generators.captions import caption
-from generators.parse import parse
-from generators.split_file import NO_GRAPH, read_split
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.audit.findings import within
+from generators.audit.mentions import hints
+from generators.audit.run import audit
+from generators.captions.templates import caption
+from generators.parsers.world_grammar import parse
+from generators.splits.binding import BindingRecipe
+from generators.storage.split_file import NO_GRAPH, read_split
 from tests.generators.conftest import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)

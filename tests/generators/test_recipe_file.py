@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from envs.errors import UserError
-from generators.audit import audit
-from generators.binding import BindingRecipe
-from generators.captions import TEMPLATES
-from generators.recipe_file import KINDS, SHIPPED, about, read_recipe
-from generators.spatial import SpatialRecipe
-from generators.split_file import read_split
+from envs.common.errors import UserError
+from generators.audit.run import audit
+from generators.captions.templates import TEMPLATES
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.split_file import read_split
 from tests.generators.conftest import make_split
 
 TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
-from envs.world import load_world
-from generators.rules import parse_rule
+from envs.worlds import load_world
+from generators.rules.rule import parse_rule
 
 PUG = load_world("pug")
 TINY = load_world("tiny")

@@ -7,24 +7,24 @@ from dataclasses import replace
 import h5py
 import pytest
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from envs.scene import Scene, Thing
-from envs.world import load_world
-from generators.audit import words
-from generators.binding import BindingRecipe
-from generators.captions import caption, hard_negative
-from generators.counting import CountingRecipe
-from generators.dependence import DependenceRecipe
-from generators.export import export
-from generators.hold_out import matched
-from generators.inspection import facts
-from generators.inspection_page import write_page
-from generators.parse import parse
-from generators.partial_captions import salient_slot
-from generators.relations import claims
-from generators.rules import parse_rule
-from generators.spatial import SpatialRecipe
-from generators.split_file import read_split
+from envs.worlds import load_world
+from generators.audit.run import words
+from generators.captions.incomplete import salient_slot
+from generators.captions.relations import claims
+from generators.captions.templates import caption, hard_negative
+from generators.export.write import export
+from generators.inspection.split_page import write_page
+from generators.inspection.summary import facts
+from generators.parsers.world_grammar import parse
+from generators.rules.hold_out import matched
+from generators.rules.rule import parse_rule
+from generators.splits.binding import BindingRecipe
+from generators.splits.counting import CountingRecipe
+from generators.splits.dependence import DependenceRecipe
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.split_file import read_split
 from tests.generators.conftest import failed, make_split
 
 FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}

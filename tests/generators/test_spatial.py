@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.errors import UserError
-from generators.audit import audit
-from generators.captions import caption, hard_negative, swap_places
-from generators.spatial import SpatialRecipe
-from generators.split_file import read_split
+from envs.common.errors import UserError
+from generators.audit.run import audit
+from generators.captions.templates import caption, hard_negative, swap_places
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.split_file import read_split
 from tests.generators.conftest import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)

@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators import SplitDataset, split_file
-from generators.captions import swap_textures
-from generators.dataset import collate
-from generators.split_file import read_split
-from generators.store import ImageStore
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators import SplitDataset
+from generators.captions.templates import swap_textures
+from generators.examples import collate
+from generators.storage import split_file
+from generators.storage.image_store import ImageStore
+from generators.storage.split_file import read_split
 from tests.generators.conftest import RECIPE, make_split
 
 

@@ -4,11 +4,11 @@ import h5py
 import numpy as np
 import pytest
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from envs.scene import Scene, Thing
-from envs.world import load_world
-from generators import store as store_module
-from generators.store import ImageStore
+from envs.worlds import load_world
+from generators.storage import image_store as store_module
+from generators.storage.image_store import ImageStore
 
 WORLD = load_world("tiny")
 SCENES = list(WORLD.singles())[:12]
@@ -127,7 +127,7 @@ def test_identity_names_world_resolution_and_renderer(tmp_path, monkeypatch):
     first = ImageStore(tmp_path, WORLD, 32).identity
     assert ImageStore(tmp_path, WORLD, 64).identity != first
     assert ImageStore(tmp_path, load_world("pug"), 32).identity != first
-    monkeypatch.setattr("envs.cache._NOT_PIXELS", frozenset())  # as if other sources decided pixels
+    monkeypatch.setattr("envs.render.identity.DRAWS", ("shapes",))  # as if other sources decided pixels
     assert ImageStore(tmp_path, WORLD, 32).identity != first
 
 

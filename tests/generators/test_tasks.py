@@ -6,18 +6,18 @@ import pytest
 
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
-from envs.world import load_world
-from generators.audit import true_nodes, words
-from generators.binding import BindingRecipe
-from generators.captions import TEMPLATES
-from generators.counts import phrase
-from generators.parse import parse
-from generators.relations import PREDICATES, edge_holds
-from generators.spatial import SpatialRecipe
-from generators.tables import Vocabulary
-from generators.tasks import TASKS, Setting, choices, possible
-from models.configs import CLIPConfig
-from studies.grid import SIZED_CONTEXT
+from envs.worlds import load_world
+from generators.audit.run import true_nodes, words
+from generators.captions.hard_negatives import TASKS, Setting, choices, possible
+from generators.captions.phrases import phrase
+from generators.captions.relations import PREDICATES, edge_holds
+from generators.captions.templates import TEMPLATES
+from generators.parsers.world_grammar import parse
+from generators.splits.binding import BindingRecipe
+from generators.splits.spatial import SpatialRecipe
+from generators.vocabulary import Vocabulary
+from models.scorers.clip.spec import CLIPConfig
+from studies.grids.grid import SIZED_CONTEXT
 
 WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from generators.graph import Edge, SceneGraph
+from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer
-from models.configs import TowerConfig
 from models.scorer import Scorer
+from models.towers.config import TowerConfig
 
 THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
 PLACES = ["desert", "city", "circus"]

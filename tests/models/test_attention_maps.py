@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from envs.errors import UserError
-from models.attention_maps import Maps, attention_maps, best_threshold, enlarged, overlap
+from envs.common.errors import UserError
+from models.evaluation.attention_maps import Maps, attention_maps, best_threshold, enlarged, overlap
 from tests.models.builders import OPTIONS
 from tests.models.test_training import fresh
 
@@ -60,7 +60,7 @@ def test_maps_follow_the_things_whatever_is_mentioned_first(data):
 
 def direct_map(model, data, index, node):
     """One scene alone, straight from the scorer."""
-    from models.towers import normalise
+    from models.towers.pixels import normalise
 
     with torch.no_grad():
         images = model.encode_images(normalise(data.images([index])))

@@ -2,8 +2,8 @@
 
 import torch
 
-from generators.graph import SceneGraph
-from models.binding import competitive_attention, regular_attention, visual_slots
+from generators.captions.graph import SceneGraph
+from models.scorers.oc_clip.binding import competitive_attention, regular_attention, visual_slots
 from tests.models.builders import images, scorer
 
 

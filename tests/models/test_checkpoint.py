@@ -6,13 +6,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.configs import TowerConfig
 from models.registry import SCORERS, check_scorer, scorer_class
 from models.scorer import Scorer
-from models.text import WordTokenizer
-from models.towers import SMALL_TOWERS, build_towers, check_towers
+from models.towers.build import build_towers, check_towers
+from models.towers.config import TowerConfig
+from models.towers.small import SMALL_TOWERS
+from models.towers.tokenizers import WordTokenizer
 from tests.models.builders import OPTIONS, WORDS, images, scorer
 
 
@@ -96,7 +97,7 @@ def test_every_registered_scorer_is_one(name):
 
 def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from models.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
+    file.write_text("from models.scorers.clip.model import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
     assert scorer_class(f"{file}:Mine").__name__ == "Mine"
     with pytest.raises(UserError, match="has no class 'Yours' that extends"):
         scorer_class(f"{file}:Yours")

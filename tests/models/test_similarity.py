@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from envs.errors import UserError
-from generators.graph import Edge, SceneGraph
-from generators.relations import claims
-from models.graphs import batch_graphs, pair_number, pair_of_number, perturb_edges
+from envs.common.errors import UserError
+from generators.captions.graph import Edge, SceneGraph
+from generators.captions.relations import claims
 from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
-from models.similarity import RelationScorer, structured_similarity
+from models.scorers.oc_clip.graph_batch import batch_graphs, pair_number, pair_of_number, perturb_edges
+from models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
 from tests.models.builders import OPTIONS, caption, graph, images, scorer
 
 RNG = np.random.default_rng(0)

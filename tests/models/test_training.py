@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from envs.errors import Stopped, UserError
-from generators.binding import BindingRecipe
-from generators.dataset import SplitDataset
-from generators.spatial import SpatialRecipe
-from models.batches import BatchSampler, Stream, vary
+from envs.common.errors import Stopped, UserError
+from generators.splits.binding import BindingRecipe
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
 from models.checkpoint import build_scorer
-from models.configs import TowerConfig
-from models.evaluation import BinaryScores, QuadScores, score_captions, score_tasks, subset_choices
-from models.optimizer import build_optimizer, rate_factor, set_rates
-from models.recipes import OC_CLIP_PRETRAINED, Recipe
-from models.training import loss_of, train
-from studies.cells import predictions, vocabulary
+from models.evaluation.caption_choice import BinaryScores, QuadScores, score_captions, score_tasks, subset_choices
+from models.recipe import Recipe
+from models.scorers.oc_clip.spec import OC_CLIP_PRETRAINED
+from models.towers.config import TowerConfig
+from models.training.augment import vary
+from models.training.loop import loss_of, train
+from models.training.optimizer import build_optimizer, rate_factor, set_rates
+from models.training.sampling import BatchSampler, Stream
+from studies.runs.cell import predictions, vocabulary
 from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS, images, scorer
 

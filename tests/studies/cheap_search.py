@@ -15,8 +15,8 @@ from typing import Any
 
 import optuna
 
-from studies.trial_storage import Search, Trials
-from studies.trial_workers import work
+from studies.sample_search.storage import Search, Trials
+from studies.sample_search.workers import work
 
 
 def sampler(number: int) -> Any:

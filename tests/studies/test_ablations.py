@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from envs.errors import UserError
+from envs.common.errors import UserError
 from models.checkpoint import build_scorer
-from studies.ablation_rows import BASE, COEFFICIENTS, RELATIONAL, ROWS, changed, changes, chosen_rows, matters
+from studies.ablation.rows import BASE, COEFFICIENTS, RELATIONAL, ROWS, changed, changes, chosen_rows, matters
 from studies.ablations import PRESETS, grid_of
-from studies.grid import cells
+from studies.grids.grid import cells
 from tests.studies.command import ROOT, run
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]

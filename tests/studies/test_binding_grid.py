@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from studies.results import COLUMNS
+from studies.runs.results import COLUMNS
 from tests.studies.command import GRID, QUICK, kill_when, run
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.cluster import Cluster, Slurm, check_cluster
-from generators.cluster_run import Tasks, still_running
-from generators.store import ImageStore
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.cluster.options import Cluster, Slurm, check_cluster
+from generators.cluster.tasks import Tasks, still_running
+from generators.storage.image_store import ImageStore
 from studies.binding_grid import PRESETS
-from studies.cells import Job
-from studies.cluster_cells import run_cells
-from studies.grid import cells
+from studies.grids.grid import cells
+from studies.runs.cell import Job
+from studies.runs.dispatch import run_cells
 from tests.slurm import told
 from tests.studies.command import GRID, QUICK, run, until
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from studies.fronts import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
+from studies.analysis.pareto import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
 
 AXIS = Axis(100, 10_000)
 

@@ -5,9 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from studies.latex import escape, table
-from studies.paired import Point, difference, read_points
+from envs.common.errors import UserError
+from envs.common.latex import escape, table
+from studies.analysis.paired_bootstrap import Point, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import Stopped, UserError
-from envs.world import load_world
-from generators.cluster_run import still_running
-from generators.cluster_task import Interruption
-from generators.store import ImageStore
-from models.recipes import Recipe
+from envs.common.errors import Stopped, UserError
+from envs.worlds import load_world
+from generators.cluster.tasks import still_running
+from generators.cluster.worker import Interruption
+from generators.storage.image_store import ImageStore
+from models.recipe import Recipe
 from studies import sample_efficiency
-from studies.cells import finished
-from studies.cluster_cells import run_interruptible
-from studies.run_folder import run_folder
-from studies.sample_cluster import one_command
+from studies.runs.cell import finished
+from studies.runs.dispatch import run_interruptible
+from studies.runs.folder import run_folder
 from studies.sample_efficiency import PRESETS
-from studies.setting import cell_of, job_of, least
-from studies.trial_storage import optuna
+from studies.sample_search.budget import cell_of, job_of, least
+from studies.sample_search.cluster_workers import one_command
+from studies.sample_search.storage import optuna
 from tests.studies.command import ROOT, kill_when, run, until
 
 SMOKE = PRESETS["smoke"]

@@ -6,19 +6,28 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from envs.errors import UserError
-from envs.world import load_world
-from generators.binding import BindingRecipe
-from generators.dataset import SplitDataset
-from generators.store import ImageStore
-from models.recipes import Recipe
-from studies.cells import finished, run_cell
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.splits.binding import BindingRecipe
+from generators.storage.dataset import SplitDataset
+from generators.storage.image_store import ImageStore
+from models.recipe import Recipe
+from studies.runs.cell import finished, run_cell
 from studies.sample_efficiency import PRESETS
-from studies.sample_run import identity, searches
-from studies.search import draw, from_cube, space, to_cube
-from studies.setting import Setting, cell_of, distinct_images, everything, images_of, job_of, least, setting_of
-from studies.trial_storage import Trials, optuna
-from studies.trial_workers import work
+from studies.sample_search.budget import (
+    Setting,
+    cell_of,
+    distinct_images,
+    everything,
+    images_of,
+    job_of,
+    least,
+    setting_of,
+)
+from studies.sample_search.samplers import draw, from_cube, space, to_cube
+from studies.sample_search.storage import Trials, optuna
+from studies.sample_search.study import identity, searches
+from studies.sample_search.workers import work
 from tests.generators.conftest import failed, make_split
 
 SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]

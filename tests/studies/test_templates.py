@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from envs.errors import UserError
-from generators.dataset import SplitDataset
-from generators.spatial import SpatialRecipe
-from models.evaluation import subset_choices
+from envs.common.errors import UserError
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
+from models.evaluation.caption_choice import subset_choices
 from studies import binding_grid, spatial_grid
-from studies.cells import vocabulary
-from studies.grid import splits
+from studies.grids.grid import splits
+from studies.runs.cell import vocabulary
 from tests.generators.conftest import RECIPE, make_split
 
 SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from envs.errors import UserError
-from studies.trial_storage import Search, Trials, hidden, optuna
-from studies.trial_workers import process, run_workers, work
+from envs.common.errors import UserError
+from studies.sample_search.storage import Search, Trials, hidden, optuna
+from studies.sample_search.workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
 from tests.studies.postgres import SERVER, server

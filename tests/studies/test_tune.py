@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from envs.errors import UserError
-from generators.binding import BindingRecipe
-from models.configs import TowerConfig
-from models.recipes import Recipe
-from studies import binding_grid, engine, spatial_grid, tune
-from studies.cells import Cell, Job
-from studies.grid import told, training_recipe
-from studies.tuned import SHIPPED, read_tuned
+from envs.common.errors import UserError
+from generators.splits.binding import BindingRecipe
+from models.recipe import Recipe
+from models.towers.config import TowerConfig
+from studies import binding_grid, spatial_grid, tune
+from studies.grids.grid import told, training_recipe
+from studies.grids.tuned_recipes import SHIPPED, read_tuned
+from studies.runs import local as engine
+from studies.runs.cell import Cell, Job
 from tests.studies.command import GRID, ROOT, run
 
 GRIDS = (binding_grid,)

@@ -1,0 +1,147 @@
+"""Checks the compositor against the oracle on random scenes.
+
+    python -m envs check --scenes 100 --resolution 224 --seed 0
+    python -m envs check --witness --scenes 50
+
+Renders every scene both ways and requires that they agree; also reports whether the animals
+stay inside the frame and how much of each the other leaves in sight. 100 scenes at 224 pixels
+take about half a minute on one core. With `--witness`, other people's renderers draw the same
+scenes instead, and their silhouettes and depth must agree with ours.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from envs.common.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from envs.scene import Scene
+
+WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
+TOUCHED_MEAN = 45.0  # dB, over the pixels that things or their shadows touch
+TOUCHED_WORST = 38.0
+MASKS_AGREE = 0.98  # share of the touched pixels
+UNCOVERED = 0.75  # share of a thing that the others leave in sight
+
+
+@dataclass(frozen=True)
+class Config:
+    """Compare the compositor with the oracle; exit 1 if they disagree."""
+
+    scenes: int = 100
+    """How many random scenes, pairs and singles, over views 0 to 3."""
+    resolution: int = 224
+    """Pixels along a scene's side."""
+    seed: int = 0
+    """Seed of the draw."""
+    world: str = "pug"
+    """World to draw from."""
+    cache: Path | None = None
+    """Folder that keeps atlas entries between runs."""
+    witness: bool = False
+    """Compare with pyrender and TinyRenderer instead of our own direct renderer."""
+
+
+class Result(NamedTuple):
+    """How one scene fared."""
+
+    key: str
+    whole: float  # dB
+    touched: float  # dB
+    masks_differ: float  # share of the touched pixels
+    cut: bool  # an animal touches the frame
+    widths: tuple[float, ...]  # share of the image's width, of each thing
+    uncovered: tuple[float, ...]  # share of each thing that the others leave in sight
+
+
+def psnr(squared_error: "np.ndarray") -> float:
+    """Peak signal to noise of uint8 images, in dB; 99 where they are equal."""
+    import numpy as np
+
+    return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))
+
+
+def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray") -> Result:
+    """Judge a composed image and mask of `scene` against the oracle."""
+    import numpy as np
+
+    from envs.checks.reference import render_forward
+
+    oracle = render_forward(scene, len(image))
+    error = (image.astype(np.float64) - oracle.image) ** 2
+    border = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
+    columns = [np.nonzero((mask == k + 1).any(0))[0] for k in range(len(scene.things))]
+    return Result(
+        scene.key,
+        psnr(error),
+        psnr(error[oracle.touched]),
+        float((mask != oracle.mask).sum() / oracle.touched.sum()),
+        bool(border.any()),
+        tuple(float(np.ptp(c) + 1) / len(image) if len(c) else 0.0 for c in columns),
+        _uncovered(scene, mask),
+    )
+
+
+def _uncovered(scene: "Scene", mask: "np.ndarray") -> tuple[float, ...]:
+    """Share of each thing's own silhouette that the mask shows."""
+    from envs.atlas.stage import camera, placed
+    from envs.drawing.raster import trace
+    from envs.drawing.view import view_of
+
+    seen_by = camera(len(mask), view_of(scene.view))
+    shares = []
+    together = trace([placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things], seen_by)
+    for thing, samples in zip(scene.things, together, strict=True):
+        (alone,) = trace([placed(thing.animal, thing.slot, scene.view, thing.size)], seen_by)
+        shares.append(len(samples.rows) / len(alone.rows))
+    return tuple(shares)
+
+
+def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
+    """Rows of name, value and the bound that it must reach, if any."""
+    import numpy as np
+
+    widths = [width for result in results for width in result.widths]
+    uncovered = [share for result in results for share in result.uncovered]
+    return [
+        ("whole image, mean dB", float(np.mean([r.whole for r in results])), WHOLE_MEAN),
+        ("touched pixels, mean dB", float(np.mean([r.touched for r in results])), TOUCHED_MEAN),
+        ("touched pixels, worst dB", min(r.touched for r in results), TOUCHED_WORST),
+        ("masks agree, worst share of touched", 1 - max(r.masks_differ for r in results), MASKS_AGREE),
+        ("scenes with no animal at the border, share", 1 - float(np.mean([r.cut for r in results])), 1.0),
+        ("thing uncovered, least share", min(uncovered), UNCOVERED),
+        ("thing width, least share of image", min(widths), None),
+        ("thing width, mean share of image", float(np.mean(widths)), None),
+        ("thing width, greatest share of image", max(widths), None),
+    ]
+
+
+def main(config: Config) -> int:
+    """Print the table; returns 1 if a bound is missed."""
+    from envs.render.renderer import Renderer
+    from envs.sampling import random_scenes
+    from envs.worlds import load_world
+
+    if config.scenes < 1:
+        raise UserError(f"--scenes must be at least 1, got {config.scenes}")
+    world = load_world(config.world)
+    scenes = random_scenes(world, config.scenes, config.seed)
+    images, masks = Renderer(world, config.resolution, config.cache).render(scenes)
+    if config.witness:
+        from envs.checks.against_external import report
+
+        return int(not report(scenes, masks))
+    results = [compare(*row) for row in zip(scenes, images, masks, strict=True)]
+    failed = False
+    for name, value, bound in _table(results):
+        missed = bound is not None and value < bound
+        failed |= missed
+        print(f"{name:<44} {value:8.3f}  {'' if bound is None else f'>= {bound:g}'}{'  MISSED' if missed else ''}")
+    print("worst scene:", min(results, key=lambda result: result.touched).key)
+    for result in results:
+        if result.cut:
+            print("at the border:", result.key)
+    return int(failed)

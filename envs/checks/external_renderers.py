@@ -1,0 +1,189 @@
+"""Independent witnesses: other people's renderers draw a scene from the same meshes.
+
+pyrender (OpenGL; without a display through EGL) and pybullet's TinyRenderer. They share
+nothing with ours but the meshes, the poses and the camera's description, so that silhouettes
+and depth agree only if our rasteriser, camera and compositor are right. Their colours and
+light are their own.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, UInt8
+
+from envs.animals import load_animal
+from envs.backgrounds import load_background
+from envs.checks.physics import client
+from envs.common.errors import UserError, choose
+from envs.drawing.camera import FIELD_OF_VIEW, Camera
+from envs.drawing.placement import place
+from envs.drawing.shading import albedo
+from envs.drawing.view import view_of
+from envs.scene import Scene, Thing
+from envs.shapes.mesh import animal_mesh
+from envs.textures import load_texture
+
+NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
+GROUND = 12.0  # metres, half the side of the witness's ground
+
+
+class Seen(NamedTuple):
+    """What a witness saw."""
+
+    image: UInt8[np.ndarray, "h w 3"]
+    mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
+    depth: Float32[np.ndarray, "h w"]  # metres along the view axis; 0 where there is nothing
+
+
+@lru_cache(maxsize=256)
+def painted(animal: str, texture: str):
+    """The animal's mesh in metres at the origin, with its texture as vertex colours."""
+    import trimesh
+
+    kind = load_animal(animal)
+    mesh = animal_mesh(kind)
+    linear, _ = albedo(mesh.vertices, kind, mesh, load_texture(texture))
+    colors = (255 * np.clip(linear, 0, 1) ** (1 / 2.2)).astype(np.uint8)
+    vertices = (mesh.vertices - mesh.origin) * mesh.scale
+    return trimesh.Trimesh(vertices, mesh.faces, vertex_colors=colors, process=False)
+
+
+def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
+    """From metres at the origin to the world."""
+    pose, matrix = place(thing.animal, thing.slot, view, thing.size), np.eye(4, dtype=np.float32)
+    matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
+    return matrix
+
+
+def _ground():
+    """A plate that takes shadows, its top at height 0."""
+    import trimesh
+
+    ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
+    return ground.apply_translation((0, 0, -0.01))
+
+
+def camera_matrix(camera: Camera) -> np.ndarray:
+    """OpenGL's camera: x right, y up, z backward."""
+    right, up, forward = camera.axes
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = np.stack([right, up, -forward], 1), camera.eye
+    return matrix
+
+
+class Pyrender:
+    """pyrender, with the sun's shadows."""
+
+    def __init__(self, size: int) -> None:
+        os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
+        try:
+            import pyrender
+
+            self._renderer = pyrender.OffscreenRenderer(size, size)
+        except Exception as error:  # no package, no EGL, no driver: each raises its own
+            raise UserError(
+                f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
+            ) from error
+        self.size, self._pyrender = size, pyrender
+        self._ground = pyrender.Mesh.from_trimesh(_ground())
+        self._mesh = lru_cache(maxsize=256)(lambda *name: pyrender.Mesh.from_trimesh(painted(*name)))
+
+    def _scene(self, scene: Scene):
+        pyrender, view = self._pyrender, view_of(scene.view)
+        camera, light = Camera(self.size, view), load_background(scene.background).light
+        world = pyrender.Scene(bg_color=(*light.sky, 1.0), ambient_light=light.sky)
+        lens = pyrender.PerspectiveCamera(np.radians(FIELD_OF_VIEW), NEAR, FAR, aspectRatio=1.0)
+        world.add(lens, pose=camera_matrix(camera))
+        sun = Camera(self.size, view).axes  # any frame: its last axis is replaced
+        pose = np.eye(4)
+        pose[:3, 2] = view.sun
+        pose[:3, 0] = np.cross(sun[1], view.sun) / np.linalg.norm(np.cross(sun[1], view.sun))
+        pose[:3, 1] = np.cross(pose[:3, 2], pose[:3, 0])
+        world.add(pyrender.DirectionalLight(light.sun, 3.0), pose=pose)
+        return world, [
+            world.add(self._mesh(t.animal, t.texture), pose=thing_matrix(t, scene.view)) for t in scene.things
+        ]
+
+    def see(self, scene: Scene) -> Seen:
+        """Image, mask and depth of a scene without its background."""
+        world, nodes = self._scene(scene)
+        image, _ = self._renderer.render(world)  # its depth is smeared along edges by multisampling
+        colors = {node: (index, 0, 0) for index, node in enumerate(nodes, start=1)}
+        marked, depth = self._renderer.render(world, self._pyrender.RenderFlags.SEG, colors)
+        return Seen(image, marked[..., 0], depth)
+
+    def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
+        """The image alone, on a ground that takes shadows: what `studies/throughput.py` times."""
+        world, _ = self._scene(scene)
+        world.add(self._ground)
+        return self._renderer.render(world, self._pyrender.RenderFlags.SHADOWS_DIRECTIONAL)[0]
+
+    def close(self) -> None:
+        """Give the OpenGL context back."""
+        self._renderer.delete()
+
+
+class TinyRenderer:
+    """pybullet's software renderer; each thing in the mean colour of its texture."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._folder, self._client = size, tempfile.TemporaryDirectory(), client()
+        self._bullet = self._client.__enter__()
+        self._shape = lru_cache(maxsize=512)(self._new_shape)
+
+    def _new_shape(self, animal: str, texture: str, scale: float) -> int:
+        path, mesh = Path(self._folder.name) / f"{animal.replace(' ', '_')}.obj", painted(animal, texture)
+        if not path.exists():
+            mesh.export(path, include_color=False)
+        color = mesh.visual.vertex_colors[:, :3].mean(0) / 255
+        bullet = self._bullet
+        return bullet.createVisualShape(
+            bullet.GEOM_MESH, fileName=str(path), meshScale=[scale] * 3, rgbaColor=[*color, 1]
+        )
+
+    def _put(self, thing: Thing, view: int) -> int:
+        from scipy.spatial.transform import Rotation  # Bullet takes x, y, z, w, as scipy gives them
+
+        pose = place(thing.animal, thing.slot, view, thing.size)
+        turn = Rotation.from_matrix(pose.rotation).as_quat()
+        shape = self._shape(thing.animal, thing.texture, pose.scale)
+        return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
+
+    def see(self, scene: Scene) -> Seen:
+        """Image, mask and depth of a scene without its background."""
+        bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
+        bodies = [self._put(thing, scene.view) for thing in scene.things]
+        look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
+        # It samples pixels at a corner, not in the middle: move the image plane by half a pixel.
+        edge, half = NEAR * np.tan(np.radians(FIELD_OF_VIEW) / 2), 1 / self.size
+        low, high = edge * (half - 1), edge * (half + 1)
+        lens = bullet.computeProjectionMatrix(low, high, low, high, NEAR, FAR)
+        _, _, image, buffer, owner = bullet.getCameraImage(
+            self.size, self.size, list(map(float, look)), lens, renderer=bullet.ER_TINY_RENDERER
+        )
+        shape = (self.size, self.size)
+        owner, buffer = np.reshape(owner, shape), np.reshape(buffer, shape)
+        mask = np.zeros(shape, np.uint8)
+        for index, body in enumerate(bodies, start=1):
+            mask[owner == body] = index
+            bullet.removeBody(body)
+        depth = np.where(mask > 0, 2 * FAR * NEAR / (FAR + NEAR - (2 * buffer - 1) * (FAR - NEAR)), 0)
+        return Seen(np.reshape(image, (*shape, 4))[..., :3].astype(np.uint8), mask, depth.astype(np.float32))
+
+    def close(self) -> None:
+        """Disconnect from pybullet."""
+        self._client.__exit__(None, None, None)
+        self._folder.cleanup()
+
+
+WITNESSES: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}
+
+
+def open_witness(name: str, size: int) -> Pyrender | TinyRenderer:
+    """The witness called `name` for images of `size` pixels a side; close it after use."""
+    return WITNESSES[choose("witness", name, WITNESSES)](size)

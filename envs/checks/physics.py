@@ -1,0 +1,196 @@
+"""Settles animals on the ground and proves that slots keep them apart, with pybullet.
+
+    python -m envs physics            # checks the committed poses and every slot combination
+    python -m envs physics --write    # settles all animals anew and writes the poses
+
+Renderers read only the table of poses (`envs/drawing/poses.json`), so that a machine without pybullet
+builds the same atlas.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from pathlib import Path
+
+import numpy as np
+
+from envs.animals import animal_names, load_animal
+from envs.common.errors import UserError
+from envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
+from envs.shapes.mesh import animal_mesh
+from envs.slots import RELATIONS, SLOTS, Slot
+
+CELLS = 48  # of a body's mesh: convex parts need no more
+DROP = 0.01  # metres above the ground
+SECONDS, RATE = 2.0, 240
+TOLERANCE = (2.0, 0.01)  # degrees and metres, between a stored pose and one settled again
+SAFE = 15.0  # degrees; an animal that tips further has fallen over
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settle animals and look for contacts."""
+
+    write: bool = False
+    """Write the settled poses to envs/drawing/poses.json; otherwise compare them with what is there."""
+    animals: tuple[str, ...] = ()
+    """Animals by name; without any, all of them."""
+
+
+@contextlib.contextmanager
+def client() -> Iterator[object]:
+    """pybullet, connected to a world of its own with a ground plane."""
+    try:
+        with silence():
+            import pybullet
+            from pybullet_utils.bullet_client import BulletClient
+
+            bullet = BulletClient(pybullet.DIRECT)  # disconnects when it is dropped
+    except ImportError as error:
+        raise UserError("physics needs pybullet, which has wheels up to Python 3.11: pip install pybullet") from error
+    bullet.setGravity(0, 0, -9.81)
+    bullet.setTimeStep(1 / RATE)
+    plane = bullet.createCollisionShape(bullet.GEOM_PLANE)
+    bullet.changeDynamics(bullet.createMultiBody(0, plane), -1, lateralFriction=1.0)
+    yield bullet
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Keep what C code prints off the terminal."""
+    kept = [os.dup(stream) for stream in (1, 2)]
+    with open(os.devnull, "w") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
+    try:
+        yield
+    finally:
+        for stream, descriptor in zip((1, 2), kept, strict=True):
+            os.dup2(descriptor, stream)
+            os.close(descriptor)
+
+
+def solid(name: str):
+    """The animal as a trimesh, in metres, standing at the origin."""
+    import trimesh
+
+    mesh = animal_mesh(load_animal(name), CELLS)
+    return trimesh.Trimesh((mesh.vertices - mesh.origin) * mesh.scale, mesh.faces)
+
+
+def decomposed(bullet, name: str, folder: Path) -> Path:
+    """An OBJ file of the animal's convex parts (V-HACD)."""
+    path = folder / f"{name.replace(' ', '_')}.obj"
+    if not path.exists():
+        whole = folder / "whole.obj"
+        solid(name).export(whole)
+        with silence():
+            bullet.vhacd(str(whole), str(path), str(folder / "log.txt"), resolution=50_000, maxNumVerticesPerCH=24)
+    return path
+
+
+def add(bullet, path: Path, scale: float = 1.0, mass: float = 0.0, center: Sequence[float] = (0, 0, 0)) -> int:
+    """A body of the convex parts in a file; one without mass stays where it is put."""
+    shape = bullet.createCollisionShape(bullet.GEOM_MESH, fileName=str(path), meshScale=[scale] * 3)
+    return bullet.createMultiBody(mass, shape, baseInertialFramePosition=center)
+
+
+def settle(bullet, name: str, folder: Path) -> Settled:
+    """Drop an animal from just above the ground, upright, and let it come to rest.
+
+    One that hovers does not touch the ground: it stays as it was drawn.
+    """
+    if load_animal(name).hover > 0:
+        return UPRIGHT
+    mesh = solid(name)
+    center = mesh.center_mass
+    body = add(bullet, decomposed(bullet, name, folder), mass=1.0, center=center)
+    bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
+    # Bullet tells of, and is told, where the centre of mass is.
+    bullet.resetBasePositionAndOrientation(body, center + np.array([0, 0, DROP]), (0, 0, 0, 1))
+    for _ in range(int(SECONDS * RATE)):
+        bullet.stepSimulation()
+    _, turn = bullet.getBasePositionAndOrientation(body)
+    bullet.removeBody(body)
+    roll, pitch, _ = (round(float(angle), 2) for angle in np.degrees(bullet.getEulerFromQuaternion(turn)))
+    # Convex parts keep a margin to the ground; the height is that of the body itself.
+    lowest = (mesh.vertices @ rotation(Settled(roll, pitch)).T)[:, 2].min()
+    return Settled(roll, pitch, round(-float(lowest), 4))
+
+
+def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
+    """The least distance in metres of two animals in two slots, over the extremes of their views."""
+    x, y, _ = np.asarray(slots[1].position) - np.asarray(slots[0].position)
+    least = 9.0
+    for yaws in product(*(extreme_yaws(slot) for slot in slots)):
+        for body, slot, yaw, sign in zip((first, second), slots, yaws, (1, -1), strict=True):
+            shift = np.array([sign * np.sign(x), sign * np.sign(y), 0]) * (*slot.shift_range, 0)
+            turn = bullet.getQuaternionFromEuler((0, 0, np.radians(yaw)))
+            bullet.resetBasePositionAndOrientation(body, np.asarray(slot.position) + shift, turn)
+        for contact in bullet.getClosestPoints(first, second, least):
+            least = min(least, contact[8])
+    return least
+
+
+def extreme_yaws(slot: Slot) -> tuple[float, ...]:
+    """The ends and the middle of a slot's yaws."""
+    return tuple(yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1))
+
+
+def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
+    """The least distance of any two animals in each relation, and which they are."""
+    found = {}
+    for relation, slots in ((relation, tuple(SLOTS[s] for s in names_)) for names_, relation in RELATIONS.items()):
+        bodies = {
+            (name, k): add(bullet, decomposed(bullet, name, folder), slot.widest)
+            for name in names
+            for k, slot in enumerate(slots)
+        }
+        distances = {
+            f"{relation}: {first}, {second}": closest(bullet, bodies[first, 0], bodies[second, 1], slots)
+            for first, second in permutations(names, 2)
+        }
+        nearest = min(distances, key=distances.__getitem__)
+        found[nearest] = distances[nearest]
+        for body in bodies.values():
+            bullet.removeBody(body)
+    return found
+
+
+def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
+    """One line for each animal that has fallen over or whose stored pose is not the settled one."""
+    lines = []
+    for name, pose in settled.items():
+        angle = np.degrees(np.arccos(np.clip(rotation(pose)[2, 2], -1, 1)))
+        if angle > SAFE:
+            lines.append(f"{name} falls over: it comes to rest tilted by {angle:.0f} degrees")
+        if name not in stored:
+            lines.append(f"{name} has no stored pose; run python -m envs physics --write")
+            continue
+        turned = rotation(stored[name]).T @ rotation(pose)
+        apart = np.degrees(np.arccos(np.clip((np.trace(turned) - 1) / 2, -1, 1)))
+        if apart > TOLERANCE[0] or abs(stored[name].lift - pose.lift) > TOLERANCE[1]:
+            lines.append(f"{name} settles elsewhere: {pose}, stored {stored[name]}; run python -m envs physics --write")
+    return lines
+
+
+def main(config: Config) -> int:
+    """Settle, compare or write, look for contacts; returns 1 if something is wrong."""
+    names = config.animals or animal_names()
+    with tempfile.TemporaryDirectory() as folder, client() as bullet:
+        settled = {}
+        for name in names:
+            settled[name] = settle(bullet, name, Path(folder))
+            print(f"{name:<16} {settled[name]}", flush=True)
+        if config.write:
+            write_poses(read_poses() | settled)
+        problems = differences(read_poses(), settled)
+        for pair, distance in (contacts(bullet, names, Path(folder)) if len(names) > 1 else {}).items():
+            print(f"nearest in {pair}: {distance:.3f} m")
+            if distance <= 0:
+                problems.append(f"contact in {pair}")
+    print("\n".join(problems) or "every animal stands, none touches another")
+    return int(bool(problems))

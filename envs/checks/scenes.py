@@ -1,0 +1,84 @@
+"""Checks on everything that is rendered: a scene that can't be told from its picture names itself."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from envs.common.errors import UserError
+from envs.scene import Scene
+
+LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave in sight
+# Along which axis of an image the first slot of a relation comes before the second.
+AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
+
+
+class RenderChecks:
+    """Checks batch after batch, and remembers pictures so that no two scenes share one."""
+
+    def __init__(self) -> None:
+        self._scene_of: dict[bytes, str] = {}
+
+    def problems(
+        self,
+        scenes: Sequence[Scene],
+        images: UInt8[np.ndarray, "n h w 3"],
+        masks: UInt8[np.ndarray, "n h w"],
+        areas: Sequence[Sequence[int]],
+    ) -> list[str]:
+        """One line for each scene and each thing wrong with it.
+
+        `areas` holds, for each thing of each scene, the pixels that it covers when alone.
+        """
+        most = max((len(scene.things) for scene in scenes), default=0)
+        covered, centers = measure(masks, most)
+        border = np.concatenate([masks[:, 0], masks[:, -1], masks[:, :, 0], masks[:, :, -1]], 1)
+        found = []
+        for n, scene in enumerate(scenes):
+            for k, thing in enumerate(scene.things):
+                visible = covered[n, k] / max(areas[n][k], 1)
+                if covered[n, k] == 0 or visible < LEAST_VISIBLE:
+                    found.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
+            if border[n].any():
+                found.append(f"{scene.key}: the {_thing(scene, border[n].max())} is cut by the frame")
+            if scene.relation in AXIS_OF_RELATION:
+                first, second = centers[n, :2, AXIS_OF_RELATION[scene.relation]]
+                if not first < second:
+                    found.append(f"{scene.key}: the masks' centres contradict {scene.relation}")
+            found += self._twin(scene, images[n])
+        return found
+
+    def require(self, *batch) -> None:
+        """Raise on the first of the `problems`."""
+        if found := self.problems(*batch):
+            raise UserError(
+                f"{len(found)} render checks failed; the first: {found[0]}. Nothing of this batch was stored; "
+                "change the world's slots, sizes or views, or leave the scene out"
+            )
+
+    def _twin(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"]) -> list[str]:
+        digest = hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+        other = self._scene_of.setdefault(digest, scene.key)
+        return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]
+
+
+def _thing(scene: Scene, instance: int) -> str:
+    return scene.things[int(instance) - 1].animal
+
+
+def measure(
+    masks: UInt8[np.ndarray, "n h w"], things: int
+) -> tuple[Int[np.ndarray, "n things"], Float[np.ndarray, "n things 2"]]:
+    """Pixels and centre (row, column) of every instance; the centre is NaN where there is none."""
+    n, height, width = masks.shape
+    covered, centers = np.zeros((n, things), np.int64), np.full((n, things, 2), np.nan)
+    for k in range(things):
+        mine = masks == k + 1
+        rows, columns = mine.sum(2), mine.sum(1)
+        covered[:, k] = rows.sum(1)
+        share = np.maximum(covered[:, k], 1)
+        here = covered[:, k] > 0
+        centers[here, k, 0] = ((rows @ np.arange(height)) / share)[here]
+        centers[here, k, 1] = ((columns @ np.arange(width)) / share)[here]
+    return covered, centers

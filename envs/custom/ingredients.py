@@ -1,0 +1,165 @@
+"""One entry of a world file: an animal, a texture or a background of the user's own."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.common.errors import UserError, choose
+
+NAME = re.compile(r"[a-z]+( [a-z]+)*")
+FILES = ("mesh", "image", "function")
+# What an entry may say, and what it says when it doesn't.
+FIELDS: dict[str, dict[str, Any]] = {
+    "animal": {"mesh": "", "size": 1.4, "hover": 0.0, "turn": [0, 0, 0]},
+    "texture": {"image": "", "function": "", "tile": 1.0, "specular": 0.1, "gloss": 10.0},
+    "background": {"image": "", "function": "", "horizon": 0.45},
+}
+# Least and greatest of every number.
+BOUNDS = {
+    "size": (0.1, 3.0),
+    "hover": (0.0, 1.0),
+    "turn": (-360.0, 360.0),
+    "tile": (0.05, 10.0),
+    "specular": (0.0, 1.0),
+    "gloss": (1.0, 200.0),
+    "horizon": (0.1, 0.9),
+}
+LARGEST_FILE = 64 << 20  # bytes
+
+
+class Ingredient(NamedTuple):
+    """What an entry makes, and a hash of all that decides it."""
+
+    name: str
+    digest: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Source:
+    """The TOML file; all other files lie in its folder or below."""
+
+    path: Path
+
+    def file(self, kind: str, name: str, relative: str) -> Path:
+        """A file that an entry names."""
+        root = self.path.parent
+        path = (root / relative.replace("\0", "")).resolve()
+        if not path.is_relative_to(root):
+            raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
+        if not path.is_file():
+            raise self.error(f"{kind} {name!r} needs {path}, which is not there")
+        if path.stat().st_size > LARGEST_FILE:
+            raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
+        return path
+
+    def error(self, text: str) -> UserError:
+        """An error of this file."""
+        return UserError(f"{self.path}: {text}")
+
+    def stamps(self, table: dict[str, Any]) -> Iterator[tuple]:
+        """Name, time and size of the TOML file and of all files it may name: whether to read it again."""
+        entries = [entry for kind in FIELDS for entry in table.get(kind, {}).values()]
+        named = [str(entry.get(key, "")).partition(":")[0] for entry in entries for key in FILES]
+        for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
+            stat = path.stat() if path.is_file() else None
+            yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
+
+
+def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
+    """Read what an entry says and the file that it names."""
+    if not NAME.fullmatch(name):
+        raise source.error(f"{kind} {name!r}: a name is lower-case words, as captions say them")
+    for key in entry:
+        choose(f"field of {kind} {name!r} in {source.path}", key, FIELDS[kind])
+    values = {key: checked(source, name, key, value) for key, value in (FIELDS[kind] | entry).items()}
+    given = [key for key in FILES if values.get(key)]
+    if len(given) != 1:
+        wanted = " or ".join(key for key in FILES if key in FIELDS[kind])
+        raise source.error(f"{kind} {name!r} needs one {wanted}")
+    relative, _, function = values[given[0]].partition(":") if given == ["function"] else (values[given[0]], "", "")
+    path = source.file(kind, name, relative)
+    called = python_function(source, name, path, function) if given == ["function"] else None
+    value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path, called)
+    content = hashlib.sha256(repr((kind, name, sorted(values.items()))).encode() + path.read_bytes())
+    return Ingredient(name, content.hexdigest()[:16], value)
+
+
+def checked(source: Source, name: str, key: str, value: Any) -> Any:
+    """A field's value, of its type and within its bounds."""
+    if key in FILES:
+        if not isinstance(value, str):
+            raise source.error(f"{key} of {name!r} must be the name of a file, got {value!r}")
+        return value
+    low, high = BOUNDS[key]
+    numbers = value if key == "turn" and isinstance(value, list) else [value]
+    right = all(isinstance(n, int | float) and not isinstance(n, bool) and low <= n <= high for n in numbers)
+    if not right or len(numbers) != (3 if key == "turn" else 1):
+        what = "three angles in degrees, about x, y and z" if key == "turn" else f"a number from {low:g} to {high:g}"
+        raise source.error(f"{key} of {name!r} must be {what}, got {value!r}")
+    return value
+
+
+def own_animal(values: dict[str, Any], path: Path, _: None):
+    """An animal from a mesh."""
+    from envs.drawing.mesh_file import read_mesh
+
+    return read_mesh(path, values["size"], values["hover"], tuple(values["turn"]))
+
+
+def own_texture(values: dict[str, Any], path: Path, function: Callable | None):
+    """A texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
+    from envs.drawing.picture_file import PictureTexture, read_picture
+    from envs.shapes.texture import Texture
+
+    if function is None:
+        return PictureTexture(read_picture(path), values["tile"], values["specular"], values["gloss"])
+    noise = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    try_function(path, lambda: function(noise), (50, 3))
+    return Texture(function, values["specular"], values["gloss"])
+
+
+def own_background(values: dict[str, Any], path: Path, function: Callable | None):
+    """A background from a picture, or from a function that draws along rays (see `envs.drawing.background`)."""
+    from envs.drawing.background import Background, Rays
+    from envs.drawing.camera import Camera
+    from envs.drawing.picture_file import OWN_LIGHT, picture_background, read_picture
+
+    if function is None:
+        return picture_background(read_picture(path), values["horizon"])
+    try_function(path, lambda: np.clip(function(Rays(Camera(16)), OWN_LIGHT).ambient, 0, 1), (16, 16, 3))
+    return Background(OWN_LIGHT, function)
+
+
+def python_function(source: Source, name: str, path: Path, function: str) -> Callable:
+    """The function of the user's own Python file."""
+    spec = spec_from_file_location(f"menagerie_own_{path.stem}", path)
+    if path.suffix != ".py" or not function or spec is None or spec.loader is None:
+        raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        found = getattr(module, function)
+    except (Exception, SystemExit) as error:
+        raise source.error(f"{path}:{function} can't be loaded ({type(error).__name__}: {error})") from error
+    if not callable(found):
+        raise source.error(f"{path}:{function} is not a function")
+    return found
+
+
+def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
+    """Call once, so that a mistake shows before anything is rendered."""
+    try:
+        colors = np.asarray(call())
+    except (Exception, SystemExit) as error:
+        raise UserError(f"the function in {path} fails ({type(error).__name__}: {error})") from error
+    if colors.shape != shape:
+        raise UserError(f"the function in {path} gives colours of shape {colors.shape}, it needs {shape}")
+    if not np.isfinite(colors).all() or colors.min() < 0 or colors.max() > 1:
+        raise UserError(f"the function in {path} gives colours outside 0..1: {colors.min():g} to {colors.max():g}")

@@ -1,0 +1,122 @@
+"""Worlds of the user's own: a TOML file that subsets or extends a world with meshes and pictures."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from envs.catalog import register
+from envs.common.errors import UserError, choose
+from envs.custom.ingredients import Ingredient, Source, make_ingredient
+from envs.slots import SIZES
+from envs.world import WORLDS, World
+
+KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
+LISTS = (*KINDS.values(), "sizes")
+KEYS = ("name", "extends", *LISTS, *KINDS)
+
+_loaded: dict[tuple, World] = {}
+
+
+def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
+    """Read a world and make its ingredients known in this process; `above` are the files that extend it."""
+    path = path.resolve()
+    if path in above:
+        raise UserError(f"{path} extends itself, by way of {above[-1]}")
+    source, table = Source(path), read_table(path)
+    stamp = (path, *above, *source.stamps(table))
+    if stamp not in _loaded:
+        _loaded[stamp] = build_world(source, table, above)
+    return _loaded[stamp]
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The TOML file as a dictionary, its keys known and of their types."""
+    try:
+        table = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path} can't be read as TOML: {error}") from error
+    for key, value in table.items():
+        choose(f"key in {path}", key, KEYS)
+        wanted = dict if key in KINDS else list if key in LISTS else str
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        inner = dict if key in KINDS else str
+        if not isinstance(value, wanted) or not all(isinstance(item, inner) for item in items):
+            shape = {dict: f"tables, [{key}.NAME]", list: "a list of names", str: "a text"}[wanted]
+            raise UserError(f"{path}: {key} must be {shape}, got {value!r}")
+    return table
+
+
+def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) -> World:
+    """The world of a table; its ingredients are registered once all of it is known to be right."""
+    base = base_world(source, table.get("extends", "pug"), above)
+    own = {
+        kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.get(kind, {}).items()}
+        for kind in KINDS
+    }
+    vocabulary = [
+        chosen_names(source, table, plural, getattr(base, plural), own[kind]) for kind, plural in KINDS.items()
+    ]
+    sizes = chosen_sizes(source, table, base.sizes)
+    check_phrases(source, *vocabulary[:2], sizes)
+    name = table.get("name", source.path.stem)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise source.error(f"name {name!r} must be letters, digits, - and _")
+    check_placement(source, own["animal"])
+    for kind, plural in KINDS.items():
+        for ingredient in own[kind].values():
+            register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
+    digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
+    return World(name, *vocabulary, sizes, own=base.own + digests, source=str(source.path))
+
+
+def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
+    """The world that this one extends: built in, or a file beside it."""
+    if name.endswith(".toml"):
+        return load_own_world(source.file("world", name, name), (*above, source.path))
+    return WORLDS[choose("world", name, WORLDS)]
+
+
+def chosen_names(
+    source: Source, table: dict[str, Any], plural: str, base: tuple[str, ...], own: dict[str, Ingredient]
+) -> tuple[str, ...]:
+    """The names that the world keeps, in its order."""
+    known = [*base, *own]
+    names = tuple(choose(f"{plural} in {source.path}", name, known) for name in table.get(plural, known))
+    least = 1 if plural == "backgrounds" else 2
+    if len(set(names)) != len(names) or len(names) < least:
+        raise source.error(f"{plural} needs at least {least} different names, got {list(names)}")
+    return names
+
+
+def chosen_sizes(source: Source, table: dict[str, Any], base: tuple[str, ...]) -> tuple[str, ...]:
+    """The sizes that the world has; none for an empty list."""
+    sizes = tuple(choose(f"sizes in {source.path}", name, SIZES) for name in table.get("sizes", base))
+    if len(set(sizes)) != len(sizes) or len(sizes) == 1:
+        raise source.error(f"sizes needs two or more different ones of {', '.join(SIZES)}, or none; got {list(sizes)}")
+    return sizes
+
+
+def check_phrases(
+    source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
+) -> None:
+    """Raise unless a caption's "texture animal" can be meant in one way only, with a size before it or without."""
+    for name in (*textures, *animals):
+        if found := set(sizes) & set(name.split()):
+            raise source.error(f"{name!r} has the word {min(found)!r}, which is a size of this world; rename it")
+    seen: dict[str, tuple[str, str]] = {}
+    for texture, animal in product(textures, animals):
+        other = seen.setdefault(f"{texture} {animal}", (texture, animal))
+        if other != (texture, animal):
+            raise source.error(f"'{texture} {animal}' is {other} and {(texture, animal)}; rename one of them")
+
+
+def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
+    """Raise unless each animal stays inside the frame and on its own side of a pair."""
+    from envs.custom.placement_check import misplaced
+
+    for name, animal in animals.items():
+        if problem := misplaced(name, animal.value):
+            raise source.error(f"{problem}; give {name!r} a smaller size or turn it")

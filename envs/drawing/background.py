@@ -1,0 +1,173 @@
+"""What a background is: a light, and a picture drawn along the camera's rays."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float32
+
+from envs.drawing.camera import Camera
+from envs.drawing.placement import Pose
+from envs.drawing.raster import trace
+from envs.drawing.shading import Light
+from envs.shapes.mesh import Mesh, mesh_parts
+from envs.shapes.noise import noise
+from envs.shapes.sdf import Part
+from envs.shapes.vectors import dot
+
+FAR = np.float32(1e4)  # metres: where rays that meet nothing end
+
+
+@dataclass(frozen=True, eq=False)
+class Rays:
+    """The camera's rays, and where they meet simple surfaces."""
+
+    camera: Camera
+
+    @property
+    def eye(self) -> Float32[np.ndarray, "3"]:
+        """Where all rays start, in metres."""
+        return self.camera.eye
+
+    @property
+    def sun(self) -> Float32[np.ndarray, "3"]:
+        """Unit vector towards the sun."""
+        return self.camera.view.sun
+
+    @cached_property
+    def directions(self) -> Float32[np.ndarray, "h w 3"]:
+        """Unit vectors."""
+        return self.camera.rays()
+
+    @cached_property
+    def azimuth(self) -> Float32[np.ndarray, "h w"]:
+        """Angle to the right of straight ahead, radians."""
+        return np.arctan2(self.directions[..., 0], self.directions[..., 1])
+
+    @property
+    def height(self) -> Float32[np.ndarray, "h w"]:
+        """Vertical component: 0 at the horizon."""
+        return self.directions[..., 2]
+
+    def at(self, distance: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
+        """Points at a distance along each ray."""
+        return self.eye + self.directions * distance[..., None]
+
+    def to_ground(self) -> Float32[np.ndarray, "h w"]:
+        """Distance to the plane z = 0; `FAR` above the horizon."""
+        down = np.minimum(self.height, np.float32(-1e-4))
+        return np.where(self.height < -1e-3, np.minimum(-self.eye[2] / down, FAR), FAR).astype(np.float32)
+
+    def to_wall(self, y: float) -> Float32[np.ndarray, "h w"]:
+        """Distance to the upright plane at depth `y`."""
+        return ((y - self.eye[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
+
+    def to_ring(self, radius: float) -> Float32[np.ndarray, "h w"]:
+        """Distance to the far inside of an upright cylinder around (0, 1)."""
+        start, flat = self.eye[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
+        a, b = (flat**2).sum(-1), (flat * start).sum(-1)
+        root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))
+        return (root - b) / a
+
+
+@dataclass(eq=False)
+class Backdrop:
+    """The picture of a background, in linear light, one row for each row of samples."""
+
+    ambient: Float32[np.ndarray, "h w 3"]
+    direct: Float32[np.ndarray, "h w 3"]  # what a shadow takes away
+    points: Float32[np.ndarray, "h w 3"]  # what is seen, in the world
+    distance: Float32[np.ndarray, "h w"]  # metres from the eye
+
+
+@dataclass(frozen=True)
+class Background:
+    """`draw` paints what rays meet; `light` falls on the things too."""
+
+    light: Light
+    draw: Callable[[Rays, Light], Backdrop]
+
+
+def smoothstep(low: float, high: float, x: np.ndarray) -> np.ndarray:
+    """0 below `low`, 1 above `high`, smooth between; `low` may be the larger."""
+    t = np.clip((x - np.float32(low)) / np.float32(high - low), 0, 1)
+    return t * t * (3 - 2 * t)
+
+
+def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """`first` where `share` is 0, `second` where it is 1."""
+    return first + (second - first) * share[..., None]
+
+
+def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
+    """`colors` where `where` holds, `picture` elsewhere."""
+    return np.where(where[..., None], colors, picture).astype(np.float32)
+
+
+def scatter(*keys: np.ndarray) -> np.ndarray:
+    """A fixed pseudo-random number in 0..1 for each combination of whole numbers."""
+    total = sum(key * factor for key, factor in zip(keys, (127.1, 311.7, 74.7), strict=False))
+    return (np.abs(np.sin(total.astype(np.float64))) * 43758.5453 % 1).astype(np.float32)
+
+
+def lay_ground(
+    scenery: Float32[np.ndarray, "h w 3"],
+    scenery_distance: Float32[np.ndarray, "h w"],
+    rays: Rays,
+    light: Light,
+    albedo: Float32[np.ndarray, "h w 3"],
+) -> Backdrop:
+    """Sunlit ground of an albedo, in front of scenery that no shadow darkens."""
+    distance = rays.to_ground()
+    near = distance < np.minimum(scenery_distance, 60)
+    ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))
+    direct = paint(np.zeros_like(scenery), near, albedo * light.direct(np.full_like(albedo[..., :1], rays.sun[2])))
+    distance = np.where(near, distance, scenery_distance)
+    return Backdrop(ambient, direct, rays.at(distance).astype(np.float32), distance)
+
+
+def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
+    """Noise on the ground, fading out where it would be finer than the samples."""
+    distance = rays.to_ground()
+    fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
+    flat = rays.at(distance) * np.array([1, 1, 0], np.float32)
+    return noise(flat, scale) * fade[..., None].astype(np.float32)
+
+
+def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:
+    """Blend what `where` selects into fog of a colour, in place."""
+    share = np.where(where, share, 0)[..., None].astype(np.float32)
+    backdrop.ambient = backdrop.ambient * (1 - share) + color * share
+    backdrop.direct = backdrop.direct * (1 - share)
+
+
+@dataclass(frozen=True)
+class Prop:
+    """A body of parts (in metres, feet at z = 0) that stands in a background."""
+
+    parts: tuple[Part, ...]
+    position: tuple[float, float, float]
+    scale: float
+    color: tuple[float, float, float]
+
+
+def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop]) -> Bool[np.ndarray, "h w"]:
+    """Draw props into a backdrop, in place; returns the samples they cover."""
+    covered = np.zeros(backdrop.distance.shape, bool)
+    placed = [(_prop_mesh(prop.parts), Pose(prop.position, 0.0, prop.scale)) for prop in props]
+    for prop, samples in zip(props, trace(placed, rays.camera), strict=True):
+        at = samples.rows, samples.columns
+        albedo = np.asarray(prop.color, np.float32) * (1 + 0.12 * noise(samples.world, 0.4)[:, 2:3])
+        toward = np.clip(dot(samples.normals, rays.sun), 0, 1)[:, None]
+        backdrop.ambient[at] = albedo * light.ambient(samples.normals[:, 2:])
+        backdrop.direct[at] = albedo * light.direct(toward)
+        backdrop.points[at] = samples.world
+        backdrop.distance[at] = np.linalg.norm(samples.world - rays.eye, axis=1)
+        covered[at] = True
+    return covered
+
+
+def _prop_mesh(parts: tuple[Part, ...]) -> Mesh:
+    vertices, faces, normals, cell = mesh_parts(parts, 64)
+    return Mesh(vertices, faces, normals, np.ones(len(vertices), np.float32), 1.0, np.zeros(3, np.float32), cell)

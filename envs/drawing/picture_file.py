@@ -1,0 +1,90 @@
+"""Textures and backgrounds from picture files of the user's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from envs.common.errors import UserError
+from envs.drawing.background import Backdrop, Background, Rays, lay_ground
+from envs.drawing.camera import FIELD_OF_VIEW
+from envs.drawing.shading import Light
+
+SMALLEST, LARGEST = 8, 4096  # pixels a side
+# A little more than any camera sees, in radians.
+REACH = np.radians(FIELD_OF_VIEW) * 1.45
+OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
+
+
+def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
+    """Linear colours of a picture file of 8 bits a channel."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            check_picture(path, picture.size, picture.mode)
+            pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
+    except UserError:
+        raise
+    except Exception as error:  # a truncated file, a bomb, not a picture: each raises its own
+        raise UserError(f"{path} can't be read as a picture ({type(error).__name__}: {error})") from error
+    return pixels ** np.float32(2.2)
+
+
+def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
+    """Raise on a picture that is too small, too large or of more than 8 bits."""
+    if min(size) < SMALLEST or max(size) > LARGEST:
+        raise UserError(f"{path} has {size[0]} x {size[1]} pixels; it must have {SMALLEST} to {LARGEST} a side")
+    if mode.startswith(("I", "F")):
+        raise UserError(f"{path} has more than 8 bits a channel (mode {mode}); save it with 8")
+
+
+def sample(
+    picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray, repeat: bool
+) -> Float32[np.ndarray, "*n 3"]:
+    """Bilinear colours at columns `u` and rows `v`, in pictures; beyond its edges it repeats or goes on as it ends."""
+    height, width = picture.shape[:2]
+    x, y = u * width - 0.5, v * height - 0.5
+    left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
+    a, b = (x - left)[..., None], (y - top)[..., None]
+
+    def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        if repeat:
+            return picture[row % height, column % width]
+        return picture[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+
+    above = at(top, left) * (1 - a) + at(top, left + 1) * a
+    below = at(top + 1, left) * (1 - a) + at(top + 1, left + 1) * a
+    return (above * (1 - b) + below * b).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class PictureTexture:
+    """A picture carried through the body along a slanting line, so that no side shows streaks."""
+
+    picture: Float32[np.ndarray, "h w 3"]
+    tile: float  # metres
+    specular: float
+    gloss: float
+
+    def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+        """Linear colours of points in metres."""
+        x, y, z = points.T
+        return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile, repeat=True)
+
+
+def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
+    """A picture behind the things; below `horizon` (share of its height) it is ground that takes shadows.
+
+    It hangs on the directions of the rays, so that it moves with the camera as scenery far away does.
+    """
+
+    def draw(rays: Rays, light: Light) -> Backdrop:
+        slope = rays.height / REACH
+        lowest = -0.75  # of the directions that cameras see, in the same measure
+        v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
+        colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
+        return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)
+
+    return Background(OWN_LIGHT, draw)

@@ -1,0 +1,138 @@
+"""Rasteriser: triangles to samples with depth, normals and body coordinates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int
+from numba import njit
+
+from envs.drawing.camera import Camera
+from envs.drawing.placement import Pose
+from envs.shapes.mesh import Mesh
+from envs.shapes.vectors import transform, unit
+
+EMPTY = np.float32(1e9)  # depth where there is nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The visible surface of one thing: one row for each sample that it covers."""
+
+    rows: Int[np.ndarray, "n"]
+    columns: Int[np.ndarray, "n"]
+    depth: Float32[np.ndarray, "n"]  # metres along the view axis
+    body: Float32[np.ndarray, "n 3"]  # body coordinates
+    world: Float32[np.ndarray, "n 3"]
+    normals: Float32[np.ndarray, "n 3"]  # unit, in the world
+    to_eye: Float32[np.ndarray, "n 3"]  # unit
+    ambient: Float32[np.ndarray, "n"]
+
+
+def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+    """Body points of a placed mesh, in the world."""
+    metres = (points - mesh.origin) * np.float32(mesh.scale * pose.scale)
+    return (transform(pose.rotation, metres) + np.asarray(pose.position, np.float32)).astype(np.float32)
+
+
+def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
+    """What the camera sees of each thing; all share one depth buffer."""
+    shape = (camera.size, camera.size)
+    depth = np.full(shape, EMPTY, np.float32)
+    owner, face = np.full(shape, -1, np.int32), np.zeros(shape, np.int32)
+    weights = np.zeros((*shape, 2), np.float32)
+    for index, (mesh, pose) in enumerate(things):
+        screen = camera.project(to_world(mesh, pose, mesh.vertices))
+        rasterize(screen, mesh.faces, index, depth, owner, face, weights)
+    return [
+        _samples(mesh, pose, owner == index, camera.eye, depth, face, weights)
+        for index, (mesh, pose) in enumerate(things)
+    ]
+
+
+def _samples(
+    mesh: Mesh,
+    pose: Pose,
+    seen: Bool[np.ndarray, "h w"],
+    eye: Float32[np.ndarray, "3"],
+    depth: np.ndarray,
+    face: np.ndarray,
+    weights: np.ndarray,
+) -> Samples:
+    rows, columns = np.nonzero(seen)
+    corners, (second, third) = mesh.faces[face[seen]], weights[seen].T
+    shares = (1 - second - third, second, third)
+
+    def interpolate(values: np.ndarray) -> np.ndarray:
+        a, b, c = (values[corners[:, k]] * shares[k].reshape(-1, *[1] * (values.ndim - 1)) for k in range(3))
+        return a + b + c
+
+    body = interpolate(mesh.vertices)
+    world = to_world(mesh, pose, body)
+    normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
+    return Samples(rows, columns, depth[seen], body, world, normals, unit(eye - world), interpolate(mesh.ambient))
+
+
+@njit(cache=True, nogil=True)
+def _span(a, b, c, size):  # pragma: no cover
+    """First and last sample whose middle lies between three coordinates."""
+    return max(int(np.ceil(min(a, b, c) - 0.5)), 0), min(int(np.floor(max(a, b, c) - 0.5)), size - 1)
+
+
+@njit(cache=True, nogil=True)
+def rasterize(screen, faces, index, depth, owner, face, weights):  # pragma: no cover
+    """Draw front faces (screen: column, row, depth) where they are nearest.
+
+    Writes the depth, the thing's index, the face and the perspective-correct weights of the
+    face's second and third corner.
+    """
+    height, width = depth.shape
+    for t in range(faces.shape[0]):
+        a, b, c = faces[t, 0], faces[t, 1], faces[t, 2]
+        x0, y0, x1, y1, x2, y2 = screen[a, 0], screen[a, 1], screen[b, 0], screen[b, 1], screen[c, 0], screen[c, 1]
+        area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
+        if area >= 0:  # rows grow downward, so that faces turned away come out positive
+            continue
+        left, right = _span(x0, x1, x2, width)
+        top, bottom = _span(y0, y1, y2, height)
+        near0, near1, near2 = 1 / screen[a, 2], 1 / screen[b, 2], 1 / screen[c, 2]
+        for row in range(top, bottom + 1):
+            y = row + 0.5 - y0
+            for column in range(left, right + 1):
+                x = column + 0.5 - x0
+                w1 = (x * (y2 - y0) - (x2 - x0) * y) / area
+                w2 = ((x1 - x0) * y - x * (y1 - y0)) / area
+                w0 = 1 - w1 - w2
+                if w0 < 0 or w1 < 0 or w2 < 0:
+                    continue
+                z = 1 / (w0 * near0 + w1 * near1 + w2 * near2)
+                if z < depth[row, column]:
+                    depth[row, column] = z
+                    owner[row, column] = index
+                    face[row, column] = t
+                    weights[row, column, 0] = w1 * near1 * z
+                    weights[row, column, 1] = w2 * near2 * z
+
+
+@njit(cache=True, nogil=True)
+def rasterize_parallel(screen, faces, depth):  # pragma: no cover
+    """Nearest depth only, of all faces, under parallel projection: a shadow map."""
+    height, width = depth.shape
+    for t in range(faces.shape[0]):
+        a, b, c = faces[t, 0], faces[t, 1], faces[t, 2]
+        x0, y0, x1, y1, x2, y2 = screen[a, 0], screen[a, 1], screen[b, 0], screen[b, 1], screen[c, 0], screen[c, 1]
+        area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
+        if area == 0:
+            continue
+        left, right = _span(x0, x1, x2, width)
+        top, bottom = _span(y0, y1, y2, height)
+        for row in range(top, bottom + 1):
+            y = row + 0.5 - y0
+            for column in range(left, right + 1):
+                x = column + 0.5 - x0
+                w1 = (x * (y2 - y0) - (x2 - x0) * y) / area
+                w2 = ((x1 - x0) * y - x * (y1 - y0)) / area
+                w0 = 1 - w1 - w2
+                if w0 >= 0 and w1 >= 0 and w2 >= 0:
+                    z = w0 * screen[a, 2] + w1 * screen[b, 2] + w2 * screen[c, 2]
+                    depth[row, column] = min(depth[row, column], z)

@@ -1,0 +1,98 @@
+"""Shadows: a depth map seen from the sun, looked up with soft edges.
+
+numba's disk cache of a caller in another file does not notice edits here: remove
+`__pycache__` after changing `visibility_at`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+from numba import njit
+
+from envs.drawing.placement import Pose
+from envs.drawing.raster import EMPTY, rasterize_parallel, to_world
+from envs.shapes.mesh import Mesh
+from envs.shapes.vectors import transform
+
+CENTER = np.array([0.0, 0.0, 1.1], np.float32)
+REACH = 3.0  # metres from the centre to the map's border
+TEXELS = 512  # along the map's side
+SOFTNESS = 5  # texels across which a shadow's edge fades
+BIAS = np.float32(0.03)  # metres: keeps a surface from shadowing itself
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowMap:
+    """The occupied part of the sun's depth map: its first row and column, and depths in metres."""
+
+    row: int
+    column: int
+    depth: Float32[np.ndarray, "h w"]
+
+
+def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
+    """Rows: the map's columns, rows and depth, as directions in the world."""
+    across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
+    return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
+
+
+def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "*n 3"]:
+    """World points as column and row in the map, and depth in metres from the sun's side."""
+    turned = transform(light_axes(sun), points - CENTER)
+    turned[..., :2] = (turned[..., :2] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
+    return turned.astype(np.float32)
+
+
+def receiving_points(
+    world: Float32[np.ndarray, "n 3"], normals: Float32[np.ndarray, "n 3"], sun: Float32[np.ndarray, "3"]
+) -> Float32[np.ndarray, "n 3"]:
+    """Light-space points just off the surface, so that curved skin does not shadow itself."""
+    return light_space(world + BIAS * normals, sun)
+
+
+def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"]) -> ShadowMap:
+    """One map of all the things."""
+    depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
+    for mesh, pose in things:
+        rasterize_parallel(light_space(to_world(mesh, pose, mesh.vertices), sun), mesh.faces, depth)
+    rows, columns = (np.nonzero((depth < EMPTY).any(axis))[0] for axis in (1, 0))
+    top, left = int(rows[0]), int(columns[0])
+    return ShadowMap(top, left, np.ascontiguousarray(depth[top : rows[-1] + 1, left : columns[-1] + 1]))
+
+
+@njit(cache=True, nogil=True)
+def visibility_at(depth, offset, height, width, column, row, limit):  # pragma: no cover
+    """Share of a box of SOFTNESS texels around (column, row) that the sun reaches.
+
+    `depth` is flat: the map lies at `offset`, with `height` x `width` texels; the box's edges
+    count by the fraction that they cover, so that the result is continuous.
+    """
+    x, y = column - 0.5 * SOFTNESS, row - 0.5 * SOFTNESS
+    left, top = int(np.floor(x)), int(np.floor(y))
+    if left + SOFTNESS < 0 or top + SOFTNESS < 0 or left >= width or top >= height:
+        return 1.0
+    inner_x, inner_y = 1 - (x - left), 1 - (y - top)
+    hidden = 0.0
+    for j in range(max(top, 0), min(top + SOFTNESS + 1, height)):
+        across = 0.0
+        for i in range(max(left, 0), min(left + SOFTNESS + 1, width)):
+            if depth[offset + j * width + i] <= limit:
+                across += inner_x if i == left else (1 - inner_x if i == left + SOFTNESS else 1.0)
+        hidden += across * (inner_y if j == top else (1 - inner_y if j == top + SOFTNESS else 1.0))
+    return 1.0 - hidden / (SOFTNESS * SOFTNESS)
+
+
+@njit(cache=True, nogil=True)
+def _visibility(depth, height, width, points, bias, out):  # pragma: no cover
+    for i in range(points.shape[0]):
+        out[i] = visibility_at(depth, 0, height, width, points[i, 0], points[i, 1], points[i, 2] - bias)
+
+
+def visibility(shadows: ShadowMap, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
+    """Share of the sun, 0..1, that reaches light-space points."""
+    flat = points.reshape(-1, 3) - np.array([shadows.column, shadows.row, 0], np.float32)
+    out = np.empty(len(flat), np.float32)
+    _visibility(shadows.depth.reshape(-1), *shadows.depth.shape, flat, BIAS, out)
+    return out.reshape(points.shape[:-1])

@@ -1,0 +1,180 @@
+"""Draws contact sheets, as a picture or a page.
+
+    python -m envs gallery --out scenes.png                       # random scenes
+    python -m envs gallery --out animals.html --kind animals      # every animal in every texture
+    python -m envs gallery --out slots.png --kind slots --renderer pyrender
+
+The file's ending decides: .png, or .html with each scene's key beside it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envs.common.errors import UserError, choose
+from envs.gallery.sheets import Sheet
+from envs.scene import Scene, Thing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from envs.world import World
+
+RENDERERS = ("menagerie", "forward", "pyrender", "tiny")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Draw a contact sheet."""
+
+    out: Path
+    """PNG or HTML file to write."""
+    kind: str = "scenes"
+    """scenes (random), animals (in every texture), backgrounds, slots, views, or blind (shuffled, without names)."""
+    world: str = "pug"
+    """World to draw from."""
+    resolution: int = 224
+    """Pixels along a scene's side."""
+    rows: int = 4
+    """Rows of random scenes."""
+    columns: int = 5
+    """Random scenes, or views, in a row."""
+    seed: int = 0
+    """Seed of the draw."""
+    renderer: str = "menagerie"
+    """menagerie (the compositor), forward (ours, scene by scene), or a witness: pyrender, tiny."""
+    cache: Path | None = None
+    """Folder that keeps atlas entries between runs."""
+
+
+def random_sheet(world: "World", config: Config) -> Sheet:
+    """Random scenes, mostly pairs."""
+    from envs.sampling import random_scenes
+
+    scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
+    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
+    return Sheet([""] * config.rows, [""] * config.columns, rows)
+
+
+def _sizes(world: "World") -> tuple[str, ...]:
+    """The sizes of a world; one that has no name where it has none."""
+    return world.sizes or ("",)
+
+
+def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene]) -> Sheet:
+    """A row for each animal."""
+    rows = [[scene(animal, column) for column in columns] for animal in world.animals]
+    return Sheet(list(world.animals), columns, rows)
+
+
+def texture_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal in every texture, on one background after another."""
+
+    def scene(animal: str, texture: str) -> Scene:
+        place = world.animals.index(animal) + world.textures.index(texture)
+        thing = Thing(animal, texture, "center", _sizes(world)[place % len(_sizes(world))])
+        return Scene(world.backgrounds[place % len(world.backgrounds)], (thing,))
+
+    return _alone(world, list(world.textures), scene)
+
+
+def background_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal on every background, in one texture after another."""
+
+    def scene(animal: str, background: str) -> Scene:
+        place = world.animals.index(animal) + world.backgrounds.index(background)
+        texture, size = (names[place % len(names)] for names in (world.textures, _sizes(world)))
+        return Scene(background, (Thing(animal, texture, "center", size),))
+
+    return _alone(world, list(world.backgrounds), scene)
+
+
+def slot_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal in every slot and size."""
+    from envs.slots import SLOTS
+
+    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in SLOTS for size in _sizes(world)}
+
+    def scene(animal: str, column: str) -> Scene:
+        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], *columns[column]),))
+
+    return _alone(world, list(columns), scene)
+
+
+def view_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal in several views."""
+
+    def scene(animal: str, view: str) -> Scene:
+        thing = Thing(animal, world.textures[0], "left", _sizes(world)[int(view) % len(_sizes(world))])
+        return Scene(world.backgrounds[0], (thing,), int(view))
+
+    return _alone(world, [str(view) for view in range(config.columns)], scene)
+
+
+def blind_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal once, numbered in random order, each in a random texture, background and view."""
+    import numpy as np
+
+    from envs.sampling import random_thing
+
+    random = np.random.default_rng(config.seed)
+    scenes = []
+    for animal in random.permutation(world.animals):
+        thing = random_thing(world, str(animal), "center", random)
+        scenes.append(Scene(str(random.choice(world.backgrounds)), (thing,), int(random.integers(100))))
+    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
+    return Sheet([f"{1 + i * config.columns}..." for i in range(len(rows))], [""] * config.columns, rows)
+
+
+KINDS: dict[str, Callable[["World", Config], Sheet]] = {
+    "scenes": random_sheet,
+    "animals": texture_sheet,
+    "backgrounds": background_sheet,
+    "slots": slot_sheet,
+    "views": view_sheet,
+    "blind": blind_sheet,
+}
+
+
+def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
+    """Images (n, h, w, 3) uint8 of the scenes by the renderer asked for."""
+    import numpy as np
+
+    from envs.checks.reference import render_forward
+    from envs.render.renderer import Renderer
+
+    if config.renderer == "menagerie":
+        return Renderer(world, config.resolution, config.cache).render(scenes)[0]
+    if config.renderer == "forward":
+        return np.array([render_forward(scene, config.resolution).image for scene in scenes])
+    from envs.checks.external_renderers import open_witness
+
+    witness = open_witness(config.renderer, config.resolution)
+    images = np.array([witness.see(scene).image for scene in scenes])
+    witness.close()
+    return images
+
+
+def main(config: Config) -> None:
+    """Write the sheet."""
+    from envs.gallery.sheets import write_page, write_picture
+    from envs.render.renderer import LARGEST, SMALLEST
+    from envs.worlds import load_world
+
+    if config.rows < 1 or config.columns < 1:
+        raise UserError(f"--rows and --columns must be at least 1, got {config.rows} and {config.columns}")
+    writers = {".png": write_picture, ".html": write_page}
+    if not SMALLEST <= config.resolution <= LARGEST:
+        raise UserError(f"--resolution must be from {SMALLEST} to {LARGEST} pixels, got {config.resolution}")
+    if config.out.suffix not in writers:
+        raise UserError(f"--out {config.out}: a sheet is a .png or an .html file")
+    world = load_world(config.world)
+    sheet = KINDS[choose("kind", config.kind, KINDS)](world, config)
+    choose("renderer", config.renderer, RENDERERS)
+    images = draw(world, [scene for row in sheet.scenes for scene in row], config)
+    writers[config.out.suffix](config.out, sheet, images)
+    print(config.out)
+    if config.kind == "blind":
+        for number, scene in enumerate((scene for row in sheet.scenes for scene in row), start=1):
+            print(number, scene.things[0].animal)

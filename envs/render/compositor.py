@@ -1,0 +1,261 @@
+"""Puts scenes together from the pooled arrays of atlas entries, in one numba kernel.
+
+numba's disk cache does not notice edits of `visibility_at` in envs/drawing/shadows.py: remove
+`__pycache__` after changing it.
+"""
+
+import numpy as np
+from numba import njit
+
+from envs.drawing.shadows import BIAS, SOFTNESS, visibility_at
+from envs.scene import MOST_THINGS
+
+# Columns of the table of entries: where an entry's pixels, layers and depth map lie in the pool.
+TOP, LEFT, HEIGHT, WIDTH, PIXELS, COLORS, MAP_ROW, MAP_COLUMN, MAP_HEIGHT, MAP_WIDTH, MAP = range(11)
+ENTRY_COLUMNS = 11
+
+# Rows of the scratch table of one scene hold an entry's columns and then its shadow's place.
+SHADOW_TOP, SHADOW_LEFT, SHADOW_HEIGHT, SHADOW_WIDTH, SHADOW = range(ENTRY_COLUMNS, ENTRY_COLUMNS + 5)
+SCENE_COLUMNS = ENTRY_COLUMNS + 5
+
+BYTE = 1 / 255
+
+
+@njit(cache=True, nogil=True)
+def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images, masks):  # pragma: no cover
+    """Render scenes into `images` (n, h, w, 3) and `masks` (n, h, w).
+
+    scenes: (n, 2 + 2 k) background and backdrop, then entry and texture of each thing, -1 where there are fewer
+    entries: (e, 11), see above. shadow_boxes: (e, backgrounds, 5) row, column, height, width, offset
+    light_boxes: (e, 6) first and last column, first and last row and greatest depth at which the
+        thing receives light, and the least depth in its own map
+    pool: alpha, depth, light, colors, shadow, map_depth, each the entries' arrays end to end
+    backdrops: (b, 2, h, w, 3) a background in one view, lit and unlit
+    """
+    flat_images = images.reshape(images.shape[0], -1)
+    flat_backdrops = backdrops.reshape(backdrops.shape[0], -1)  # the lit picture, then the unlit one
+    table = np.empty((MOST_THINGS, SCENE_COLUMNS), np.int64)
+    casts, meets = np.empty((MOST_THINGS, MOST_THINGS), np.bool_), np.empty(MOST_THINGS, np.bool_)
+    order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
+    # Unpacked here only: unpacking for each pixel would count references to each array.
+    alpha, depth, light, colors, shadow, map_depth = pool
+    for n in range(scenes.shape[0]):
+        backdrop = scenes[n, 1]
+        for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
+            flat_images[n, j] = flat_backdrops[backdrop, j]
+        things = _gather(scenes, n, entries, shadow_boxes, table)
+        _find_meetings(things, table, meets)
+        _find_casters(scenes, n, things, table, light_boxes, casts)
+        _lay_shadows(n, backdrop, things, table, shadow, backdrops, images)
+        _lay_things(
+            n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+        )
+
+
+@njit(cache=True, nogil=True)
+def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
+    """Fill `table` for scene n; returns how many things it has.
+
+    Scalars in a small table, because an array view for each pixel costs far more than the pixel.
+    """
+    background, things, backgrounds = scenes[n, 0], 0, shadow_boxes.shape[1]
+    for k in range((scenes.shape[1] - 2) // 2):
+        entry, texture = scenes[n, 2 + 2 * k], scenes[n, 3 + 2 * k]
+        if entry < 0:
+            break
+        for c in range(ENTRY_COLUMNS):
+            table[k, c] = entries[entry, c]
+        for c in range(5):
+            table[k, SHADOW_TOP + c] = shadow_boxes[entry, background, c]
+        table[k, COLORS] += (texture * backgrounds + background) * table[k, HEIGHT] * table[k, WIDTH]
+        things += 1
+    return things
+
+
+@njit(cache=True, nogil=True)
+def _find_meetings(things, table, meets):  # pragma: no cover
+    """meets[i]: the box of thing i in the image overlaps that of another."""
+    for i in range(things):
+        meets[i] = False
+        for j in range(things):
+            above = (
+                table[i, TOP] < table[j, TOP] + table[j, HEIGHT] and table[j, TOP] < table[i, TOP] + table[i, HEIGHT]
+            )
+            beside = (
+                table[i, LEFT] < table[j, LEFT] + table[j, WIDTH] and table[j, LEFT] < table[i, LEFT] + table[i, WIDTH]
+            )
+            meets[i] |= i != j and above and beside
+
+
+@njit(cache=True, nogil=True)
+def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
+    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space.
+
+    casts[i, i]: that of any other thing may.
+    """
+    for i in range(things):
+        casts[i, i] = False
+        r = light_boxes[scenes[n, 2 + 2 * i]]
+        for j in range(things):
+            left, top = table[j, MAP_COLUMN] - SOFTNESS, table[j, MAP_ROW] - SOFTNESS
+            right = table[j, MAP_COLUMN] + table[j, MAP_WIDTH] + SOFTNESS
+            bottom = table[j, MAP_ROW] + table[j, MAP_HEIGHT] + SOFTNESS
+            meet = r[1] >= left and r[0] <= right and r[3] >= top and r[2] <= bottom
+            if i != j:
+                casts[i, j] = meet and light_boxes[scenes[n, 2 + 2 * j], 5] < r[4]
+                casts[i, i] |= casts[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # pragma: no cover
+    """Mix the lit and the unlit background where a thing's shadow falls."""
+    for k in range(things):
+        alone = _falls_alone(k, things, table)
+        for y in range(table[k, SHADOW_HEIGHT]):
+            row, start = y + table[k, SHADOW_TOP], table[k, SHADOW] + y * table[k, SHADOW_WIDTH]
+            for x in range(table[k, SHADOW_WIDTH]):
+                if shadow[start + x] == 255:
+                    continue
+                column = x + table[k, SHADOW_LEFT]
+                sun = shadow[start + x] * BYTE
+                for j in range(things):
+                    if j != k and not alone:
+                        sun *= _shadow_of(j, row, column, table, shadow) * BYTE
+                for c in range(3):
+                    lit, unlit = backdrops[backdrop, 0, row, column, c], backdrops[backdrop, 1, row, column, c]
+                    images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
+
+
+@njit(cache=True, nogil=True)
+def _falls_alone(k, things, table):  # pragma: no cover
+    """Whether no other thing's shadow box overlaps that of thing k."""
+    for j in range(things):
+        above = (
+            table[k, SHADOW_TOP] < table[j, SHADOW_TOP] + table[j, SHADOW_HEIGHT]
+            and table[j, SHADOW_TOP] < table[k, SHADOW_TOP] + table[k, SHADOW_HEIGHT]
+        )
+        beside = (
+            table[k, SHADOW_LEFT] < table[j, SHADOW_LEFT] + table[j, SHADOW_WIDTH]
+            and table[j, SHADOW_LEFT] < table[k, SHADOW_LEFT] + table[k, SHADOW_WIDTH]
+        )
+        if j != k and above and beside:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
+    """What thing k leaves of the sun on the background at a pixel, 0..255."""
+    y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
+    if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
+        return np.int64(shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x])
+    return np.int64(255)
+
+
+@njit(cache=True, nogil=True)
+def _lay_things(
+    n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+):  # pragma: no cover
+    """Blend the things over the background, farthest first at every pixel.
+
+    In one piece, because numba counts references to every array at each call that it does not inline.
+    """
+    for k in range(things):
+        for y in range(table[k, HEIGHT]):
+            row = y + table[k, TOP]
+            for column in range(table[k, LEFT], table[k, LEFT] + table[k, WIDTH]):
+                pixel = table[k, PIXELS] + y * table[k, WIDTH] + column - table[k, LEFT]
+                if alpha[pixel] == 0:
+                    continue
+                if not meets[k] and not casts[k, k] and alpha[pixel] == 255:  # most pixels: nothing to mix
+                    at = table[k, COLORS] + pixel - table[k, PIXELS]
+                    for c in range(3):
+                        images[n, row, column, c] = colors[at, c]
+                    masks[n, row, column] = k + 1
+                    continue
+                covering, order[0], pixels[k] = 1, k, pixel
+                if meets[k]:
+                    covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
+                    if _first(order, covering) < k:
+                        continue  # this pixel was done with the first of the things that cover it
+                red, green, blue = (
+                    images[n, row, column, 0] + 0.0,
+                    images[n, row, column, 1] + 0.0,
+                    images[n, row, column, 2] + 0.0,
+                )
+                for place in range(covering):
+                    i = order[place]
+                    at, through = table[i, COLORS] + pixels[i] - table[i, PIXELS], 1 - alpha[pixels[i]] / 255.0
+                    share = 1.0
+                    if casts[i, i]:  # the call alone costs more than the rest of the pixel
+                        share = _sunlight(pixels[i], i, things, table, casts, light, map_depth)
+                    red = _over(colors, at, 0, share, red, through)
+                    green = _over(colors, at, 1, share, green, through)
+                    blue = _over(colors, at, 2, share, blue, through)
+                images[n, row, column, 0] = np.uint8(min(red, 255.0) + 0.5)
+                images[n, row, column, 1] = np.uint8(min(green, 255.0) + 0.5)
+                images[n, row, column, 2] = np.uint8(min(blue, 255.0) + 0.5)
+                masks[n, row, column] = _winner(order, covering, pixels, alpha)
+
+
+@njit(cache=True, nogil=True)
+def _first(order, covering):  # pragma: no cover
+    """The lowest number among the things that cover a pixel."""
+    first = order[0]
+    for place in range(1, covering):
+        first = min(first, order[place])
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _over(colors, at, channel, share, below, through):  # pragma: no cover
+    """A layer's premultiplied colour under a share of the sun, over what is below."""
+    return colors[at, channel] * share + colors[at, channel + 3] * (1.0 - share) + below * through
+
+
+@njit(cache=True, nogil=True)
+def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: no cover
+    """Share of the sun that the other things leave on a thing's pixel."""
+    share = 1.0
+    for j in range(things):
+        if j != thing and casts[thing, j]:
+            column, row = light[pixel, 0] - table[j, MAP_COLUMN], light[pixel, 1] - table[j, MAP_ROW]
+            height, width, limit = table[j, MAP_HEIGHT], table[j, MAP_WIDTH], light[pixel, 2] - BIAS
+            share *= visibility_at(map_depth, table[j, MAP], height, width, column, row, limit)
+    return share
+
+
+@njit(cache=True, nogil=True)
+def _back_to_front(row, column, things, table, alpha, depth, order, pixels):  # pragma: no cover
+    """Fill `order` with the things that cover a pixel, farthest first; returns how many.
+
+    `pixels` gets, for each thing, where its pixel lies in the pool.
+    """
+    covering = 0
+    for k in range(things):
+        y, x = row - table[k, TOP], column - table[k, LEFT]
+        if not (0 <= y < table[k, HEIGHT] and 0 <= x < table[k, WIDTH]):
+            continue
+        pixel = table[k, PIXELS] + y * table[k, WIDTH] + x
+        if alpha[pixel] == 0:
+            continue
+        pixels[k] = pixel
+        place = covering
+        while place > 0 and depth[pixels[order[place - 1]]] < depth[pixel]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+        covering += 1
+    return covering
+
+
+@njit(cache=True, nogil=True)
+def _winner(order, covering, pixels, alpha):  # pragma: no cover
+    """Instance that covers most of a pixel; a thing wins a tie with the background."""
+    rest, most, winner = 1.0, 0.0, 0
+    for place in range(covering - 1, -1, -1):
+        share = rest * alpha[pixels[order[place]]] / 255.0
+        rest -= share
+        if share > most:
+            most, winner = share, order[place] + 1
+    return winner if most >= rest else 0

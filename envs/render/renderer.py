@@ -1,0 +1,164 @@
+"""Renders scenes: builds the atlas entries they need, keeps them, and puts scenes together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import UInt8
+
+from envs.atlas.entry import Entry, EntryKey, build_entry
+from envs.common.errors import UserError, choose
+from envs.common.processes import end_with_parent
+from envs.drawing.view import view_of
+from envs.render.atlas_cache import entry_path, read_entry, write_entry
+from envs.render.entry_pool import Pool
+from envs.render.identity import entry_identity
+from envs.scene import Scene
+from envs.slots import SLOTS
+from envs.world import World
+from envs.worlds import load_world
+
+SMALLEST, LARGEST = 16, 1024  # pixels a side
+CHUNK = 256  # scenes put together at once
+POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
+
+
+def start_worker(world: World) -> None:
+    """In a worker process: know the ingredients of the user's own, and stop with the parent."""
+    end_with_parent()
+    if world.source and load_world(world.source) != world:
+        raise UserError(f"{world.source} or its files changed since they were read")
+
+
+class Pictures(NamedTuple):
+    """Images and instance masks of n scenes."""
+
+    images: UInt8[np.ndarray, "n h w 3"]
+    masks: UInt8[np.ndarray, "n h w"]
+
+
+class Renderer:
+    """Renders a world's scenes at one resolution.
+
+    A scene's pixels depend on nothing but the scene, the resolution and this package's code:
+    not on the other scenes, their order, `workers`, or on what `cache` holds.
+    """
+
+    def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
+        if not SMALLEST <= resolution <= LARGEST:
+            raise UserError(f"resolution {resolution} is out of range; choose {SMALLEST} to {LARGEST} pixels a side")
+        self.world, self.resolution, self.workers = world, resolution, workers
+        self._build = partial(
+            build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution
+        )
+        name = entry_identity(resolution, world)
+        self._folder = None if cache is None else Path(cache) / name
+        self._pool: Pool | None = None
+        self._areas: dict[EntryKey, int] = {}
+
+    def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
+        """Build the entries that `scenes` need and that are not there yet.
+
+        They are built in `workers` processes; `progress` is called with how many are done and
+        how many there are to do.
+        """
+        missing = [key for key in self._keys(scenes) if not self._has(key)]
+        for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
+            self._keep(key, entry)
+            if progress is not None:
+                progress(done, len(missing))
+
+    def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
+        """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
+
+        `out` takes them where it is given: a loop that reuses it is several times faster,
+        because fresh memory costs more than the pixels.
+        """
+        side = self.resolution
+        images, masks = out or (
+            np.empty((len(scenes), side, side, 3), np.uint8),
+            np.empty((len(scenes), side, side), np.uint8),
+        )
+        masks[:] = 0
+        for start in range(0, len(scenes), CHUNK):
+            chunk = scenes[start : start + CHUNK]
+            self._load(chunk)
+            here = slice(start, start + len(chunk))
+            self._held.compose(chunk, images[here], masks[here])
+        return Pictures(images, masks)
+
+    def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
+        """For each thing of scenes rendered before, the pixels that it covers when alone."""
+        return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
+
+    @property
+    def _held(self) -> Pool:
+        """The entries in memory."""
+        if self._pool is None:
+            self._pool = Pool(self.world.textures, self.world.backgrounds, self.resolution)
+        return self._pool
+
+    def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
+        """The entries that scenes need, each once; checks the scenes."""
+        keys = set()
+        for scene in scenes:
+            self.world.check(scene)
+            for thing in scene.things:
+                choose("slot", thing.slot, SLOTS)
+                keys.add(EntryKey.of(thing, scene.view))
+        # Entries of one view share its backgrounds, which are kept for a while only.
+        return sorted(keys, key=lambda key: (view_of(key.view).camera, view_of(key.view).light, key))
+
+    def _has(self, key: EntryKey) -> bool:
+        return key in self._held or (self._folder is not None and entry_path(self._folder, key).exists())
+
+    def _entries(self, keys: list[EntryKey]) -> Iterator[Entry]:
+        if self.workers <= 1 or len(keys) <= 1:
+            yield from map(self._build, keys)
+            return
+        # A fresh interpreter for each worker: forking after threads have started can hang.
+        with ProcessPoolExecutor(
+            min(self.workers, len(keys)),
+            mp_context=get_context("spawn"),
+            initializer=partial(start_worker, self.world),
+        ) as workers:
+            try:
+                yield from workers.map(self._build, keys)
+            except BrokenProcessPool as error:
+                raise UserError(
+                    "a process that renders has ended: killed, out of memory, or the world's files changed while it "
+                    "started (see above); what is finished is kept, run the command again"
+                ) from error
+
+    def _keep(self, key: EntryKey, entry: Entry) -> None:
+        """On disk where there is a cache, which spares memory; else in memory."""
+        if self._folder is None:
+            self._held.add(key, entry)
+            self._areas[key] = entry.area
+        else:
+            write_entry(entry_path(self._folder, key), entry)
+
+    def _load(self, scenes: Sequence[Scene]) -> None:
+        """Hold in memory what `scenes` need."""
+        if self._held.nbytes > POOL_BYTES and self._folder is not None:
+            self._pool = None
+        self.prepare(scenes)
+        for key in self._keys(scenes):
+            if key not in self._held:
+                entry = self._read(key)
+                self._held.add(key, entry)
+                self._areas[key] = entry.area
+
+    def _read(self, key: EntryKey) -> Entry:
+        """An entry from the cache; a damaged file is built again."""
+        path = entry_path(self._folder, key)
+        entry = read_entry(path)
+        if entry is None:
+            entry = self._build(key)
+            write_entry(path, entry)
+        return entry

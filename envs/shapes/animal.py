@@ -1,0 +1,51 @@
+"""What an animal is: a body of parts, its size, and what its skin is painted with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, UInt8
+
+from envs.shapes.sdf import Part, mirrored
+
+# Tagged parts keep their own colour whatever the texture: linear red, green, blue.
+TAG_COLORS: dict[str, tuple[float, float, float]] = {
+    "skin": (0.0, 0.0, 0.0),
+    "eye": (0.012, 0.010, 0.010),
+    "bone": (0.85, 0.80, 0.68),
+    "beak": (0.85, 0.36, 0.04),
+    "eyeball": (0.90, 0.90, 0.90),
+    "nose": (0.45, 0.16, 0.16),
+}
+TAGS = tuple(TAG_COLORS)
+
+PointFunction = Callable[[Float32[np.ndarray, "n 3"]], Float32[np.ndarray, "n"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Animal:
+    """A body in any units of its own, scaled so that its longest side measures `size` metres.
+
+    `relief` raises the surface by body units; `paint` darkens the texture, as a factor in
+    0..1. Both are functions of points in body coordinates.
+    """
+
+    parts: tuple[Part, ...]
+    size: float
+    hover: float = 0.0  # metres between the ground and the lowest point
+    floor: float | None = 0.0  # body height at which the feet are cut flat
+    relief: PointFunction | None = None
+    paint: PointFunction | None = None
+
+    def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, "n"]:
+        """Index into `TAGS` for points on the surface: the tagged part nearest within `margin`."""
+        points = mirrored(points)
+        nearest = np.full(len(points), margin, np.float32)
+        tags = np.zeros(len(points), np.uint8)
+        for part in self.parts:
+            if part.tag != "skin":
+                distance = part.distance(points)
+                closer = distance < nearest
+                tags[closer] = TAGS.index(part.tag)
+                nearest[closer] = distance[closer]
+        return tags

@@ -1,0 +1,92 @@
+"""What the audit asks of counting splits: how many of which animal train and tests show."""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+from envs.scene import Scene
+from envs.slots import COUNTING
+from generators.audit.findings import Finding, first, nearest
+from generators.storage.split_file import Records, Split
+
+WORDS = ("a", "two", "three", "four")
+
+
+def numbers_of(records: Records) -> set[tuple[str, int]]:
+    """All (animal, how many) of a subset."""
+    return {(scene.things[0].animal, len(scene.things)) for scene in records.scenes}
+
+
+def check_same_things(split: Split) -> Iterator[Finding]:
+    """A scene shows one to four of the same thing, in the places for counting."""
+    for name, records in split.subsets.items():
+        strange = (scene.key for scene in records.scenes if not countable(scene))
+        yield Finding(f"every scene of {name} shows one to four of one thing", *first(strange))
+
+
+def countable(scene: Scene) -> bool:
+    """Whether all things of a scene are alike and stand in places for counting."""
+    alike = len({thing._replace(slot="") for thing in scene.things}) == 1
+    return alike and {thing.slot for thing in scene.things} <= set(COUNTING)
+
+
+def check_told_numbers(split: Split) -> Iterator[Finding]:
+    """A caption tells the number of its things; its negative tells another one of them, and nothing else differs."""
+    for name, r in split.subsets.items():
+        rows = list(zip(r.scenes, r.captions, r.negatives, strict=True))
+        wrong = (s.key for s, text, _ in rows if told(text) != len(s.things))
+        yield Finding(f"every caption of {name} tells the number", *first(wrong))
+        other = (s.key for s, text, negative in rows if bare(text) != bare(negative) or told(negative) == len(s.things))
+        yield Finding(f"every negative of {name} tells another number and nothing else", *first(other))
+
+
+def told(text: str) -> int:
+    """The number that a caption tells; 0 if none."""
+    found = [WORDS.index("a" if word == "an" else word) + 1 for word in text.split() if word in {*WORDS, "an"}]
+    return max(found, default=0)  # "a photo of three red cats"
+
+
+def bare(text: str) -> str:
+    """A caption without its number words, nouns cut to what singular and plural share."""
+    words = [word for word in text.split() if word not in {*WORDS, "an"}]
+    return " ".join(re.sub(r"(ies|y|e|s)+$", "", word) for word in words)
+
+
+def check_held_animals(split: Split) -> Iterator[Finding]:
+    """Animals of `unseen_counts` and validation are in train alone only; those of `seen_counts` were counted."""
+    train = numbers_of(split.subsets["train"])
+    counted = {animal for animal, number in train if number > 1}
+    for name in ("unseen_counts", "validation"):
+        leaked = sorted({animal for animal, _ in numbers_of(split.subsets[name])} & counted)
+        yield Finding(f"no animal of {name} is in train in numbers", *first(iter(leaked)))
+    strange = (f"{number} of {animal}" for animal, number in sorted(numbers_of(split.subsets["seen_counts"]) - train))
+    yield Finding("every number of seen_counts is in train of that animal", *first(strange))
+    unseen, validation = ({a for a, _ in numbers_of(split.subsets[name])} for name in ("unseen_counts", "validation"))
+    shared = sorted(unseen & validation)
+    yield Finding("unseen_counts and validation share no animal", *first(iter(shared)))
+
+
+def check_alone(split: Split) -> Iterator[Finding]:
+    """Every animal is in train alone in every texture, background and size; counted ones in every number too."""
+    v, scenes = split.vocabulary, split.subsets["train"].scenes
+    shown = {(scene.background, *scene.things[0][:2], len(scene.things), "") for scene in scenes}
+    shown |= {(s.background, *s.things[0][:2], 1, s.things[0].size) for s in scenes if len(s.things) == 1}
+    counted = {animal for _, animal, _, number, _ in shown if number > 1}
+    asked = {
+        (background, animal, texture, number, size)
+        for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
+        for number, size in [*product((1,), v.sizes or ("",)), *((n, "") for n in range(2, 5) if animal in counted)]
+    }
+    lacking = (str(place) for place in sorted(asked - shown))
+    yield Finding("every animal is in train in all its numbers, textures and backgrounds", *first(lacking))
+
+
+def check_animal_fraction(split: Split) -> Iterator[Finding]:
+    """The realised fraction of counted animals is the nearest to the asked one."""
+    counted = {animal for animal, number in numbers_of(split.subsets["train"]) if number > 1}
+    n = len(split.vocabulary.animals)
+    held = sum(max(round(share * n), share > 0) for share in (split.recipe["reserve"], split.recipe["validation"]))
+    yield nearest("counted animals", len(counted), split.recipe["pairs"], [n - held])
+
+
+CHECKS = (check_same_things, check_told_numbers, check_held_animals, check_alone, check_animal_fraction)

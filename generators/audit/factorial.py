@@ -1,0 +1,60 @@
+"""Renders a world's whole factorial in memory and checks every scene and its spatial caption."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
+from envs.render.renderer import Pictures, Renderer
+from envs.scene import Scene
+from envs.world import World
+from generators.captions.phrases import phrase
+from generators.captions.relations import PREDICATES
+from generators.captions.templates import caption
+
+CHUNK = 1024  # scenes
+
+# Where the subject of a predicate lies, seen from its object: axis of the image, and direction.
+DIRECTIONS = {
+    predicate: (AXIS_OF_RELATION[relation], direction)
+    for relation, both in PREDICATES.items()
+    for predicate, direction in zip(both, (-1, 1), strict=True)
+}
+
+
+def check_factorial(
+    world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
+) -> tuple[int, list[str]]:
+    """How many scenes there are, and one line for each thing wrong with any of them."""
+    scenes, checks, found = list(world.factorial((view,))), RenderChecks(), []
+    with tempfile.TemporaryDirectory() as cache:
+        renderer = Renderer(world, resolution, Path(cache), workers)
+        renderer.prepare(scenes, lambda done, total: report("factors", done, total))
+        remaining, done = iter(scenes), 0
+        while chunk := list(islice(remaining, CHUNK)):
+            pictures = renderer.render(chunk)
+            found += checks.problems(chunk, *pictures, renderer.areas(chunk))
+            found += false_captions(chunk, pictures)
+            done += len(chunk)
+            report("scenes", done, len(scenes))
+    return len(scenes), found
+
+
+def false_captions(scenes: Sequence[Scene], pictures: Pictures) -> list[str]:
+    """Spatial captions that the centres of the masks contradict."""
+    centers = measure(pictures.masks, 2)[1]
+    found = []
+    for scene, center in zip(scenes, centers, strict=True):
+        if scene.relation not in PREDICATES:
+            continue
+        text, graph = caption(scene, 0, "relation")
+        (edge,) = graph.edges
+        phrases = [phrase(thing) for thing in scene.things]
+        subject, other = (center[phrases.index(graph.nodes[end])] for end in (edge.subject, edge.object))
+        axis, direction = DIRECTIONS[edge.predicate]
+        if np.sign(subject[axis] - other[axis]) != direction:
+            found.append(f"{scene.key}: {text!r} contradicts the masks")
+    return found

@@ -1,0 +1,165 @@
+"""Proves from a split file alone that nothing held out is in train and nothing is mislabelled.
+
+The audit recomputes pairs, fractions, words and graphs from what the file says, apart from the
+generator of splits, so that a mistake in one does not hide in the other. What it shares with it are
+the words of numbers and relations and the language of hold-out rules, which have tests of their own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+from envs.common.errors import UserError, choose
+from envs.scene import Scene, Thing
+from envs.slots import SLOTS_OF
+from generators.audit import binding, counting, dependence, mentions, spatial
+from generators.audit.findings import Finding, animal_pair, first, rules_of
+from generators.audit.mentions import Asked, asked_of, hints
+from generators.captions.graph import SceneGraph
+from generators.captions.phrases import attributes, counted
+from generators.captions.relations import edge_holds
+from generators.parsers.world_grammar import parse
+from generators.rules.hold_out import HELD_OUT
+from generators.storage.split_file import REMEDY, Split, check_store, read_split
+
+# Kinds whose negatives differ in a word.
+OTHER_WORDS = {"counting"}
+
+
+def true_nodes(scene: Scene) -> set[str]:
+    """All noun phrases that are true of the scene."""
+    numbers = Counter((attributes(thing), thing.animal) for thing in scene.things)
+    return {counted(*named, number) for named, number in numbers.items()} | {scene.background}
+
+
+def states(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether every node and edge of `graph` is true of `scene` and no thing is left out."""
+    return set(graph.nodes) == true_nodes(scene) and all(edge_holds(edge, graph, scene) for edge in graph.edges)
+
+
+def words(text: str) -> Counter:
+    """The bag of words of a caption; "a" and "an" are one word."""
+    return Counter("a" if word == "an" else word for word in text.split())
+
+
+def check_disjoint(split: Split) -> Iterator[Finding]:
+    """No scene of train is in a test or in validation."""
+    train = set(split.subsets["train"].scenes)
+    for name, records in split.subsets.items():
+        if name != "train":
+            holds, detail = first(scene.key for scene in records.scenes if scene in train)
+            yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
+
+
+def check_not_empty(split: Split) -> Iterator[Finding]:
+    """Train has scenes, and so has what reserve and validation are for, unless rules may have taken them."""
+    asked = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
+    unseen = split.recipe["reserve"] > 0 and not rules_of(split)
+    asked |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
+    empty = (name for name, must in asked.items() if must and not len(split.subsets[name]))
+    yield Finding("train, validation and unseen tests have scenes", *first(empty))
+
+
+def check_lone_animals(split: Split) -> Iterator[Finding]:
+    """Every texture-animal-background conjunction is in train as a lone animal, in every slot and every size."""
+    v = split.vocabulary
+    rules = rules_of(split)
+    slots = split.recipe.get("singles_slots") or places_of(split.recipe.get("relations", ("left/right",)))
+    lone = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
+    asked = {
+        Scene(background, (Thing(*thing),))
+        for background, *thing in product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
+    }
+    asked = {scene for scene in asked if not any(rule.matches(scene) for rule in rules)}
+    missing = asked - lone
+    yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
+    yield Finding("lone animals stand where the recipe says", *first(scene.key for scene in lone - asked))
+
+
+def places_of(relations: Iterable[str]) -> set[str]:
+    """The slots of lone animals: in the middle for what stands side by side, else those of the pairs."""
+    sets = ({"center"} if relation == "left/right" else set(SLOTS_OF[relation]) for relation in relations)
+    return set().union(*sets)
+
+
+def check_hold_out(split: Split) -> Iterator[Finding]:
+    """Scenes that a rule matches are in `held_out`, and nothing else is."""
+    rules = rules_of(split)
+    for name, records in split.subsets.items():
+        matched = [any(rule.matches(scene) for rule in rules) for scene in records.scenes]
+        strange = (s.key for s, found in zip(records.scenes, matched, strict=True) if found != (name == HELD_OUT))
+        claim = "a rule holds out every scene of" if name == HELD_OUT else "no rule holds out any scene of"
+        yield Finding(f"{claim} {name}", *first(strange))
+    if rules:
+        pairs = {animal_pair(scene) for scene in split.subsets[HELD_OUT].scenes}
+        validation = {animal_pair(scene) for scene in split.subsets["validation"].scenes}
+        shared = sorted(map(sorted, pairs & validation)) if split.recipe["kind"] == "binding" else []
+        yield Finding("held_out and validation share no animal pair", not shared, f"{shared[:1] or ''}")
+
+
+def check_texts(split: Split) -> Iterator[Finding]:
+    """Captions and graphs are true, negatives are false and have the same bag of words.
+
+    Only training captions may tell less than all, and only where the recipe says so.
+    """
+    v = split.vocabulary
+    for name, r in split.subsets.items():
+        says = hints if name == "train" and asked_of(split) != Asked() else states
+        rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
+        untrue = (s.key for s, c, g, _, _ in rows if not (says(g, s) and parse(c, v) == g))
+        yield Finding(f"every caption of {name} is true and says its graph", *first(untrue))
+        negatives = [row for row in rows if row[3]]
+        if split.recipe["kind"] not in OTHER_WORDS:
+            bag = (s.key for s, c, _, n, _ in negatives if words(c) != words(n))
+            yield Finding(f"every negative of {name} has its caption's bag of words", *first(bag))
+        true = (s.key for s, _, _, n, g in negatives if says(g, s) or parse(n, v) != g)
+        yield Finding(f"every negative of {name} is false and says its graph", *first(true))
+        if name != "train":
+            lacking = (row[0].key for row in rows if not row[3])
+            yield Finding(f"every scene of {name} has a negative", *first(lacking))
+
+
+def check_sizes(split: Split) -> Iterator[Finding]:
+    """In a world with sizes every thing has one, and animals that are alike have the same."""
+    if split.vocabulary.sizes:
+        for name, records in split.subsets.items():
+            strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
+            yield Finding(f"every animal of {name} has one size", *first(strange))
+
+
+def soundly_sized(scene: Scene) -> bool:
+    """Whether each animal of a scene has one size and not none."""
+    sizes = {(thing.animal, thing.size) for thing in scene.things}
+    return len(sizes) == len({thing.animal for thing in scene.things}) and all(size for _, size in sizes)
+
+
+def check_file(split: Split) -> Iterator[Finding]:
+    """The file is as it was written, and the shards beside it show its scenes."""
+    yield Finding("the file has the checksum that it was written with", split.intact, "")
+    try:
+        check_store(split)
+    except UserError as error:
+        yield Finding("the store shows the scenes that the split says", False, str(error))
+    else:
+        yield Finding("the store shows the scenes that the split says", True, f"{len(split.shards)} shards")
+
+
+# Asked of every split, and of each kind.
+CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_sizes, check_texts)
+CHECKS_OF = {
+    "binding": (check_lone_animals, *binding.CHECKS, *mentions.CHECKS),
+    "spatial": (check_lone_animals, *spatial.CHECKS),
+    "dependence": dependence.CHECKS,
+    "counting": counting.CHECKS,
+}
+
+
+def audit(path: Path) -> list[Finding]:
+    """All findings on a split file; one that can't be read raises `UserError`."""
+    split = read_split(path, verify=False)
+    if missing := {"train", "validation"} - split.subsets.keys():
+        raise UserError(f"{path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")
+    kind = choose(f"kind of {path}", split.recipe["kind"], CHECKS_OF)
+    return [finding for check in (*CHECKS, *CHECKS_OF[kind]) for finding in check(split)]

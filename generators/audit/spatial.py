@@ -1,0 +1,118 @@
+"""What the audit asks of spatial splits: orders of animals, apart for each relation."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import NamedTuple
+
+from envs.scene import Scene, Thing
+from envs.slots import SLOTS_OF
+from generators.audit.findings import Finding, first, leave_any, nearest, rules_of, trainable
+from generators.storage.split_file import Split
+
+
+class Order(NamedTuple):
+    """Who is in a relation's first slot, and who in its second."""
+
+    relation: str
+    first: str
+    second: str
+
+    @property
+    def swapped(self) -> "Order":
+        """The other way round."""
+        return self._replace(first=self.second, second=self.first)
+
+    @property
+    def pair(self) -> tuple[str, frozenset[str]]:
+        """The relation and both animals."""
+        return self.relation, frozenset(self[1:])
+
+
+def order_of(scene: Scene) -> Order | None:
+    """The order of a scene of two; None for a lone animal."""
+    return Order(scene.relation, *(thing.animal for thing in scene.things)) if len(scene.things) == 2 else None
+
+
+def orders_of(scenes: Sequence[Scene]) -> set[Order]:
+    """All orders of some scenes."""
+    return {order for scene in scenes if (order := order_of(scene))}
+
+
+def check_orders(split: Split) -> Iterator[Finding]:
+    """Unseen orders are trained the other way round only; held-out pairs not at all."""
+    train = orders_of(split.subsets["train"].scenes)
+    trained = {order.pair for order in train}
+    for name, records in split.subsets.items():
+        found = orders_of(records.scenes)
+        if name.endswith("unseen_order"):
+            leaked = (str(tuple(order)) for order in sorted(found & train))
+            yield Finding(f"no order of {name} is in train", *first(leaked))
+            strange = (str(tuple(order)) for order in sorted(found) if order.swapped not in train)
+            yield Finding(f"every order of {name} is in train the other way round", *first(strange))
+        elif name == "validation" or name.endswith("unseen_pairs"):
+            leaked = (str(tuple(order)) for order in sorted(found) if order.pair in trained)
+            yield Finding(f"no animal pair of {name} is in train with its relation", *first(leaked))
+    validation = {order.pair for order in orders_of(split.subsets["validation"].scenes)}
+    for name in (name for name in split.subsets if name.endswith("unseen_pairs")):
+        shared = (str(tuple(o)) for o in sorted(orders_of(split.subsets[name].scenes)) if o.pair in validation)
+        yield Finding(f"{name} and validation share no animal pair with its relation", *first(shared))
+
+
+def check_relations(split: Split) -> Iterator[Finding]:
+    """Scenes realise the recipe's relations, tests their own, and captions tell them."""
+    asked = set(split.recipe["relations"])
+    for name, r in split.subsets.items():
+        own = {relation for relation in asked if name.startswith(relation.replace("/", "_"))} or asked
+        pairs = [(scene, graph) for scene, graph in zip(r.scenes, r.graphs, strict=True) if len(scene.things) == 2]
+        yield Finding(f"every pair of {name} stands as asked", *first(s.key for s, _ in pairs if s.relation not in own))
+        yield Finding(
+            f"every caption of a pair of {name} tells its relation", *first(s.key for s, g in pairs if not g.edges)
+        )
+
+
+def check_textures(split: Split) -> Iterator[Finding]:
+    """Each order of train is there in all textures, on all backgrounds, but for what rules hold out."""
+    seen: dict[Order, set] = {}
+    for scene in split.subsets["train"].scenes:
+        if order := order_of(scene):
+            bare = tuple(thing._replace(size="") for thing in scene.things)
+            seen.setdefault(order, set()).add(replace(scene, things=bare, view=0))
+    lacking = (str(tuple(order)) for order, found in seen.items() if found != left_of(order, split))
+    yield Finding("every order of train is there in all textures and backgrounds", *first(lacking))
+
+
+def left_of(order: Order, split: Split) -> set[Scene]:
+    """The scenes of an order that no rule holds out in all sizes, in one view and without their sizes."""
+    v = split.vocabulary
+    slots = SLOTS_OF[order.relation]
+    scenes = (
+        Scene(background, (Thing(order.first, one, slots[0]), Thing(order.second, other, slots[1])))
+        for background, one, other in product(v.backgrounds, v.textures, v.textures)
+    )
+    return {scene for scene in scenes if leave_any(split, [scene])}
+
+
+def unusable(split: Split, relation: str) -> int:
+    """Pairs of which the hold-out rules leave no scene under a relation."""
+    if not rules_of(split):
+        return 0
+    both = (
+        (Order(relation, *pair), Order(relation, *reversed(pair))) for pair in combinations(split.vocabulary.animals, 2)
+    )
+    return sum(not any(left_of(order, split) for order in orders) for orders in both)
+
+
+def check_order_fractions(split: Split) -> Iterator[Finding]:
+    """The realised fractions of each relation are the nearest to the asked ones."""
+    train = orders_of(split.subsets["train"].scenes)
+    for relation in split.recipe["relations"]:
+        orders = {order for order in train if order.relation == relation}
+        pairs = {order.pair for order in orders}
+        totals = trainable(split, unusable(split, relation))
+        yield nearest(f"training pairs, {relation}", len(pairs), split.recipe["pairs"], totals)
+        swapped = len(orders) - len(pairs)
+        yield nearest(f"pairs in both orders, {relation}", swapped, split.recipe["hard_negatives"], [len(pairs)])
+
+
+CHECKS = (check_orders, check_relations, check_textures, check_order_fractions)

@@ -1,0 +1,165 @@
+"""What an export writes in each format.
+
+A format is a function from the subsets to the files of the export, in order, none of them written
+yet. Its docstring goes into the data sheet: it says to the reader of the folder what is where.
+"""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from envs.scene import Thing
+from generators.captions.graph import SceneGraph
+from generators.storage.dataset import PixelReader
+from generators.storage.split_file import Records
+
+SHARD_SAMPLES = 1000  # of one tar file
+
+
+class File(NamedTuple):
+    """One file of an export: its path in the folder, whose samples it holds and how many, and what writes it."""
+
+    path: str
+    subset: str
+    samples: int
+    write: Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One subset to export."""
+
+    name: str
+    records: Records
+    reader: PixelReader
+
+    def png(self, index: int) -> bytes:
+        """The image of a record."""
+        buffer = io.BytesIO()
+        Image.fromarray(self.reader.read(int(self.records.rows[index]))).save(buffer, "PNG")
+        return buffer.getvalue()
+
+    def facts(self, index: int) -> dict[str, Any]:
+        """All that the split says of a record, apart from its image and its caption."""
+        r = self.records
+        return {
+            "key": r.scenes[index].key,
+            "negative": r.negatives[index],
+            "graph": graph_facts(r.graphs[index]),
+            "negative_graph": graph_facts(r.negative_graphs[index]),
+            "scene": {**asdict(r.scenes[index]), "things": list(map(thing_facts, r.scenes[index].things))},
+        }
+
+
+def thing_facts(thing: Thing) -> dict[str, str]:
+    """A thing as it stands in JSON: with a size in worlds that have sizes only."""
+    return {name: value for name, value in thing._asdict().items() if name != "size" or value}
+
+
+def graph_facts(graph: SceneGraph) -> dict[str, Any]:
+    """A graph as it stands in JSON: edges are [predicate, index of the subject, index of the object]."""
+    return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
+
+
+def json_file(path: str, subset: str, content: Callable[[], Any]) -> File:
+    """A JSON file, of which `content` makes the content when it is written."""
+    return File(path, subset, 0, lambda temporary: temporary.write_text(json.dumps(content(), indent=1), "utf-8"))
+
+
+def picture_name(part: Part, index: int) -> str:
+    """Where the picture of a record lies below `images`."""
+    return f"{part.name}/{index:09d}.png"
+
+
+def pictures(part: Part, indices: Iterable[int]) -> Iterator[File]:
+    """The pictures of records as single files."""
+    for i in indices:
+        yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
+
+
+def webdataset(parts: Sequence[Part]) -> Iterator[File]:
+    """`SUBSET-000000.tar`, `SUBSET-000001.tar` … hold 1000 samples each (WebDataset).
+
+    A sample is `N.png`, `N.txt` (its caption) and `N.json` (its key, its hard negative, the scene graphs of both, the
+    factors of its scene). `sizes.json` counts the samples of every tar file, as open_clip's trainer asks for:
+    `python -m open_clip_train.main --dataset-type webdataset --train-data 'FOLDER/train-{000000..000009}.tar' …`.
+    """
+    sizes = {}
+    for part in parts:
+        for start in range(0, len(part.records), SHARD_SAMPLES):
+            indices = range(start, min(start + SHARD_SAMPLES, len(part.records)))
+            path = f"{part.name}-{start // SHARD_SAMPLES:06d}.tar"
+            sizes[path] = len(indices)
+            yield File(path, part.name, len(indices), partial(write_tar, part, indices))
+    yield json_file("sizes.json", "", lambda: sizes)
+
+
+def write_tar(part: Part, indices: Iterable[int], path: Path) -> None:
+    """Write samples as a tar file whose bytes depend on nothing else: no times, no owners."""
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for i in indices:
+            texts = {"txt": part.records.captions[i], "json": json.dumps(part.facts(i))}
+            contents = {"png": part.png(i)} | {suffix: text.encode() for suffix, text in texts.items()}
+            for suffix, content in contents.items():
+                member = tarfile.TarInfo(f"{i:09d}.{suffix}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+
+
+def coco(parts: Sequence[Part]) -> Iterator[File]:
+    """`SUBSET.json` has the captions of a subset (COCO captions); the pictures lie below `images`.
+
+    Every picture has one annotation. Beside `caption` it has `negative` (the hard negative, empty where there is none),
+    `graph`, `negative_graph`, `scene` and `key`.
+    """
+    for part in parts:
+        yield from pictures(part, range(len(part.records)))
+        yield json_file(f"{part.name}.json", part.name, partial(coco_captions, part))
+
+
+def coco_captions(part: Part) -> dict[str, Any]:
+    """The captions of a subset as COCO has them; identities count from 1."""
+    r, images, annotations = part.records, [], []
+    height, width = part.reader.read(int(r.rows[0])).shape[:2] if len(r) else (0, 0)
+    for i, caption in enumerate(r.captions):
+        name = picture_name(part, i)
+        images.append({"id": i + 1, "file_name": name, "width": width, "height": height, "license": 1})
+        annotations.append({"id": i + 1, "image_id": i + 1, "caption": caption, **part.facts(i)})
+    licenses = [{"id": 1, "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}]
+    info = {"description": f"{part.name}, a subset of a Menagerie split"}
+    return {"info": info, "licenses": licenses, "images": images, "annotations": annotations}
+
+
+def sugarcrepe(parts: Sequence[Part]) -> Iterator[File]:
+    """`SUBSET.json` has the captions and hard negatives of a test subset (SugarCrepe); the pictures lie below `images`.
+
+    Only records with a hard negative are here, and no training subset.
+    """
+    for part in parts:
+        indices = [i for i, negative in enumerate(part.records.negatives) if negative and part.name != "train"]
+        if indices:
+            yield from pictures(part, indices)
+            yield json_file(f"{part.name}.json", part.name, partial(sugarcrepe_pairs, part, indices))
+
+
+def sugarcrepe_pairs(part: Part, indices: Iterable[int]) -> dict[str, dict[str, str]]:
+    """Records as SugarCrepe has them, under "0", "1" …"""
+    r = part.records
+    return {
+        str(n): {"filename": picture_name(part, i), "caption": r.captions[i], "negative_caption": r.negatives[i]}
+        for n, i in enumerate(indices)
+    }
+
+
+FORMATS: dict[str, Callable[[Sequence[Part]], Iterator[File]]] = {
+    "webdataset": webdataset,
+    "coco": coco,
+    "sugarcrepe": sugarcrepe,
+}

@@ -1,0 +1,115 @@
+"""Splits in the formats of other tools.
+
+`export` writes what a format (`generators.export.formats`) asks for, each file whole or not at all,
+and a data sheet when all is there. Stopped at any moment, it goes on from the last whole file.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from envs.common.errors import UserError, choose
+from envs.common.files import whole_file, write_text
+from envs.common.locks import FileLock
+from generators.export.data_sheet import data_sheet
+from generators.export.formats import FORMATS, File, Part
+from generators.storage.dataset import PixelReader, open_split
+from generators.storage.image_store import Progress
+from generators.storage.split_file import Split, checksum
+
+SHEET = "README.md"
+MARK = ".export.json"  # says what the folder is an export of
+LEFTOVER = re.compile(r"\..+\.\d+\.tmp\.\w+")  # of a killed writer (see `whole_file`)
+
+
+def export(
+    path: Path, form: str, out: Path, subsets: Sequence[str] = (), progress: Progress | None = None
+) -> dict[str, tuple[int, int]]:
+    """Write a split's `subsets` (all, if none is named) into the folder `out` in the format `form`.
+
+    Returns for each subset how many samples are in the export and how many records it has.
+    `progress` is told "export", the samples done and their total.
+    """
+    lay_out = FORMATS[choose("format", form, FORMATS)]
+    split = chosen(open_split(path), subsets)
+    reader = PixelReader(split)
+    files = list(lay_out([Part(name, records, reader) for name, records in split.subsets.items()]))
+    held = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
+    if not any(held.values()):
+        raise UserError(f"nothing in {', '.join(held)} of {path} can be exported as {form}; choose other --subsets")
+    counts = {name: (samples, len(split.subsets[name])) for name, samples in held.items()}
+    with claimed(out, mark(split, form), {file.path for file in files}):
+        write_missing(files, out, progress)
+        if not (out / SHEET).exists():
+            write_text(out / SHEET, data_sheet(split, form, out, subsets, counts))
+    return counts
+
+
+def chosen(split: Split, subsets: Sequence[str]) -> Split:
+    """The split with the named subsets only."""
+    names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
+    for name in names:  # they become names of files, and the split may be a stranger's
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+            raise UserError(f"{split.path} has a subset {name!r}, which can't name a file; do not trust this file")
+    return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
+
+
+def mark(split: Split, form: str) -> str:
+    """What decides the bytes of an export; rows don't, so that a packed split gives the same."""
+    subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
+    content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
+    return json.dumps(content, indent=1)
+
+
+def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -> None:
+    """Write the files that are not there yet."""
+    done, total = 0, sum(file.samples for file in files)
+    for file in files:
+        if not (out / file.path).exists():
+            with whole_file(out / file.path) as temporary:
+                file.write(temporary)
+        done += file.samples
+        if progress:
+            progress("export", done, total)
+
+
+@contextlib.contextmanager
+def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
+    """Make or continue the export in `out` and keep others away; a folder of anything else raises."""
+    check_folder(out, mark, planned)
+    out.mkdir(exist_ok=True)
+    if not (out / MARK).exists():
+        write_text(out / MARK, mark)
+    lock = FileLock(out / MARK)
+    if not lock.acquire(wait=False):
+        raise UserError(f"another export is working in {out}; wait for it or choose another --out")
+    try:
+        for leftover in filter(is_leftover, out.rglob(".*")):
+            leftover.unlink()
+        yield
+    finally:
+        lock.release()
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a killed writer left this file."""
+    return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
+
+
+def check_folder(out: Path, mark: str, planned: set[str]) -> None:
+    """Raise unless `out` is new, or holds a part of this very export and nothing else."""
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"the output folder {out} is a file; choose another --out")
+    paths = [path for path in out.rglob("*") if not path.is_dir() and not is_leftover(path)]
+    found = {path.relative_to(out).as_posix() for path in paths}
+    if found and (MARK not in found or (out / MARK).read_bytes() != mark.encode()):
+        raise UserError(f"{out} has files but is not this export of this split; choose another --out")
+    if foreign := sorted(found - planned - {MARK, SHEET}):
+        raise UserError(
+            f"{out} holds files that this export has no place for, first {foreign[0]}; choose another --out"
+        )

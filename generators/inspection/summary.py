@@ -1,0 +1,160 @@
+"""What is in a split file, in figures: what it was made of, its subsets, and what of its world is in train."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from math import comb
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.common.errors import choose
+from generators.audit.findings import ASKED_FRACTION, animal_pair
+from generators.audit.run import CHECKS_OF
+from generators.inspection.co_occurrence import Counts, in_relation, size_counts, texture_counts, told_relations
+from generators.splits.recipe_file import KINDS
+from generators.storage.dataset import PixelReader, open_split
+from generators.storage.split_file import Records, Split
+
+COLUMNS = (
+    "subset",
+    "scenes",
+    "distinct images",
+    "distinct captions",
+    "animal pairs",
+    "with hard negative",
+    "lone animals",
+    "views",
+)
+
+
+class SubsetRow(NamedTuple):
+    """One subset in numbers."""
+
+    subset: str
+    scenes: int
+    images: int
+    captions: int
+    pairs: int
+    """Animal pairs, in any order."""
+    negatives: int
+    """Scenes with a hard negative."""
+    lone: int
+    """Scenes of a lone animal."""
+    views: tuple[int, ...]
+    """Numbers of the views, each once."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """A text for each of `COLUMNS`."""
+        lone = f"{self.lone / self.scenes:.0%}" if self.scenes else "–"
+        return (self.subset, *map(str, self[1:6]), lone, ranges(self.views))
+
+
+def open_inspected(path: Path) -> Split:
+    """A split that is whole and that has a train to tell of; anything else raises."""
+    split = open_split(path)
+    for name in ("train", "validation"):
+        choose(f"subset of {path}", name, split.subsets)
+    return split
+
+
+def facts(split: Split) -> dict[str, str]:
+    """What the split is and what of its world is in train, a short text each."""
+    recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
+    words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
+    words += f", {len(v.sizes)} sizes" if v.sizes else ""
+    return {
+        "kind": recipe["kind"],
+        "world": f"{recipe['world']}: {words}",
+        "recipe": ", ".join(changed(recipe)) or "all fields have their defaults",
+        "seed": str(recipe["seed"]),
+        "resolution": resolution(split),
+        "store": split.identity,
+        "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
+        **fractions(split),
+        **train_pairs(split),
+        "textures in train": shares(texture_counts(train, v), v.textures),
+        **({"sizes in train": shares(size_counts(train, v), v.sizes)} if v.sizes else {}),
+    }
+
+
+def changed(recipe: dict) -> list[str]:
+    """The fields of a recipe that differ from their defaults, but for those that are told by themselves."""
+    defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
+    told = ("world", "seed", "hold_out")
+    return [
+        f"{name} {' '.join(recipe[name]) if isinstance(default, tuple) else recipe[name]}"
+        for name, default in defaults.items()
+        if name not in told and name in recipe and recipe[name] not in (default, jsoned(default))
+    ]
+
+
+def jsoned(value: object) -> object:
+    """A value as JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def resolution(split: Split) -> str:
+    """Height and width of the images, from one of them; "unknown" where there is none."""
+    row = next((int(r.rows[0]) for r in split.subsets.values() if len(r)), None)
+    if row is None:
+        return "unknown"
+    height, width = PixelReader(split).read(row, "masks").shape
+    return f"{height} × {width} pixels"
+
+
+def fractions(split: Split) -> dict[str, str]:
+    """The realised fractions and the asked ones, as the audit finds them."""
+    findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
+    return {
+        claim.removesuffix(ASKED_FRACTION): detail if holds else f"{detail}: not the nearest; audit this file"
+        for claim, holds, detail in findings
+        if claim.endswith(ASKED_FRACTION)
+    }
+
+
+def train_pairs(split: Split) -> dict[str, str]:
+    """How many of the world's animal pairs are in train; by relation where captions tell one."""
+    total = comb(len(split.vocabulary.animals), 2)
+    found = {}
+    for relation in told_relations(split):
+        pairs = {animal_pair(scene) for scene in in_relation(split.subsets["train"].scenes, relation)} - {None}
+        text = f"{len(pairs)} of the world's {total} animal pairs are in train"
+        found[f"coverage, {relation}" if relation else "coverage"] = text
+    return found
+
+
+def shares(table: Counts, names: Sequence[str]) -> str:
+    """The share of the animals counted in each column, (animals, names)."""
+    counts = table.sum(0)
+    return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
+
+
+def subset_rows(split: Split) -> list[SubsetRow]:
+    """Every subset in numbers, train first."""
+    names = sorted(split.subsets, key=lambda name: (name != "train", name))
+    return [subset_row(name, split.subsets[name]) for name in names]
+
+
+def subset_row(name: str, records: Records) -> SubsetRow:
+    """One subset in numbers."""
+    return SubsetRow(
+        subset=name,
+        scenes=len(records),
+        images=len(set(records.rows.tolist())),
+        captions=len(set(records.captions)),
+        pairs=len({animal_pair(scene) for scene in records.scenes} - {None}),
+        negatives=sum(map(bool, records.negatives)),
+        lone=sum(len(scene.things) == 1 for scene in records.scenes),
+        views=tuple(sorted({scene.view for scene in records.scenes})),
+    )
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Sorted whole numbers in short: "0–3, 7"; a dash for none."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs) or "–"

@@ -1,0 +1,175 @@
+"""From the text of a hold-out rule (see `generators.rules.rule`) to its tree, by recursive descent."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from envs.scene import MOST_THINGS
+from envs.slots import SLOTS
+from envs.world import World
+from generators.rules.tokens import Token, Tokens
+from generators.rules.tree import (
+    OPERATORS,
+    RELATION_WORDS,
+    SCENE_FIELDS,
+    THING_FIELDS,
+    AnyOf,
+    Comparison,
+    Conjunction,
+    Expression,
+    Not,
+    Term,
+)
+
+MOST_DEPTH = 50  # of parentheses and `not`, so that no rule overflows the stack
+FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
+# The last view is a split file's (int32).
+NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
+KINDS = {"pair": "animal", "first": "animal", "second": "animal"}  # what a field's names are of, if not of itself
+
+
+class Parser(Tokens):
+    """Reads one rule; each method reads what it is named after."""
+
+    def __init__(self, text: str, world: World) -> None:
+        super().__init__(text)
+        self.depth = 0
+        self.names = {
+            "animal": world.animals,
+            "texture": world.textures,
+            "size": world.sizes,
+            "background": world.backgrounds,
+            "slot": SLOTS,
+            "relation": RELATION_WORDS,
+        }
+
+    def rule(self) -> Expression:
+        """The whole text."""
+        if self.next.kind == "end":
+            self.fail("the rule is empty; write one such as texture=red & animal=cat", self.next)
+        expression = self.alternatives()
+        return expression if self.next.kind == "end" else self.expected("'&', '|' or the end")
+
+    def alternatives(self) -> Expression:
+        """Conjunctions with `|` between them."""
+        parts = self.chain("|", self.conjunction)
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+
+    def conjunction(self) -> Conjunction:
+        """Comparisons and groups with `&` between them."""
+        start = self.next
+        parts = self.chain("&", self.part)
+        comparisons = tuple(part for part in parts if isinstance(part, Comparison))
+        groups = tuple(part for part in parts if isinstance(part, Expression))
+        return Conjunction(comparisons, groups, self.turned(comparisons, start))
+
+    def chain(self, sign: str, parse: Callable) -> list:
+        """What `parse` reads, once and after each `sign`."""
+        parts = [parse()]
+        while self.take(sign):
+            parts.append(parse())
+        return parts
+
+    def turned(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
+        """The relations that are named by their second slots; where `first` is asked for, not by both."""
+        named = {direction for comparison in comparisons for direction in comparison.directions}
+        turned = frozenset(relation for relation, second in named if second)
+        asked = [comparison.left.field for comparison in comparisons if comparison.left.field in ("first", "second")]
+        for relation in sorted(turned):
+            if asked and (relation, False) in named:
+                self.fail(f"{asked[0]!r} needs one of {relation.replace('/', ' and ')}, not both", start)
+        return turned
+
+    def part(self) -> Comparison | Expression:
+        """A comparison, a negated part or a group in parentheses."""
+        if self.take("!"):
+            part = self.nested(self.part)
+            return Not(Conjunction((part,)) if isinstance(part, Comparison) else part)
+        if self.take("("):
+            group = self.nested(self.alternatives)
+            return group if self.take(")") else self.expected("'&', '|' or ')'")
+        return self.comparison()
+
+    def nested(self, parse: Callable) -> Comparison | Expression:
+        """What `parse` reads one level deeper."""
+        if self.depth == MOST_DEPTH:
+            self.fail(f"a rule nests at most {MOST_DEPTH} parentheses and nots; write it with fewer", self.next)
+        self.depth += 1
+        inside = parse()
+        self.depth -= 1
+        return inside
+
+    def comparison(self) -> Comparison:
+        """A field, an operator and what it is compared with."""
+        left = self.term(FIELDS)
+        sign = self.next
+        operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
+        if operator in ("=", "!="):
+            return self.equality(left, operator)
+        if left.field != "count":
+            self.fail(f"{operator!r} compares count only; use = or !=", sign)
+        return Comparison(left, operator, (self.value("count"),))
+
+    def equality(self, left: Term, operator: str) -> Comparison:
+        """What is right of = or !=: another thing's field, or names and numbers."""
+        start = self.next
+        if start.kind == "word" and self.ahead[1].kind == "[":
+            return Comparison(left, operator, self.other(left))
+        given = self.values(left.field)
+        if left.field == "relation":
+            directions = tuple(RELATION_WORDS[word] for word in given)
+            relations = tuple(relation for relation, _ in directions)
+            return Comparison(left, operator, relations, directions if operator == "=" else ())
+        if left.field == "pair" and len(given) != 2:
+            self.fail("pair is a set of two animals, such as {cat, lion}", start)
+        return Comparison(left, operator, (tuple(sorted(given)),) if left.field == "pair" else tuple(given))
+
+    def other(self, left: Term) -> Term:
+        """An indexed field that `left` can be compared with."""
+        start = self.next
+        right = self.term(THING_FIELDS)
+        if left.field == "pair" or right.field != KINDS.get(left.field, left.field):
+            self.fail(f"{left.field} can't be compared with {right.field}", start)
+        return right
+
+    def term(self, fields: Iterable[str]) -> Term:
+        """A field, with an index or without one."""
+        start = self.next
+        if start.kind != "word":
+            self.expected(f"a field ({', '.join(fields)})")
+        field = self.choose("field", self.words(), fields, start)
+        if field == "size" and not self.names["size"]:
+            self.fail("this world has no sizes; leave size out, or choose a world that has them", start)
+        bracket = self.next
+        if not self.take("["):
+            return Term(field)
+        if field not in THING_FIELDS:
+            self.fail(f"{field} is of the whole scene and takes no index", bracket)
+        index = self.value("index")
+        return Term(field, index) if self.take("]") else self.expected("']'")
+
+    def values(self, field: str) -> list[str | int]:
+        """A value, or several in braces."""
+        if not self.take("{"):
+            return [self.value(field)]
+        given = self.chain(",", lambda: self.value(field))
+        return given if self.take("}") else self.expected("',' or '}'")
+
+    def value(self, field: str) -> str | int:
+        """A number, or a name that the world has."""
+        start = self.next
+        if start.kind not in ("word", "quoted"):
+            self.expected(f"a {'whole number' if field in NUMBERS else 'name'} for {field}")
+        words = self.words()
+        if start.kind == "word" and field != "index" and self.next.kind in (*OPERATORS, "["):
+            self.fail(f"'&' or '|' is missing before {words.split()[-1]!r}", self.next)
+        if field in NUMBERS:
+            return self.number(field, words, start)
+        kind = KINDS.get(field, field)
+        return self.choose(kind, words, self.names[kind], start)
+
+    def number(self, field: str, digits: str, start: Token) -> int:
+        """The number that was read, in the field's range."""
+        numbers = NUMBERS[field]
+        if not re.fullmatch("[0-9]{1,10}", digits) or int(digits) not in numbers:
+            self.fail(f"{field} is a whole number from {numbers[0]} to {numbers[-1]}, got {digits!r}", start)
+        return int(digits)

@@ -1,0 +1,58 @@
+"""Hold-out rules: one line of text that says of which scenes it is true.
+
+A rule compares fields of a scene and joins the comparisons by `&` (or `and`), `|` (`or`), `!` (`not`)
+and parentheses; `not` binds closest, then `and`, then `or`:
+
+    texture=red & animal=cat                        a red cat, beside anything
+    (texture=red) & (animal=cat)                    something red, and a cat of any texture
+    pair={cat, lion}                                a cat and a lion, and nothing else
+    relation=above & second=orca                    something above an orca
+    background=city                                 all that is in the city
+    count=2 & texture[0]=texture[1]                 two things of one texture
+    not (animal=cat or background={city, desert})   no cat, and in neither of these
+
+Fields
+    animal, texture, slot, size   of a thing; with an index, as in animal[0], of that thing in the scene's
+                                  order, which is that of the slots' names ("left" before "right"); size in
+                                  worlds that have sizes
+    background, count, view       of the scene
+    relation                      left, right, above, under, or none: `above` and `under` are true of the same
+                                  scenes, but turn round which thing is `first`
+    first, second                 the animal that `relation=` in the same conjunction puts first (with
+                                  `relation=under` the lower one), else that in the relation's first slot
+    pair                          the two animals of a scene of two things, in any order
+
+Values are names of the world, quoted where they contain a keyword; a set in braces, which means any of
+them; whole numbers for count and view, and only count knows <, <=, > and >=; or an indexed field, as in
+texture=texture[1].
+
+Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index speak of
+one thing. What is in parentheses, on another side of `or` or after `not` speaks for itself, and so does
+its `first`. Hence `not animal=cat` is true where there is no cat, `animal!=cat` where there is something
+else. What a scene lacks - an index beyond its things, the `first` of a lone thing, the `pair` of three -
+compares as false, with != too.
+"""
+
+from dataclasses import dataclass, field
+
+from envs.scene import Scene
+from envs.world import World
+from generators.rules.parser import Parser
+from generators.rules.tree import Expression
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule and the text that it was read from."""
+
+    text: str
+    expression: Expression = field(repr=False)
+
+    def matches(self, scene: Scene) -> bool:
+        """Whether the rule is true of `scene`."""
+        return self.expression.matches(scene)
+
+
+def parse_rule(text: str, world: World) -> Rule:
+    """The rule that `text` states; raises, saying where, if it is none or names what `world` lacks."""
+    return Rule(text, Parser(text, world).rule())

@@ -1,0 +1,69 @@
+"""The words and signs of a hold-out rule, one after the other, and what is said of a wrong one."""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn
+
+from envs.common.errors import UserError, choose
+
+KEYWORDS = {"and": "&", "or": "|", "not": "!"}
+TOKEN = re.compile(
+    r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[\w.-]+)|(?P<sign>!=|<=|>=|[=<>!&|(){}\[\],])|(?P<stray>\S)"""
+)
+
+
+class Token(NamedTuple):
+    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), text and place from 1."""
+
+    kind: str
+    text: str
+    place: int
+
+
+class Tokens:
+    """A rule's text, read from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.ahead = deque([*map(self.token, TOKEN.finditer(text)), Token("end", "", len(text) + 1)])
+
+    @property
+    def next(self) -> Token:
+        """The token that is read next; the last one is the end."""
+        return self.ahead[0]
+
+    def token(self, match: re.Match) -> Token:
+        """The token of a match; raises for a character that begins none."""
+        text, group = match.group(), match.lastgroup
+        token = Token(text if group == "sign" else KEYWORDS.get(text, group), text, match.start() + 1)
+        if token.kind == "stray" and text in "\"'":
+            self.fail(f"the quote {text} is never closed", token)
+        if token.kind == "stray":
+            self.fail(f"{text!r} means nothing; join comparisons by & or |", token)
+        return token
+
+    def take(self, *kinds: str) -> str:
+        """The next token's text, which is then read, if it is of one of the kinds; else ""."""
+        return self.ahead.popleft().text if self.next.kind in kinds else ""
+
+    def words(self) -> str:
+        """All words that come next, or the text in quotes, one space between words."""
+        if quoted := self.take("quoted"):
+            return " ".join(quoted[1:-1].split())
+        return " ".join(iter(lambda: self.take("word"), ""))
+
+    def choose(self, kind: str, name: str, options: Iterable[str], token: Token) -> str:
+        """`name`, which was read at `token`, if it is among `options`; else raise with the nearest one."""
+        try:
+            return choose(kind, name, options)
+        except UserError as error:
+            self.fail(str(error), token)
+
+    def expected(self, what: str) -> NoReturn:
+        """Raise for the next token."""
+        self.fail(f"expected {what}, found {repr(self.next.text) if self.next.text else 'the end'}", self.next)
+
+    def fail(self, problem: str, token: Token) -> NoReturn:
+        """Raise in one line, with the rule and the place of `token`."""
+        raise UserError(f"rule {self.text!r}, character {token.place}: {problem}")

@@ -1,0 +1,120 @@
+"""What a parsed rule is made of (see `generators.rules.rule`), and whether it is true of a scene."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
+
+Value = str | int | tuple[str, ...]
+
+THING_FIELDS = Thing._fields
+# Scene and whether a rule's `first` is the thing in the relation's second slot -> a value, or None without one.
+SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
+    "background": lambda scene, turned: scene.background,
+    "relation": lambda scene, turned: scene.relation or "none",
+    "count": lambda scene, turned: len(scene.things),
+    "view": lambda scene, turned: scene.view,
+    "pair": lambda scene, turned: pair_of(scene),
+    "first": lambda scene, turned: scene.things[int(turned)].animal if scene.relation else None,
+    "second": lambda scene, turned: scene.things[int(not turned)].animal if scene.relation else None,
+}
+
+# What a rule may say of `relation` -> the relation, and whether it names that of its second slot.
+RELATION_WORDS: dict[str, tuple[str, bool]] = {
+    word: (relation, bool(slot)) for relation in RELATIONS.values() for slot, word in enumerate(relation.split("/"))
+} | {"none": ("none", False)}
+
+# A scene's value and those that a rule gives -> whether they compare so.
+OPERATORS: dict[str, Callable[[Value, tuple[Value, ...]], bool]] = {
+    "=": lambda value, given: value in given,
+    "!=": lambda value, given: value not in given,
+    "<": lambda value, given: value < given[0],
+    "<=": lambda value, given: value <= given[0],
+    ">": lambda value, given: value > given[0],
+    ">=": lambda value, given: value >= given[0],
+}
+
+
+def pair_of(scene: Scene) -> tuple[str, ...] | None:
+    """The animals of a scene of two things, sorted."""
+    return tuple(sorted(thing.animal for thing in scene.things)) if len(scene.things) == 2 else None
+
+
+@dataclass(frozen=True)
+class Term:
+    """A field, of the scene's thing number `index` if there is an index."""
+
+    field: str
+    index: int | None = None
+
+    def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
+        """What the field is in the scene, without an index that of `thing`; None where there is no such thing."""
+        if self.field in SCENE_FIELDS:
+            return SCENE_FIELDS[self.field](scene, turned)
+        if self.index is None:
+            return getattr(thing, self.field)
+        return getattr(scene.things[self.index], self.field) if self.index < len(scene.things) else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A term against any of some values, or against another term."""
+
+    left: Term
+    operator: str
+    right: Term | tuple[Value, ...]
+    directions: tuple[tuple[str, bool], ...] = ()
+    """What `relation=...` names, as in `RELATION_WORDS`: it decides which thing is `first`."""
+
+    def holds(self, scene: Scene, thing: Thing, turned: bool) -> bool:
+        """Whether it is true of `thing`; without a value on either side it is not."""
+        value = self.left.value(scene, thing, turned)
+        given = (self.right.value(scene, thing, turned),) if isinstance(self.right, Term) else self.right
+        return value is not None and None not in given and OPERATORS[self.operator](value, given)
+
+
+class Expression(ABC):
+    """A part of a rule that is true or false of a scene by itself."""
+
+    @abstractmethod
+    def matches(self, scene: Scene) -> bool:
+        """Whether it is true of `scene`."""
+
+
+@dataclass(frozen=True)
+class Conjunction(Expression):
+    """Comparisons that one and the same thing must meet, and groups that speak for themselves."""
+
+    comparisons: tuple[Comparison, ...]
+    groups: tuple[Expression, ...] = ()
+    turned: frozenset[str] = frozenset()
+    """The relations in which `first` is the thing in the second slot."""
+
+    def matches(self, scene: Scene) -> bool:
+        """Whether all groups are true, and all comparisons of some thing; most don't ask which thing."""
+        turned = scene.relation in self.turned
+        return all(group.matches(scene) for group in self.groups) and any(
+            all(comparison.holds(scene, thing, turned) for comparison in self.comparisons) for thing in scene.things
+        )
+
+
+@dataclass(frozen=True)
+class Not(Expression):
+    """True where `part` is false."""
+
+    part: Expression
+
+    def matches(self, scene: Scene) -> bool:
+        return not self.part.matches(scene)
+
+
+@dataclass(frozen=True)
+class AnyOf(Expression):
+    """True where at least one of `parts` is."""
+
+    parts: tuple[Expression, ...]
+
+    def matches(self, scene: Scene) -> bool:
+        return any(part.matches(scene) for part in self.parts)

@@ -1,0 +1,156 @@
+"""Attribute-binding splits (OC-CLIP, section 4.1 and appendix A.5).
+
+All lone animals are in train, in every conjunction. A fraction of the animal pairs is in
+train too, each with one fixed assignment of two different textures; a fraction of those
+training pairs also gets the swapped assignment, its hard negative. Choices of ours:
+
+- A `reserve` of the pairs is never trained on in any cell of a grid and is the
+  `unseen_pairs` test of all of them; a `validation` share is kept apart from train and tests.
+- Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among
+  those at 40 %, with the same textures.
+- Tests and validation use view numbers that train never uses.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import ClassVar
+
+from envs.common.errors import UserError
+from envs.common.seeds import generator
+from envs.scene import Scene, Thing
+from envs.world import World
+from envs.worlds import load_world
+from generators.captions.incomplete import Chances, denied_things, told_things
+from generators.captions.templates import Caption, hard_negative, mention_order, phrasing_of, put
+from generators.rules.hold_out import leave_any
+from generators.rules.rule import Rule
+from generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, draw
+
+Textures = tuple[str, str]
+
+TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
+
+
+@dataclass(frozen=True)
+class BindingRecipe(SplitRecipe):
+    """Everything that decides an attribute-binding split, apart from the resolution."""
+
+    kind: ClassVar[str] = "binding"
+    tests: ClassVar[tuple[str, ...]] = TESTS
+
+    mentioned: float = 1.0
+    """Chance that an animal of a training scene of two is in its caption; one always is."""
+    attributes: float = 1.0
+    """Chance that a training caption tells the texture of an animal that it mentions."""
+    salient: float = 0.0
+    """Chance that the caption of a training scene of two mentions its salient animal only, whatever `mentioned`
+    says: the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    negated: float = 0.0
+    """Chance that a training caption also denies something that isn't there: "and no white caribou"."""
+    singles_views: int = 0
+    """Views of each lone animal in train, at most `views`; 0: as many as `views`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions(self, *Chances._fields)
+        if not 0 <= self.singles_views <= self.views:
+            raise UserError(f"singles_views must be from 0 to views, {self.views}; got {self.singles_views}")
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """Training captions may tell less; what then can't be swapped has no hard negative."""
+        if subset != "train":
+            return super().texts(subset, scene)
+        chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
+        things = told_things(scene, self.seed, chances)
+        denied = self.denied(scene) if self.negated else ()  # only then: it reads the world
+        all_told = things == mention_order(scene, self.seed)
+        false = hard_negative(scene, self.seed, self.template, self.kind, denied) if all_told else None
+        return put(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
+
+    def denied(self, scene: Scene) -> tuple[Thing, ...]:
+        """What the caption of a training scene denies."""
+        world = load_world(self.world)
+        return denied_things(scene, self.seed, world, self.rules(world), self.negated)
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """Validation and `unseen_pairs` are the same for all fractions of a seed."""
+        train_views = range(self.views)
+        test_views = range(self.views, self.views + self.test_views)
+        subsets = {}
+        for subset, items in textured_pairs(self, world).items():
+            views = train_views if subset == "train" else test_views
+            scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
+            if subset == "train":
+                lone = world.singles(range(self.singles_views or self.views))
+                subsets[subset] = self.kept(world, [*lone, *scenes])
+            else:
+                scenes = self.kept(world, scenes)  # before the draw, so that tests stay as large
+                subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
+        return subsets
+
+    def testable(self, world: World) -> list[Scene]:
+        """All pairs but validation's, in all assignments of two different textures and in all sizes."""
+        apart = set(roles_of(self, world)[0].validation)
+        items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
+        bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
+        return [scene for one in bare for scene in world.in_sizes(one)]
+
+    def counts(self) -> PairCounts:
+        """How many pairs the fractions come to."""
+        roles, _ = roles_of(self, load_world(self.world))
+        return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
+
+
+def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
+    """The roles of all pairs, and the one assignment of two different textures with which a pair is trained."""
+    rules = recipe.rules(world)
+    choices = {pair: free_assignments(world, pair, rules) for pair in world.pairs}
+    assigned = {
+        pair: free[generator(recipe.seed, "textures", *pair).integers(len(free))]
+        for pair, free in choices.items()
+        if free
+    }
+    roles = pair_roles(
+        recipe,
+        world,
+        trainable=assigned.__contains__,
+        swappable=lambda pair: assigned[pair][::-1] in choices[pair],
+    )
+    return roles, {pair: assigned[pair] for pair in roles.train}
+
+
+def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[Textures]:
+    """The assignments of two different textures of which the rules leave any scene."""
+    choices = list(permutations(world.textures, 2))
+    if not rules:
+        return choices
+    return [its for its in choices if leave_any(rules, world, pair_scenes(world, pair, its, range(1)))]
+
+
+def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
+    """Both left/right orders of a textured pair, over all backgrounds and `views`."""
+    first, second = zip(pair, textures, strict=True)
+    return [
+        Scene(background, (Thing(*left, "left"), Thing(*right, "right")), view)
+        for view, background, (left, right) in product(views, world.backgrounds, permutations((first, second)))
+    ]
+
+
+def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
+    """For each subset the textured pairs that it is made of, (a, b) with (texture a, texture b)."""
+    roles, textures_of = roles_of(recipe, world)
+    different = list(permutations(world.textures, 2))
+    assigned = list(textures_of.items())
+    swapped = [(pair, textures[::-1]) for pair, textures in assigned]
+    in_train = assigned + [item for item in swapped if item[0] in roles.swapped]
+    return {
+        "train": in_train,
+        "validation": list(product(roles.validation, different)),
+        "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
+        "unseen_pairs": list(product(roles.reserve, different)),
+        "different_bag": [
+            (pair, textures) for pair, own in assigned for textures in different if set(textures) != set(own)
+        ],
+        "train_pairs": [item for item in in_train if item[0] in roles.swapped],
+    }

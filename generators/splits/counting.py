@@ -1,0 +1,88 @@
+"""Counting splits: one to four of the same thing, and animals that train never shows in numbers.
+
+Every animal is in train alone, in every texture and background, and in every size where there are
+any. A fraction of the animals is there in twos, threes and fours as well, as often in each. Tests
+ask for the number in new views: of animals that were counted (`seen_counts`), and of those of the
+reserve, of which train has never more than one (`unseen_counts`). A caption's negative tells
+another number.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
+
+from envs.common.errors import UserError
+from envs.common.seeds import generator
+from envs.scene import Scene, Thing
+from envs.slots import COUNTING
+from envs.world import World
+from envs.worlds import load_world
+from generators.captions.templates import Caption, caption, phrasing_of, put
+from generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw
+
+MANY = range(2, len(COUNTING) + 1)
+
+
+@dataclass(frozen=True)
+class CountingRecipe(SplitRecipe):
+    """Everything that decides a counting split, apart from the resolution; its fractions are of animals."""
+
+    kind: ClassVar[str] = "counting"
+    takes_rules: ClassVar[bool] = False
+    tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
+
+    pairs: float = 0.5
+    """Fraction of the trainable animals that train shows in numbers."""
+    views: int = 4
+    """Views of each training scene; where the things stand is drawn for each."""
+    reserve: float = 0.25
+    """Share of all animals of which train never shows more than one: those of `unseen_counts`."""
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """Validation and `unseen_counts` are the same for all fractions of a seed."""
+        train, validation, reserve, _ = animal_roles(self, world)
+        old, new = range(self.views), range(self.views, self.views + self.test_views)
+        alone = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
+        found = {"train": alone + self.kept(world, list(self.numbers(world, train, MANY, old)))}
+        # One is asked for too, although it is seen: else a negative that says "one" would always be false.
+        for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
+            scenes = self.kept(world, list(self.numbers(world, animals, (1, *MANY), new)))
+            found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+        return found
+
+    def numbers(
+        self, world: World, animals: Sequence[str], numbers: Sequence[int], views: Sequence[int]
+    ) -> Iterator[Scene]:
+        """So many of each animal in each texture and background, in slots drawn for each scene."""
+        for view, background, animal, texture, number in product(
+            views, world.backgrounds, animals, world.textures, numbers
+        ):
+            random = generator(self.seed, "slots", animal, texture, background, view, number)
+            slots = [COUNTING[i] for i in random.permutation(len(COUNTING))[:number]]
+            yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """The negative tells the number of the swapped scene, in the same phrasing."""
+        false = put(phrasing_of(scene, self.seed, self.template), scene, self.swap(scene).things)
+        return caption(scene, self.seed, self.template), false
+
+    def counts(self) -> PairCounts:
+        """How many animals the fraction comes to."""
+        train, _, _, trainable = animal_roles(self, load_world(self.world))
+        return PairCounts(len(train), 0, trainable)
+
+
+def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    """Animals that train counts, those of validation and of the reserve, and how many a fraction of 1 would count."""
+    shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
+    n_reserve = at_least_one(recipe.reserve, len(shuffled))
+    n_held = n_reserve + at_least_one(recipe.validation, len(shuffled))
+    trainable = shuffled[n_held:]
+    if not trainable:
+        raise UserError(
+            f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(shuffled)} "
+            f"animals of world {recipe.world!r} to count in train; lower one of them"
+        )
+    train = trainable[: round(recipe.pairs * len(trainable))]
+    return train, shuffled[n_reserve:n_held], shuffled[:n_reserve], len(trainable)

@@ -1,0 +1,180 @@
+"""Splits in which a texture depends on its animal as much as asked.
+
+Every animal has one texture that train never shows on it, and a main one. How train spreads an
+animal's appearances over its three seen textures decides the normalised mutual information of
+texture and animal: least where they are spread evenly, greatest where only the main one is seen
+(20 animals and 4 textures: from 0.13 to 0.63). Number of images, animals, pairs, backgrounds
+and tests are the same at every value, so that what differs between two splits is the dependence.
+The normaliser is the arithmetic mean of both entropies, as scikit-learn's default.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.optimize import brentq
+
+from envs.common.errors import UserError
+from envs.common.seeds import generator
+from envs.scene import Scene, Thing
+from envs.world import World
+from envs.worlds import load_world
+from generators.splits.information import normalised_mutual_information
+from generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, draw
+
+TOLERANCE = 0.01  # of the realised information
+
+
+@dataclass(frozen=True)
+class DependenceRecipe(SplitRecipe):
+    """Everything that decides a split of steered dependence, apart from the resolution."""
+
+    kind: ClassVar[str] = "dependence"
+    takes_rules: ClassVar[bool] = False
+    tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
+
+    pairs: float = 0.5
+    """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
+    views: int = 4
+    """Views of each training scene."""
+    information: float = 0.3
+    """Normalised mutual information of texture and animal in train."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions(self, "information")
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """Tests show main textures (`seen_textures`) or those that train never shows (`unseen_textures`)."""
+        roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
+        tested = (*roles.train, *roles.reserve)
+        tests = {
+            "validation": (roles.validation, unseen),
+            "seen_textures": (tested, mains),
+            "unseen_textures": (tested, unseen),
+        }
+        bare = self.kept(world, bare_scenes(world, roles, self.views))  # unpainted yet: in the same sizes at any value
+        found = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
+        for name, (pairs, texture_of) in tests.items():
+            scenes = self.kept(world, list(self.in_textures(world, pairs, texture_of)))
+            found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+        return found
+
+    def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
+        """Pairs of different textures, each animal in its own, in test views."""
+        views = range(self.views, self.views + self.test_views)
+        orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
+        for view, background, (left, right) in product(views, world.backgrounds, orders):
+            things = Thing(left, texture_of[left], "left"), Thing(right, texture_of[right], "right")
+            yield Scene(background, things, view)
+
+    def counts(self) -> PairCounts:
+        """How many pairs the fraction comes to; none are swapped."""
+        world = load_world(self.world)
+        roles = pair_roles(self, world)
+        quotas(world, roles, self)  # refuses what can't be had
+        return PairCounts(len(roles.train), 0, roles.trainable)
+
+
+def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The main and the unseen texture of every animal; each texture is that of as many animals as any other."""
+    animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
+    textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
+    n = len(textures)
+    # The distance between both goes round too, so that no texture's absence tells the main one.
+    shift = [1 + (i // n) % (n - 1) for i in range(len(animals))]
+    mains = {animal: textures[i % n] for i, animal in enumerate(animals)}
+    return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
+
+
+def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
+    """How an animal's appearances spread over textures: `main` of them in the main one, the rest evenly."""
+    mains, unseen = marked_textures(world, seed)
+    rest = (1 - main) / (len(world.textures) - 2)
+    table = np.full((len(world.animals), len(world.textures)), rest)
+    for row, animal in zip(table, world.animals, strict=True):
+        row[world.textures.index(mains[animal])] = main
+        row[world.textures.index(unseen[animal])] = 0
+    return table
+
+
+def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
+    """The share of the main texture at which the information is as asked; raises where none is."""
+    if len(world.textures) < 3:
+        raise UserError(
+            f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
+        )
+
+    shown = appearances(world, roles, recipe.views)[:, None]
+
+    def excess(main: float) -> float:
+        return normalised_mutual_information(shown * shares(world, recipe.seed, main)) - recipe.information
+
+    even = 1 / (len(world.textures) - 1)
+    least, most = excess(even), excess(1.0)
+    if least > 0.005 or most < -0.005:
+        low, high = least + recipe.information, most + recipe.information
+        raise UserError(
+            f"information {recipe.information:g} can't be had in world {world.name!r}: from {low:.3f} (textures spread "
+            f"evenly) to {high:.3f} (one texture an animal)"
+        )
+    return even if least >= 0 else 1.0 if most <= 0 else brentq(excess, even, 1.0)
+
+
+def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
+    """How often train shows each animal: alone once in every size, and with each partner in both orders."""
+    once = [max(len(world.sizes), 1) + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
+    return views * len(world.backgrounds) * np.array(once)
+
+
+def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
+    """How often train shows each animal in each texture; raises where whole numbers are too coarse."""
+    weights = shares(world, recipe.seed, main_share(world, roles, recipe))
+    totals = appearances(world, roles, recipe.views).tolist()
+    table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
+    realised = normalised_mutual_information(table)
+    if abs(realised - recipe.information) > TOLERANCE:
+        raise UserError(
+            f"information {recipe.information:g} would come to {realised:.3f}: some animal is in train only "
+            f"{min(totals)} times; ask for more --views or --pairs"
+        )
+    return table
+
+
+def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
+    """Who stands where in train, all in the world's first texture yet."""
+    bare = world.textures[0]
+    scenes = []
+    orders = [order for pair in roles.train for order in permutations(pair)]
+    for view, background in product(range(views), world.backgrounds):
+        alone = (Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals)
+        scenes += [scene for one in alone for scene in world.in_sizes(one)]
+        scenes += [
+            Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view) for left, right in orders
+        ]
+    return scenes
+
+
+def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
+    """The scenes with textures: of an animal's appearances each texture gets its quota, in random order."""
+    queues = {}
+    for animal, row in zip(world.animals, table, strict=True):
+        quota = np.repeat(world.textures, row)
+        queues[animal] = iter(generator(seed, "paint", animal).permutation(quota).tolist())
+    return [
+        replace(scene, things=tuple(thing._replace(texture=next(queues[thing.animal])) for thing in scene.things))
+        for scene in scenes
+    ]
+
+
+def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
+    """`total` in whole numbers as near to `weights` as can be (largest remainders)."""
+    exact = weights * total
+    counts = np.floor(exact).astype(np.int64)
+    order = np.argsort(counts - exact, kind="stable")
+    counts[order[: total - counts.sum()]] += 1
+    return counts

@@ -1,0 +1,55 @@
+"""Recipes of splits as TOML files: those that come with the project, and a user's own."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import UserError, choose
+from generators.splits.binding import BindingRecipe
+from generators.splits.counting import CountingRecipe
+from generators.splits.dependence import DependenceRecipe
+from generators.splits.recipe import SplitRecipe
+from generators.splits.spatial import SpatialRecipe
+
+# Kinds of splits. Add one by adding it here (and its checks to `generators.audit.run`).
+KINDS: dict[str, type[SplitRecipe]] = {
+    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
+}
+SHIPPED = {file.stem: file for file in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
+
+
+def read_recipe(name: str) -> SplitRecipe:
+    """The shipped recipe called `name`, or the one in a TOML file."""
+    path = Path(name) if name.endswith(".toml") else SHIPPED[choose("recipe", name, SHIPPED)]
+    try:
+        given = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"the recipe {path} can't be read: {error}") from error
+    try:
+        kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
+        return kind(**typed(kind, given))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def typed(kind: type[SplitRecipe], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a recipe with the types that they have; an unknown or ill-typed one raises."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    found = {}
+    for name, value in given.items():
+        default = defaults[choose("field", name, defaults)]
+        if isinstance(default, float) and type(value) is int:
+            value = float(value)
+        if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(word, str) for word in value):
+            value = tuple(value)
+        if type(value) is not type(default):
+            raise UserError(f"{name} = {value!r} should be of the form of its default, {default!r}")
+        found[name] = value
+    return found
+
+
+def about(name: str) -> str:
+    """What a shipped recipe says of itself: the comment in its first line."""
+    return SHIPPED[name].read_text().splitlines()[0].removeprefix("#").strip()

@@ -1,0 +1,159 @@
+"""Spatial-relation splits (OC-CLIP, appendix A.5.1).
+
+All lone animals are in train, in every conjunction, as high and as low as those of pairs. For each
+relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment
+of textures; a fraction of those training pairs is there in the other order too, its hard negatives.
+The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
+train, which is a hard negative where none was asked for. Reserve, validation and views are as in
+`generators.splits.binding`; pairs are drawn for each relation by itself.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import ClassVar
+
+from envs.common.errors import UserError, choose
+from envs.common.seeds import generator
+from envs.scene import Scene, Thing
+from envs.slots import LONE_SLOTS, SLOTS, SLOTS_OF
+from envs.world import World
+from envs.worlds import load_world
+from generators.rules.hold_out import leave_any
+from generators.rules.rule import Rule
+from generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from generators.splits.recipe import PairCounts, SplitRecipe, draw
+
+KINDS = ("unseen_order", "unseen_pairs")
+
+
+def subset_name(relation: str, kind: str) -> str:
+    """ "left_right_unseen_order": the name of a test subset."""
+    return f"{relation.replace('/', '_')}_{kind}"
+
+
+@dataclass(frozen=True)
+class SpatialRecipe(SplitRecipe):
+    """Everything that decides a spatial split, apart from the resolution."""
+
+    kind: ClassVar[str] = "spatial"
+    relational: ClassVar[bool] = True
+
+    views: int = 2
+    """Views of each training scene; every pair has 16 assignments of textures already."""
+    template: str = "relation"
+    """Of the captions: OC-CLIP's (relation), in PUG's manner (pug-relation), or one of several phrasings
+    for each scene (free-relation); see docs/splits.md."""
+    relations: tuple[str, ...] = ("left/right", "above/under")
+    """Relations that scenes realise and captions tell."""
+    singles_slots: tuple[str, ...] = ()
+    """Where lone animals stand; empty takes places as high and as low as those of pairs. With "center" alone none
+    is ever high up, and a model can learn what is above as if it were a texture."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("relations", "singles_slots"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
+            if len(set(getattr(self, name))) != len(getattr(self, name)):
+                raise UserError(f"{name} must be different ones, got {getattr(self, name)}")
+        if not self.relations:
+            raise UserError("relations must be one or more, got none")
+        for relation in self.relations:
+            choose("relation", relation, SLOTS_OF)
+        for slot in self.singles_slots:
+            choose("slot", slot, SLOTS)
+
+    @property
+    def lone_slots(self) -> tuple[str, ...]:
+        """Where lone animals stand in train."""
+        return self.singles_slots or tuple(slot for relation in self.relations for slot in LONE_SLOTS[relation])
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test subsets of each relation."""
+        return tuple(subset_name(relation, kind) for relation in self.relations for kind in KINDS)
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        """Validation and the unseen pairs are the same for all fractions of a seed."""
+        train_views = range(self.views)
+        test_views = range(self.views, self.views + self.test_views)
+        lone = self.kept(world, list(world.singles(train_views, self.lone_slots)))
+        found: dict[str, list[Scene]] = {"train": lone, "validation": []}
+        for relation in self.relations:
+            roles, fixed = roles_of(self, world, relation)
+            swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
+            unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
+            trained = order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
+            found["train"] += self.kept(world, trained)
+            for name, orders in {
+                "validation": both_orders(roles.validation),
+                subset_name(relation, "unseen_order"): unseen,
+                subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
+            }.items():
+                scenes = self.kept(world, order_scenes(world, orders, SLOTS_OF[relation], test_views))
+                most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
+                found.setdefault(name, [])
+                found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
+        return found
+
+    def testable(self, world: World) -> list[Scene]:
+        """All pairs but validation's, in both orders of every relation, all textures and all sizes."""
+        scenes = []
+        for relation in self.relations:
+            apart = set(roles_of(self, world, relation)[0].validation)
+            orders = both_orders(tuple(pair for pair in world.pairs if pair not in apart))
+            scenes += order_scenes(world, orders, SLOTS_OF[relation], range(1))
+        return [scene for one in scenes for scene in world.in_sizes(one)]
+
+    def counts(self) -> PairCounts:
+        """How many pairs the fractions come to, over all relations."""
+        world = load_world(self.world)
+        roles = [roles_of(self, world, relation)[0] for relation in self.relations]
+        return PairCounts(*(sum(column) for column in zip(*map(numbers, roles), strict=True)))
+
+
+def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
+    """The roles of all pairs under a relation, and the one order in which a pair is trained: who stands in
+    the relation's first slot, and who in its second."""
+    rules = recipe.rules(world)
+    free = {pair: free_orders(world, pair, relation, rules) for pair in world.pairs}
+    order = {pair: fixed_order(pair, relation, recipe.seed) for pair in world.pairs}
+    fixed = {pair: order[pair] if order[pair] in free[pair] else free[pair][0] for pair in world.pairs if free[pair]}
+    roles = pair_roles(
+        recipe, world, relation, trainable=fixed.__contains__, swappable=lambda pair: len(free[pair]) == 2
+    )
+    return roles, {pair: fixed[pair] for pair in roles.train}
+
+
+def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
+    """The orders of a pair of which the rules leave any scene."""
+    if not rules:
+        return [pair, pair[::-1]]
+    orders = (pair, pair[::-1])
+    return [
+        order for order in orders if leave_any(rules, world, order_scenes(world, [order], SLOTS_OF[relation], range(1)))
+    ]
+
+
+def numbers(roles: PairRoles) -> tuple[int, int, int]:
+    """Pairs in train, those swapped too, and all trainable ones."""
+    return len(roles.train), len(roles.swapped), roles.trainable
+
+
+def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
+    """The order in which `pair` is trained unless a rule holds it out."""
+    return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
+
+
+def both_orders(pairs: tuple[Pair, ...]) -> list[Pair]:
+    """Every pair in both orders."""
+    return [order for pair in pairs for order in permutations(pair)]
+
+
+def order_scenes(world: World, orders: list[Pair], slots: tuple[str, ...], views: range) -> list[Scene]:
+    """Ordered pairs in two slots, in all textures, over all backgrounds and `views`."""
+    return [
+        Scene(background, (Thing(first, texture, slots[0]), Thing(second, other, slots[1])), view)
+        for view, background, (first, second), texture, other in product(
+            views, world.backgrounds, orders, world.textures, world.textures
+        )
+    ]

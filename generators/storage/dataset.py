@@ -1,0 +1,103 @@
+"""A split as a torch data set."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+from envs.common.errors import UserError, choose
+from generators.examples import Example
+from generators.storage.image_store import codec_options
+from generators.storage.split_file import Records, Split, check_store, read_split
+
+# Pixels of a subset below this size are read into memory once; above it, image by image.
+PRELOAD_BYTES = 4 << 30
+
+
+class PixelReader:
+    """Reads images and masks of a split's rows; safe to share with forked workers."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        self.starts = np.array([shard.start for shard in split.shards])
+        self._files: dict[tuple[int, int], h5py.File] = {}
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_files": {}}  # open files don't travel to spawned workers
+
+    def read(self, row: int, name: str = "images") -> np.ndarray:
+        """One row of the store: the image (h, w, 3) or mask (h, w), uint8, or its line of the scene table."""
+        index = int(np.searchsorted(self.starts, row, side="right")) - 1
+        # h5py handles must not cross a fork: each process opens its own.
+        key = (os.getpid(), index)
+        place = self.split.place(index)
+        if key not in self._files:
+            codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
+            self._files[key] = h5py.File(place.file, "r")
+        try:
+            return np.asarray(self._files[key][f"{place.group}/{name}"][row - self.starts[index]])
+        except OSError as error:
+            raise UserError(f"the shard {place.file} is damaged at row {row} ({error}); {place.remedy}") from error
+
+    def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
+        """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""
+        first = self.read(int(rows[0]), name)
+        out = np.empty((len(rows), *first.shape), first.dtype)
+        for i, row in enumerate(rows.tolist()):
+            out[i] = self.read(row, name)
+        return out
+
+
+def open_split(path: Path) -> Split:
+    """A split that is whole and in step with the store around it; anything else raises."""
+    split = read_split(path)
+    check_store(split)
+    return split
+
+
+class SplitDataset(torch.utils.data.Dataset):
+    """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
+
+    def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
+        self.split = split = path if isinstance(path, Split) else open_split(Path(path))
+        choose(f"subset of {split.path}", subset, split.subsets)
+        self.records: Records = split.subsets[subset]
+        self.reader = PixelReader(split)
+        self._pixels: np.ndarray | None = None
+        if len(self) and (self._bytes() < PRELOAD_BYTES if preload is None else preload):
+            self._pixels = self.reader.read_all(self.records.rows)
+
+    def _bytes(self) -> int:
+        return self.reader.read(int(self.records.rows[0])).nbytes * len(self)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def images(self, indices: Sequence[int] | Int64[np.ndarray, " n"]) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of `indices`."""
+        if self._pixels is None:
+            pixels = self.reader.read_all(self.records.rows[np.asarray(indices)])
+        else:
+            pixels = self._pixels[np.asarray(indices)]
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2)
+
+    def partner_images(self, indices: Sequence[int] | Int64[np.ndarray, " n"]) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of the partners of `indices`, of which the hard negatives are true."""
+        pixels = self.reader.read_all(self.records.partners[np.asarray(indices)])
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2)
+
+    def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
+        """The instance masks of `indices`: 0 is background, i + 1 the scene's thing i."""
+        return torch.from_numpy(self.reader.read_all(self.records.rows[np.asarray(indices)], "masks"))
+
+    def __getitem__(self, index: int) -> Example:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of {len(self)} examples")
+        r = self.records
+        image = self.images([index])[0]
+        return Example(image, r.captions[index], r.negatives[index], r.graphs[index], r.negative_graphs[index])

@@ -1,0 +1,250 @@
+"""The image store: every scene is rendered once, ever.
+
+A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard; a
+shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
+i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image.
+Rows count through all shards. Writers of one store wait for each other.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+from jaxtyping import UInt8
+
+from envs.checks.scenes import RenderChecks
+from envs.common.errors import UserError
+from envs.common.files import whole_file
+from envs.common.locks import FileLock
+from envs.scene import Scene
+from envs.world import World
+from generators.storage.tables import open_hdf5
+from generators.vocabulary import SCENE_TYPE, Vocabulary
+
+SHARD_ROWS = 1024
+SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
+INDEX = "index.h5"
+
+Progress = Callable[[str, int, int], None]
+
+
+class Shard(NamedTuple):
+    """One file of the store: its name, its first row, how many rows it has, its compression."""
+
+    file: str
+    start: int
+    rows: int
+    codec: str
+
+
+class Place(NamedTuple):
+    """Where a shard lies: its file, its group in there, and the way out if it is damaged."""
+
+    file: Path
+    group: str = "/"
+    remedy: str = "delete it and run again: its scenes are rendered anew, nothing else is lost"
+
+
+def shard_table(shards: Sequence[Shard]) -> np.ndarray:
+    """Shards as an HDF5 table."""
+    return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
+
+
+def read_shard_table(table: np.ndarray) -> list[Shard]:
+    """The shards that `shard_table` wrote."""
+    return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
+
+
+class ImageStore:
+    """The store of one world at one resolution, in a folder of its own below `root`."""
+
+    def __init__(self, root: Path, world: World, resolution: int) -> None:
+        from envs.render.identity import image_identity
+
+        check_resolution(resolution)
+        self.root = root
+        self.world = world
+        self.resolution = resolution
+        self.identity = image_identity(world, resolution)
+        self.atlas = root / "atlas"
+        self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
+        self.vocabulary = Vocabulary.of(world)
+
+    def index(self) -> tuple[list[Shard], np.ndarray]:
+        """All shards, and the scene table of all rows."""
+        path = self.folder / INDEX
+        if not path.exists():
+            return [], np.empty(0, SCENE_TYPE)
+        with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
+            return read_shard_table(file["shards"][:]), file["scenes"][:]
+
+    def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
+        """The row (n,) int64 of each of `scenes`; a scene not yet rendered raises."""
+        row_of = self._row_of()
+        missing = [scene.key for scene in scenes if scene not in row_of]
+        if missing:
+            raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
+        return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
+
+    def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
+        """The distinct scenes that the store does not hold yet, in the order of their keys."""
+        return sorted(set(scenes) - self._row_of().keys())
+
+    @property
+    def scene_bytes(self) -> int:
+        """Disk space of one scene's image and mask, uncompressed."""
+        return self.resolution**2 * 4
+
+    def add(
+        self, scenes: Sequence[Scene], workers: int = 1, codec: str = "none", progress: Progress | None = None
+    ) -> None:
+        """Render what is missing of `scenes` into new shards; one already there is left alone.
+
+        Stopped at any moment, it goes on from the last whole shard. `progress` is told the
+        stage ("factors", then "scenes"), what is done and the total.
+        """
+        codec_options(codec)
+        report = progress or (lambda stage, done, total: None)
+        with self.locked():
+            self._restore_shards(workers)
+            missing = self.missing([self.world.check(scene) for scene in scenes])
+            if not missing:
+                return
+            renderer, checks = self.renderer(workers), RenderChecks()
+            renderer.prepare(missing, lambda done, total: report("factors", done, total))
+            for start in range(0, len(missing), SHARD_ROWS):
+                self._append(renderer, checks, missing[start : start + SHARD_ROWS], codec)
+                report("scenes", min(start + SHARD_ROWS, len(missing)), len(missing))
+
+    def _row_of(self) -> dict[Scene, int]:
+        return {scene: row for row, scene in enumerate(self.vocabulary.decode(self.index()[1]))}
+
+    def renderer(self, workers: int):
+        """What renders the store's scenes; factors that it makes are kept for all."""
+        from envs.render.renderer import Renderer
+
+        return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other writers out of the folder, or wait until they are done."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / ".lock"):
+            for leftover in self.folder.glob(".*.tmp.h5"):  # of a killed writer: all write under the lock
+                leftover.unlink()
+            yield
+
+    def _restore_shards(self, workers: int) -> None:
+        """Render again the shards whose files were deleted; one cut short raises."""
+        shards, table = self.index()
+        for shard in shards:
+            path = self.folder / shard.file
+            if path.exists():
+                check_shard(Place(path), self.identity)
+            else:
+                scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
+                write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
+
+    def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
+
+    def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
+        # One killed between the two writes leaves a shard that the index does not list; the
+        # next writer renders those scenes again and replaces it.
+        self.write_part(self._next_shard(), renderer, checks, scenes, codec)
+        self._list(scenes, codec)
+
+    def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
+        """Render, check and write a shard to `path`; the index doesn't list it."""
+        images, masks = renderer.render(scenes)
+        checks.require(scenes, images, masks, renderer.areas(scenes))
+        write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
+
+    def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
+        """Take shards that were written elsewhere below the store, if all their scenes are still missing."""
+        with self.locked():
+            known = set(self._row_of())
+            for path, scenes in parts:
+                if path.exists() and known.isdisjoint(scenes):
+                    check_shard(Place(path), self.identity)
+                    path.replace(self._next_shard())
+                    self._list(scenes, codec)
+                    known.update(scenes)
+                path.unlink(missing_ok=True)
+
+    def _next_shard(self) -> Path:
+        return self.folder / f"shard-{len(self.index()[0]):05d}.h5"
+
+    def _list(self, scenes: list[Scene], codec: str) -> None:
+        """Add the shard of `scenes`, which is the next one, to the index."""
+        shards, table = self.index()
+        rows = self.vocabulary.encode(scenes)
+        shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
+        with whole_file(self.folder / INDEX) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["identity"] = self.identity
+            file.attrs["vocabulary"] = self.vocabulary.to_json()
+            file["scenes"] = np.concatenate([table, rows])
+            file["shards"] = shard_table(shards)
+
+
+def check_resolution(resolution: int) -> None:
+    """Raise unless the renderer takes this resolution."""
+    from envs.render.renderer import LARGEST, SMALLEST
+
+    if not SMALLEST <= resolution <= LARGEST:
+        raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
+
+
+def check_shard(place: Place, identity: str) -> np.ndarray:
+    """The scene table of a shard; one that is cut short or of another store raises."""
+    with open_hdf5(place.file, place.remedy) as file:  # HDF5 knows how long the file should be
+        shard = file[place.group]
+        found, scenes = shard.attrs["identity"], shard["scenes"][:]
+        if {len(shard["images"]), len(shard["masks"])} != {len(scenes)}:
+            raise ValueError("its tables differ in length")  # told with path and remedy by `open_hdf5`
+    if found != identity:
+        raise UserError(f"{place.file} belongs to store {found}, not to {identity}; keep each store in its own folder")
+    return scenes
+
+
+def codec_options(codec: str) -> dict:
+    """h5py options of a codec: "none" (any HDF5 reader opens it), "lz4" or "zstd"."""
+    if codec == "none":
+        return {}
+    import hdf5plugin
+
+    codecs = {"lz4": hdf5plugin.LZ4, "zstd": hdf5plugin.Zstd}
+    if codec not in codecs:
+        raise UserError(f"unknown codec {codec!r}; known: none, {', '.join(codecs)}")
+    return dict(codecs[codec]())
+
+
+def write_shard(
+    path: Path,
+    identity: str,
+    vocabulary: Vocabulary,
+    rows: np.ndarray,
+    images: UInt8[np.ndarray, "n h w 3"],
+    masks: UInt8[np.ndarray, "n h w"],
+    codec: str = "none",
+) -> None:
+    """Write one shard, whole or not at all."""
+    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+        create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
+        file["images"][:] = images
+        file["masks"][:] = masks
+
+
+def create_shard(
+    group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
+) -> None:
+    """A shard without its pixels, of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image."""
+    group.attrs["identity"] = identity
+    group.attrs["vocabulary"] = vocabulary.to_json()
+    group["scenes"] = rows
+    for name, shape in (("images", (*size, 3)), ("masks", size)):
+        table = (len(rows), *shape)
+        group.create_dataset(name, table, "u1", chunks=(1, *shape), fletcher32=True, **codec_options(codec))

@@ -1,0 +1,85 @@
+"""Packed splits: one self-contained HDF5 file for a colleague.
+
+A packed file holds, beside the split's tables, the rows of the store that the split needs as its
+one shard, `/shards/0`, under the names that links to a store's shards have (`shards/0/images`).
+What reads a split reads a packed one, wherever it lies.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+from jaxtyping import Int64
+
+from envs.common.errors import UserError
+from envs.common.files import whole_file
+from generators.storage.dataset import PixelReader, open_split
+from generators.storage.image_store import Progress, Shard, codec_options, create_shard
+from generators.storage.split_file import Records, Split, write_tables
+
+Rows = Int64[np.ndarray, " n"]
+
+PIXELS = ("images", "masks")
+
+
+def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None = None) -> None:
+    """Write the split at `path` with its pixels to `out`, whole or not at all; the same split gives the same bytes.
+
+    `progress` is told the stage ("pack", then "check"), the images done and their total.
+    """
+    report = progress or (lambda stage, done, total: None)
+    codec_options(codec)  # an unknown one raises
+    check_free(out)
+    split = open_split(path)
+    rows, reader = needed_rows(split.subsets.values()), PixelReader(split)
+    with whole_file(out) as temporary:
+        with h5py.File(temporary, "w") as file:
+            write_tables(file, renumbered(split, rows, codec))
+            write_pixels(file.create_group("shards/0"), reader, rows, codec, report)
+        check_packed(temporary, reader, rows, report)
+
+
+def check_free(out: Path, option: str = "--out") -> None:
+    """Raise unless `out` can be written without harm to another file."""
+    if out.exists():
+        raise UserError(f"{out} is there already; choose another {option}")
+    if not out.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent} to write {out.name} to; make it, or choose another {option}")
+
+
+def needed_rows(subsets: Iterable[Records]) -> Rows:
+    """The store's rows that scenes and partners lie in, each once, in the store's order."""
+    rows = np.unique(np.concatenate([rows for r in subsets for rows in (r.rows, r.partners)]))
+    return rows[rows >= 0]
+
+
+def renumbered(split: Split, rows: Rows, codec: str) -> Split:
+    """The same split over one shard that holds `rows` only."""
+
+    def new(old: Rows) -> Rows:
+        return np.where(old < 0, -1, np.searchsorted(rows, old))
+
+    subsets = {name: replace(r, rows=new(r.rows), partners=new(r.partners)) for name, r in split.subsets.items()}
+    return replace(split, shards=[Shard("", 0, len(rows), codec)], subsets=subsets)
+
+
+def write_pixels(group: h5py.Group, reader: PixelReader, rows: Rows, codec: str, report: Progress) -> None:
+    """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory."""
+    split, size = reader.split, reader.read(int(rows[0]), "masks").shape
+    create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
+    tables = {name: group[name] for name in PIXELS}
+    for new, old in enumerate(rows.tolist()):
+        for name, table in tables.items():
+            table[new] = reader.read(old, name)
+        report("pack", new + 1, len(rows))
+
+
+def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:
+    """Raise unless the packed file opens as a split and has the pixels that it was made of."""
+    packed = PixelReader(open_split(path))
+    for new, old in enumerate(rows.tolist()):
+        if any((packed.read(new, name) != reader.read(old, name)).any() for name in PIXELS):
+            raise UserError(f"row {new} came back from the disk of {path.parent} as another image; check that disk")
+        report("check", new + 1, len(rows))

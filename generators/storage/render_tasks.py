@@ -1,0 +1,98 @@
+"""Renders the missing scenes of an image store in several tasks of a cluster.
+
+A task writes its shards beside the store's own, named after what they hold; when all are there they
+are taken into the index under the store's lock. So tasks and other writers never meet, a part that
+was finished once is not rendered again, and the store's files don't depend on the number of tasks.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from envs.checks.scenes import RenderChecks
+from envs.common.errors import UserError
+from envs.scene import Scene
+from envs.worlds import load_world
+from generators.cluster.options import Cluster
+from generators.cluster.tasks import Tasks, print_changes
+from generators.cluster.worker import Interruption
+from generators.storage.image_store import SHARD_ROWS, ImageStore
+
+PARTS = "parts"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A shard to be: its scenes, and the file that a task writes them to."""
+
+    file: Path
+    scenes: tuple[Scene, ...]
+
+
+@dataclass(frozen=True)
+class RenderTask:
+    """What one task renders, and of which store."""
+
+    world: str
+    resolution: int
+    identity: str
+    root: Path
+    codec: str
+    parts: tuple[Part, ...]
+
+
+def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[Part]:
+    """The shards that `ImageStore.add` would make of what is missing."""
+    missing = store.missing([store.world.check(scene) for scene in scenes])
+    batches = [tuple(missing[start : start + SHARD_ROWS]) for start in range(0, len(missing), SHARD_ROWS)]
+    names = [hashlib.sha256("\n".join([codec, *(s.key for s in batch)]).encode()).hexdigest()[:16] for batch in batches]
+    return [Part(store.folder / PARTS / f"{name}.h5", batch) for name, batch in zip(names, batches, strict=True)]
+
+
+def render_parts(task: RenderTask, interruption: Interruption) -> None:
+    """Body of a task: render those of its parts that aren't there yet."""
+    store = ImageStore(task.root, load_world(task.world), task.resolution)
+    if store.identity != task.identity:
+        raise UserError("the world's files or the renderer changed since the task was submitted; submit it again")
+    renderer, checks = store.renderer(workers=1), RenderChecks()
+    for part in task.parts:
+        if not part.file.exists():
+            store.write_part(part.file, renderer, checks, list(part.scenes), task.codec)
+
+
+def add_with_tasks(
+    store: ImageStore,
+    world: str,
+    scenes: Sequence[Scene],
+    cluster: Cluster,
+    tasks: int,
+    codec: str = "none",
+) -> None:
+    """Render what is missing of `scenes`, of the world called `world`, in up to `tasks` tasks, and print their states.
+
+    No two scenes of one task may have the same picture; those of two tasks aren't compared.
+    """
+    parts = plan(store, scenes, codec)
+    waiting = [part for part in parts if not part.file.exists()]
+    shares = [[waiting[i] for i in share] for share in np.array_split(np.arange(len(waiting)), tasks) if len(share)]
+    arguments = {
+        f"{share[0].file.stem}-{len(share)}": RenderTask(
+            world, store.resolution, store.identity, store.root, codec, tuple(share)
+        )
+        for share in shares
+    }
+    if arguments:
+        Tasks(
+            cluster,
+            store.folder / "cluster",
+            render_parts,
+            arguments,
+            finished=lambda name: all(part.file.exists() for part in arguments[name].parts),
+            label=lambda name: f"scenes from {arguments[name].parts[0].scenes[0].key}",
+            at_once=tasks,
+        ).run(lambda name: None, print_changes())
+    store.adopt([(part.file, list(part.scenes)) for part in parts], codec)
+    store.add(scenes, codec=codec)  # what another writer's shards kept from being taken

@@ -1,0 +1,236 @@
+"""Split files: named subsets of a store's scenes with captions, negatives and graphs.
+
+A split file lies in its store's folder and refers to the shards there through HDF5 external
+links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers to
+files of its own folder and to nothing else. A packed one (`generators.storage.pack`) holds its one shard
+inside, under the same name, and refers to no file at all: that shard's file is "" in the table.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+from jaxtyping import Int64
+
+from envs.common.errors import UserError, choose
+from envs.common.files import whole_file
+from envs.scene import Scene
+from generators.captions.graph import SceneGraph
+from generators.captions.templates import SWAPS
+from generators.splits.recipe import VERSION, SplitRecipe
+from generators.storage.image_store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
+from generators.storage.tables import TEXT, open_hdf5, read_graphs, write_graphs
+from generators.vocabulary import SCENE_TYPE, Vocabulary
+
+FORMAT = "menagerie split 5"
+REMEDY = "make it again with 'python -m generators make'"
+NO_GRAPH = SceneGraph(())
+
+
+@dataclass(frozen=True)
+class Records:
+    """One subset: scenes, their rows in the store, captions and hard negatives.
+
+    A scene without a hard negative (a lone animal, or a training caption that tells less than all)
+    has the empty text and the empty graph.
+    In tests and validation each scene has a partner, the scene that its hard negative is true of:
+    two images and two captions make a quad.
+    """
+
+    scenes: list[Scene]
+    rows: Int64[np.ndarray, " n"]
+    partners: Int64[np.ndarray, " n"]  # rows of the partners; -1 for none
+    captions: list[str]
+    negatives: list[str]
+    graphs: list[SceneGraph]
+    negative_graphs: list[SceneGraph]
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split file in memory, without the pixels."""
+
+    path: Path
+    recipe: dict
+    identity: str
+    vocabulary: Vocabulary
+    shards: list[Shard]
+    subsets: dict[str, Records]
+    intact: bool  # the content has the checksum that was written with it
+
+    def place(self, index: int) -> Place:
+        """Where shard `index` lies: beside the split, or inside one that is packed."""
+        file = self.shards[index].file
+        if file:
+            return Place(self.path.parent / file)
+        return Place(self.path, f"/shards/{index}", "pack it again, or ask for it again")
+
+
+def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
+    """Rows, captions, hard negatives and graphs of the scenes of a subset; training scenes have no partners."""
+    partners = [-1 if subset == "train" else row_of[recipe.swap(scene)] for scene in scenes]
+    texts = [recipe.texts(subset, scene) for scene in scenes]
+    return Records(
+        scenes=list(scenes),
+        rows=np.array([row_of[scene] for scene in scenes], np.int64),
+        partners=np.array(partners, np.int64),
+        captions=[true.text for true, _ in texts],
+        negatives=[false.text if false else "" for _, false in texts],
+        graphs=[true.graph for true, _ in texts],
+        negative_graphs=[false.graph if false else NO_GRAPH for _, false in texts],
+    )
+
+
+def split_name(kind: str, recipe: Mapping[str, object]) -> str:
+    """A file name that says the fractions and differs whenever the recipe differs."""
+    content = json.dumps({"kind": kind, "version": VERSION, **recipe}, sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    return f"{kind}-p{recipe['pairs']:g}-n{recipe['hard_negatives']:g}-s{recipe['seed']}-{digest}.h5"
+
+
+def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
+    """Write the split of `recipe` into the folder of `store`, which holds all its scenes.
+
+    One that is there, whole and in step with the store is kept.
+    """
+    path = store.folder / split_name(recipe.kind, asdict(recipe))
+    with store.locked():
+        try:
+            check_store(read_split(path))
+        except UserError:
+            planned = recipe.subsets()
+            needed = recipe.with_partners(planned)
+            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
+            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
+            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
+    return path
+
+
+def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records]) -> None:
+    """Write a split file, whole or not at all."""
+    shards, _ = store.index()
+    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+        write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), intact=True))
+        for i, shard in enumerate(shards):
+            file[f"shards/{i}"] = h5py.ExternalLink(shard.file, "/")
+
+
+def write_tables(file: h5py.File, split: Split) -> None:
+    """Write all of a split but its shards."""
+    file.attrs["format"] = FORMAT
+    file.attrs["recipe"] = json.dumps(split.recipe)
+    file.attrs["identity"] = split.identity
+    file.attrs["vocabulary"] = split.vocabulary.to_json()
+    file.attrs["checksum"] = checksum(split.recipe, split.subsets)
+    file["shard_table"] = shard_table(split.shards)
+    for name, records in split.subsets.items():
+        write_records(file.create_group(f"subsets/{name}"), split.vocabulary, records)
+
+
+def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
+    """SHA-256 of all that a split says."""
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
+    for name, r in sorted(subsets.items()):
+        keys = [scene.key for scene in r.scenes]
+        texts = [name, keys, r.rows.tolist(), r.partners.tolist(), r.captions, r.negatives, r.graphs, r.negative_graphs]
+        digest.update(json.dumps(texts).encode())
+    return digest.hexdigest()
+
+
+def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -> None:
+    """Write one subset: store rows, scene factors, texts and graphs."""
+    group["scene"] = records.rows
+    group["partner"] = records.partners
+    group["factors"] = vocabulary.encode(records.scenes)
+    group["caption"] = np.array(records.captions, dtype=TEXT)
+    group["negative"] = np.array(records.negatives, dtype=TEXT)
+    write_graphs(group.create_group("graph"), records.graphs)
+    write_graphs(group.create_group("negative_graph"), records.negative_graphs)
+
+
+def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
+    """The subset that `write_records` wrote."""
+    return Records(
+        scenes=vocabulary.decode(group["factors"][:]),
+        rows=group["scene"][:],
+        partners=group["partner"][:],
+        captions=group["caption"].asstr()[:].tolist(),
+        negatives=group["negative"].asstr()[:].tolist(),
+        graphs=read_graphs(group["graph"]),
+        negative_graphs=read_graphs(group["negative_graph"]),
+    )
+
+
+def read_split(path: Path, verify: bool = True) -> Split:
+    """Read a split file; one that is damaged or refers outside its folder raises.
+
+    Without `verify` a wrong checksum is only noted, in `intact`.
+    """
+    path = Path(path)
+    with open_hdf5(path, REMEDY) as file:
+        if file.attrs.get("format") != FORMAT:
+            raise UserError(f"{path} is not a split file of this version; {REMEDY}")
+        check_links(file, path)
+        vocabulary = Vocabulary.from_json(file.attrs["vocabulary"])
+        recipe = json.loads(file.attrs["recipe"])
+        subsets = {name: read_records(group, vocabulary) for name, group in file["subsets"].items()}
+        intact = checksum(recipe, subsets) == file.attrs["checksum"]
+        if verify and not intact:
+            raise ValueError("its checksum is wrong")  # told with path and remedy by `open_hdf5`
+        shards = read_shard_table(file["shard_table"][:])
+        return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact)
+
+
+def check_links(file: h5py.File, path: Path) -> None:
+    """Raise if a split from a stranger would open anything but shards of its own folder; a packed one, any file."""
+    shards = read_shard_table(file["shard_table"][:])
+    packed = any(not shard.file for shard in shards)
+
+    def refuse(name: str) -> None:
+        bounds = "itself, though it is packed" if packed else "its own folder"
+        raise UserError(f"{path} refers to {name!r}, outside {bounds}; do not trust this file")
+
+    def walk(group: h5py.Group) -> None:
+        for name in group:
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                if packed or group.name != "/shards" or Path(link.filename).name != link.filename:
+                    refuse(link.filename)
+            elif isinstance(link, h5py.SoftLink):
+                refuse(link.path)
+            elif isinstance(item := group[name], h5py.Group):
+                walk(item)
+            elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
+                refuse(item.name)
+
+    walk(file)
+    for shard in shards:
+        if Path(shard.file).name != shard.file or (packed and shard.file):
+            refuse(shard.file)
+
+
+def check_store(split: Split) -> None:
+    """Raise unless the shards beside `split` are whole, of its store, and show its scenes."""
+    swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
+    tables = []
+    for i, shard in enumerate(split.shards):
+        if not split.place(i).file.exists():
+            raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
+        tables.append(check_shard(split.place(i), split.identity))
+    shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
+    for name, records in split.subsets.items():
+        in_range = (records.rows >= 0) & (records.rows < len(shown))
+        if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
+            raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")
+        paired = records.partners >= 0
+        swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        rows = records.partners[paired]
+        if (rows >= len(shown)).any() or (shown[rows] != split.vocabulary.encode(swapped)).any():
+            raise UserError(f"the partners of {name} in {split.path} show other scenes in this store; {REMEDY}")

@@ -1,0 +1,73 @@
+"""The names behind the factor indices of a scene table."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from envs.scene import MOST_THINGS, Scene, Thing
+from envs.slots import SLOTS
+from envs.world import World
+
+# Factor indices; -1 where a scene has fewer things, or its world no sizes.
+SCENE_TYPE = np.dtype(
+    [
+        ("background", "i2"),
+        ("view", "i4"),
+        ("animal", "i2", (MOST_THINGS,)),
+        ("texture", "i2", (MOST_THINGS,)),
+        ("slot", "i2", (MOST_THINGS,)),
+        ("size", "i2", (MOST_THINGS,)),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The names behind the factor indices of a scene table."""
+
+    animals: tuple[str, ...]
+    textures: tuple[str, ...]
+    backgrounds: tuple[str, ...]
+    slots: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, world: World) -> "Vocabulary":
+        """The vocabulary of `world`, with all slots there are."""
+        return cls(world.animals, world.textures, world.backgrounds, tuple(SLOTS), world.sizes)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Vocabulary":
+        """The vocabulary that `to_json` wrote."""
+        return cls(**{name: tuple(words) for name, words in json.loads(text).items()})
+
+    def to_json(self) -> str:
+        """All names as one JSON object."""
+        return json.dumps(asdict(self))
+
+    def encode(self, scenes: Sequence[Scene]) -> np.ndarray:
+        """Scene table (n,) of `SCENE_TYPE`."""
+        table = np.full(len(scenes), -1, SCENE_TYPE)
+        for row, scene in zip(table, scenes, strict=True):
+            row["background"] = self.backgrounds.index(scene.background)
+            row["view"] = scene.view
+            for i, thing in enumerate(scene.things):
+                row["animal"][i] = self.animals.index(thing.animal)
+                row["texture"][i] = self.textures.index(thing.texture)
+                row["slot"][i] = self.slots.index(thing.slot)
+                row["size"][i] = self.sizes.index(thing.size) if thing.size else -1
+        return table
+
+    def decode(self, table: np.ndarray) -> list[Scene]:
+        """The scenes of a table; an index outside the vocabulary raises `IndexError`."""
+        scenes = []
+        for background, view, *columns in table.tolist():
+            things = tuple(
+                Thing(self.animals[a], self.textures[t], self.slots[s], self.sizes[z] if z >= 0 else "")
+                for a, t, s, z in zip(*columns, strict=True)
+                if a >= 0
+            )
+            scenes.append(Scene(self.backgrounds[background], things, view))
+        return scenes

@@ -1,0 +1,104 @@
+"""Where a scorer's queries look, against where the things are.
+
+The synthetic scenes know their instance masks: a ground truth for figure 8 of OC-CLIP, which
+shows attention maps only.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captions.phrases import phrase
+from generators.storage.dataset import SplitDataset
+from models.scorer import Scorer
+from models.towers.pixels import normalise
+
+BLOCK = 64
+
+
+class Maps(NamedTuple):
+    """What the slots of n scenes of two things are made of, at the image's resolution.
+
+    Each map is a query's share of the patches divided by its mean over them: the weights with which
+    the slot sums the patches' values (figure 9), 1 where they are uniform.
+    """
+
+    things: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's things, as in the masks
+    rest: Float[np.ndarray, "n h w"]  # what the default tokens take of each patch, 0..1; 0 without competition
+
+
+class Overlap(NamedTuple):
+    """How the map of each thing's query fits the masks."""
+
+    own: Float[np.ndarray, "n 2"]  # intersection over union with the thing's own mask
+    other: Float[np.ndarray, "n 2"]  # with the other's
+
+    @property
+    def mean(self) -> float:
+        """Mean with the own mask."""
+        return float(self.own.mean())
+
+    @property
+    def right(self) -> float:
+        """Share of scenes in which both queries fit their own thing better than the other."""
+        return float((self.own > self.other).all(1).mean())
+
+
+@torch.no_grad()
+def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
+    """Maps of the true captions' queries; raises for a scorer without attention."""
+    if "attention" not in scorer.capabilities:
+        raise UserError(f"{type(scorer).__name__} has no attention maps")
+    scorer.eval()
+    parts = [_block(scorer, data, indices[start : start + BLOCK]) for start in range(0, len(indices), BLOCK)]
+    return Maps(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
+    captions = [data.records.captions[i] for i in indices]
+    graphs = [data.records.graphs[i] for i in indices]
+    pixels = normalise(data.images(indices).to(scorer.log_scale.device))
+    patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(captions, graphs))
+    order = [
+        [graph.nodes.index(phrase(t)) for t in data.records.scenes[i].things]
+        for i, graph in zip(indices, graphs, strict=True)
+    ]
+    rows = torch.arange(len(patches), device=patches.device)[:, None]
+    own = patches[rows, torch.tensor(order, device=patches.device)]
+    things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
+    left = 1 - patches.sum(1, keepdim=True)
+    if not getattr(scorer.config, "competitive", True):
+        left = torch.zeros_like(left)
+    rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
+    return Maps(things.cpu().numpy(), rest.cpu().numpy())
+
+
+def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q size size"]:
+    """Square patch maps at the image's resolution, bilinear."""
+    side = round(patches.shape[-1] ** 0.5)
+    return F.interpolate(patches.float().unflatten(-1, (side, side)), size=size, mode="bilinear", align_corners=False)
+
+
+def overlap(maps: Maps, masks: UInt8[np.ndarray, "n h w"], threshold: float) -> Overlap:
+    """Intersection over union of thresholded maps with the masks of both things."""
+    chosen = maps.things > threshold
+    shown = np.stack([masks == 1, masks == 2], 1)
+    return Overlap(iou(chosen, shown), iou(chosen, shown[:, ::-1]))
+
+
+def iou(first: Bool[np.ndarray, "n 2 h w"], second: Bool[np.ndarray, "n 2 h w"]) -> Float[np.ndarray, "n 2"]:
+    """Intersection over union; 0 where both are empty."""
+    together, either = (first & second).sum((2, 3)), (first | second).sum((2, 3))
+    return together / np.maximum(either, 1)
+
+
+def best_threshold(maps: Maps, masks: UInt8[np.ndarray, "n h w"]) -> float:
+    """The threshold with the greatest mean overlap."""
+    candidates = np.linspace(0.5, 12.5, 49)
+    return float(max(candidates, key=lambda threshold: overlap(maps, masks, threshold).mean))

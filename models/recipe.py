@@ -1,0 +1,58 @@
+"""Recipes: everything about a training run but the model and the data. Free of torch."""
+
+from dataclasses import dataclass
+
+from envs.common.errors import UserError, choose
+
+ALTERED = ("swapped", "shuffled")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """AdamW with warm-up and cosine decay; towers may have learning rates of their own."""
+
+    steps: int = 1000
+    """Optimiser steps; every model of a study takes as many."""
+    batch: int = 64
+    """Images of a step."""
+    learning_rate: float = 2e-3
+    """Peak learning rate of what is trained from scratch."""
+    vision_learning_rate: float | None = None
+    """The same for the image tower; None takes `learning_rate`."""
+    text_learning_rate: float | None = None
+    """The same for the text tower; None takes `learning_rate`."""
+    warmup: int = 50
+    """Steps of linear warm-up."""
+    vision_warmup: int | None = None
+    """The same for the image tower; None takes `warmup`."""
+    text_warmup: int | None = None
+    """The same for the text tower; None takes `warmup`."""
+    weight_decay: float = 0.05
+    """Decoupled weight decay of matrices; vectors have none."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Adam's moments."""
+    singles_share: float | None = None
+    """Share of a batch that shows one animal alone; None sees every image equally often."""
+    warm_start: float = 0.0
+    """Share of the steps, the first ones, that show lone animals only."""
+    augment: bool = True
+    """Zoom, shift and lighten training images at random (see `models.training.sampling.vary`)."""
+    leave_out_true: bool = True
+    """Texts that are true of an image, but not its own, are not its negatives (see
+    `models.objectives.contrastive_loss`)."""
+    local_weight: float = 1.0
+    """Weight of the local relation loss, for scorers and data that have relations."""
+    local_negatives: tuple[str, ...] = ALTERED
+    """Altered graphs that the true one is told from in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.batch < 2:
+            raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
+        for name in ("singles_share", "warm_start"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
+        object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
+        for name in self.local_negatives:
+            choose("--local-negatives", name, ALTERED)
+        if not self.local_negatives:
+            raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")

@@ -1,0 +1,166 @@
+"""OC-CLIP: object-centric binding in contrastive language-image pre-training.
+
+Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defaults of
+`OCCLIPConfig`; small towers take narrower ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from envs.common.errors import choose
+from generators.captions.graph import SceneGraph
+from models.scorer import Scorer, drop_own_temperature, tower_parameters
+from models.scorers.oc_clip.binding import BindingModule, competitive_attention, regular_attention, visual_slots
+from models.scorers.oc_clip.graph_batch import GraphBatch, batch_graphs, perturb_edges
+from models.scorers.oc_clip.spec import OCCLIPConfig
+from models.scorers.oc_clip.structured_similarity import RELATION_SCORERS, structured_similarity
+from models.towers.build import build_towers, patch_tokens, require_vit
+from models.towers.config import TowerConfig
+
+
+class ImageCode(NamedTuple):
+    """Keys and values of every patch."""
+
+    keys: Float[Tensor, "n p d"]
+    values: Float[Tensor, "n p d"]
+
+
+class TextCode(NamedTuple):
+    """Each distinct phrase once, and the graphs that refer to them."""
+
+    phrases: Float[Tensor, "u d"]
+    predicates: Float[Tensor, "v r"]
+    graphs: GraphBatch
+
+
+class OCCLIPScorer(Scorer):
+    """Binds the phrases of a scene graph to image patches and compares slot by slot."""
+
+    capabilities = frozenset({"perturbed_graphs", "attention"})
+    config_class = OCCLIPConfig
+
+    def __init__(self, towers: TowerConfig, words: tuple[str, ...], config: OCCLIPConfig | None = None) -> None:
+        config = config or OCCLIPConfig()
+        super().__init__(towers, words, config.logit_scale)
+        model, self.tokenizer = build_towers(towers, words, config.context)
+        require_vit(model, towers.architecture)
+        self.model = drop_own_temperature(model)
+        # Pretrained text towers bring their own context: what a checkpoint needs to know.
+        self.config = replace(config, context=model.context_length)
+        patch_width, n_patches = model.visual.class_embedding.numel(), model.visual.positional_embedding.shape[0] - 1
+        text_width = model.text_projection.shape[1]
+        self.binding = BindingModule(patch_width, n_patches, config)
+        self.to_node = nn.Linear(text_width, config.dim)
+        self.to_predicate = nn.Linear(text_width, config.relation_dim)
+        relation = RELATION_SCORERS[choose("--oc-clip.relation", config.relation, RELATION_SCORERS)]
+        self.relation = relation(config.relation_dim, config.dim)
+        self.alpha = nn.Parameter(torch.tensor(config.alpha))
+        self.beta = nn.Parameter(torch.tensor(config.beta))
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Keys and values of every patch."""
+        return ImageCode(*self.binding.encode_patches(patch_tokens(self.model, pixels)))
+
+    def encode_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> TextCode:
+        """Distinct phrases encoded once each; the captions are not read."""
+        batch = batch_graphs(graphs, self.log_scale.device)
+        phrases = self.to_node(self._encode(batch.phrases))
+        predicates = phrases.new_zeros(0, self.config.relation_dim)
+        if batch.predicates:
+            predicates = self.to_predicate(self._encode(batch.predicates))
+        return TextCode(phrases, predicates, batch)
+
+    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """Equation 2 for all pairs."""
+        logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
+        # Logits come once per distinct phrase; the competition is among the nodes of one text.
+        slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
+        return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
+        """Share of each patch of image i that each node of text i takes; absent nodes take none.
+
+        Without competition: how each node spreads over the patches.
+        """
+        logits, default = self._paired_logits(images, texts)
+        return self._attend(logits, default, texts)
+
+    def perturbed_similarities(
+        self, images: ImageCode, texts: TextCode, generator: torch.Generator
+    ) -> Float[Tensor, "k 3"]:
+        """Image i with text i: the true graph, the swapped and the shuffled one (equation 6).
+
+        Rows are the k texts with edges. Where a graph has but two nodes, the only other
+        arrangement is the swap, and the shuffled graph equals the swapped one; it takes a third
+        node, such as the background, to differ.
+        """
+        slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
+        true = (texts.graphs.subjects, texts.graphs.objects)
+        arrangements = (true, *perturb_edges(texts.graphs, generator))
+        scores = [self._score(slots, texts, subjects, objects) for subjects, objects in arrangements]
+        return torch.stack(scores, dim=1)[texts.graphs.edge_present.any(1)]
+
+    def backbones(self) -> dict[str, list[nn.Parameter]]:
+        """The two towers; binding and scoring modules are OC-CLIP's own."""
+        return tower_parameters(self.model)
+
+    def _encode(self, phrases: Sequence[str]) -> Float[Tensor, "u width"]:
+        tokens = self.tokenizer(phrases, self.config.context).to(self.log_scale.device)
+        return self.model.encode_text(tokens)
+
+    def _paired_logits(
+        self, images: ImageCode, texts: TextCode
+    ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
+        """Logits of the nodes of text i on image i."""
+        logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
+        rows = torch.arange(len(logits), device=logits.device)[:, None]
+        return logits[rows, texts.graphs.phrase_of_node], default
+
+    def _slots(
+        self,
+        logits: Float[Tensor, "n *b q p"],
+        default: Float[Tensor, "n *#b default p"],
+        values: Float[Tensor, "n p d"],
+        texts: TextCode,
+    ) -> Float[Tensor, "n *b q d"]:
+        return visual_slots(self._attend(logits, default, texts), values)
+
+    def _attend(
+        self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextCode
+    ) -> Float[Tensor, "n *b q p"]:
+        """Each query's share of the patches."""
+        present = texts.graphs.node_present[..., None]
+        if not self.config.competitive:
+            return regular_attention(logits, present)
+        return competitive_attention(logits, present, default)
+
+    def _score(
+        self,
+        slots: Float[Tensor, "*b q d"],
+        texts: TextCode,
+        subjects: Int64[Tensor, "c e"],
+        objects: Int64[Tensor, "c e"],
+    ) -> Float[Tensor, "*b"]:
+        """Equation 2 with the given arrangement of edges."""
+        graphs = texts.graphs
+        # Norms of phrases once each, not once per image and text.
+        phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]
+        nodes = (phrases * slots).sum(-1) / slots.norm(dim=-1).clamp_min(1e-8)
+        relations = nodes[..., :0]
+        if texts.graphs.predicates:
+            predicates = texts.predicates[graphs.predicate_of_edge]
+            subject_slots, object_slots = self._pick(slots, subjects), self._pick(slots, objects)
+            relations = self.relation(predicates.expand(*subject_slots.shape[:-1], -1), subject_slots, object_slots)
+        return structured_similarity(nodes, graphs.node_present, relations, graphs.edge_present, self.alpha, self.beta)
+
+    @staticmethod
+    def _pick(slots: Float[Tensor, "*b q d"], nodes: Int64[Tensor, "c e"]) -> Float[Tensor, "*b e d"]:
+        """The slots of the given nodes of each text."""
+        index = nodes[..., None].expand(*slots.shape[:-2], nodes.shape[-1], slots.shape[-1])
+        return slots.gather(-2, index)

@@ -1,0 +1,142 @@
+"""What the ablation study writes: a table for each split, the paper's claims in words, and a figure."""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+
+from envs.common.figure_files import write_png
+from envs.common.files import write_csv, write_text
+from envs.common.latex import table
+from envs.common.pages import write_page
+from studies.ablation.rows import BASE, Place
+from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
+from studies.analysis.paired_bootstrap import Difference, difference, pooled
+from studies.runs.cell import Job
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+
+class Claim(NamedTuple):
+    """What the paper says of a row: on these columns it is lower (-1) or higher (1) than OC-CLIP as it is."""
+
+    row: str
+    split: str
+    columns: tuple[tuple[str, str], ...]
+    sign: int
+    text: str
+
+
+HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
+
+CLAIMS = (
+    Claim(
+        *("no local loss", "spatial", COLUMNS["spatial"][:2], -1),
+        "Without the local loss relations are understood less (table 7: swap obj 80.7 to 73.1).",
+    ),
+    Claim(
+        *("regular attention", "binding", COLUMNS["binding"][:3], -1),
+        "Competitive attention helps attributes a little (table 7: swap att 88.7 against 86.0).",
+    ),
+    Claim(
+        *("joint relation", "spatial", COLUMNS["spatial"][:2], -1),
+        "A joint MLP of both slots is worse than the sum of two (table 7: swap obj 80.7 to 78.4).",
+    ),
+)
+
+
+def publish(out: Path, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
+    """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
+    done = read_runs(jobs)
+    write_csv(out / "ablations.csv", HEADER, scores_of(done))
+    splits = list(dict.fromkeys(place.split for place in jobs))
+    tables = {split: accuracy_table(done, split) for split in splits}
+    write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title="Ablations of OC-CLIP",
+        tables=tables,
+        claims=[(claim.text, *verdict(done, claim)) for claim in CLAIMS if claim.split in splits],
+        figures={split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split)) for split in splits},
+        finished=sum(map(len, done.values())),
+        runs=sum(map(len, jobs.values())),
+        notes=notes,
+    )
+
+
+def mean(values: Sequence[float]) -> str:
+    """Mean and standard deviation as text; a dash for nothing."""
+    if not values:
+        return "–"
+    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def accuracy_table(done: Runs, split: str) -> list[list[str]]:
+    """A header, and a row of the study each: accuracies, how the first column's differs, and alpha / beta."""
+    columns = COLUMNS[split]
+    relational = split == "spatial"
+    told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
+    header = ["", *told, f"{told[0]}, difference", *(["alpha / beta"] if relational else [])]
+    rows = []
+    for place, runs in done.items():
+        if place.split == split:
+            delta = against_base(done, place, columns[:1])
+            cells = [mean(accuracies(runs, *column)) for column in columns]
+            ratios = [mean([run.ratio for run in runs])] if relational else []
+            rows.append([place.row, *cells, str(delta) if delta and place.row != BASE else "–", *ratios])
+    return [header, *rows]
+
+
+def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]]) -> Difference | None:
+    """How a row differs from OC-CLIP as it is, over the records of all `columns`; None where one is missing."""
+    sides = [done.get(Place(place.split, BASE), ()), done.get(place, ())]
+    points = [pooled(merged(runs), columns) for runs in sides]
+    return difference(*points, "", "")
+
+
+def verdict(done: Runs, claim: Claim) -> tuple[str, str]:
+    """Whether the interval of the difference is on the claim's side of 0, and the difference."""
+    delta = against_base(done, Place(claim.split, claim.row), claim.columns)
+    if delta is None:
+        return "not tested", "–"
+    if delta.low <= 0 <= delta.high:
+        return "undecided", str(delta)
+    return "confirmed" if (delta.mean > 0) == (claim.sign > 0) else "contradicted", str(delta)
+
+
+def latex(split: str, rows: list[list[str]]) -> tuple[list[str], list[list[str]], str]:
+    """Header, rows and caption of a LaTeX table."""
+    return rows[0], rows[1:], f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
+
+
+def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
+    """A row of `HEADER` for every accuracy of every run."""
+    for place, runs in done.items():
+        for run in runs:
+            for subset, tasks in run.subsets.items():
+                for task, scores in tasks.items():
+                    yield *place, run.seed, subset, task, scores["accuracy"], scores["n"]
+
+
+def accuracy_figure(done: Runs, split: str) -> Figure:
+    """A panel for each column: a dot for each seed of each row, the mean as a bar, OC-CLIP as it is as a line."""
+    rows = [place for place in done if place.split == split]
+    figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
+    axes = figure.subplots(1, len(COLUMNS[split]), sharex=True, sharey=True, squeeze=False)[0]
+    for axis, (subset, task) in zip(axes, COLUMNS[split], strict=True):
+        for y, place in enumerate(rows):
+            values = accuracies(done[place], subset, task)
+            axis.plot(values, [y] * len(values), "o", color="#0072b2", alpha=0.6, markersize=4)
+            if values:
+                axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
+        if base := accuracies(done[Place(split, BASE)], subset, task):
+            axis.axvline(statistics.mean(base), color="0.6", linewidth=1, linestyle=":")
+        axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
+        axis.set_xlabel("accuracy (%)", fontsize=8)
+        axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+    return figure

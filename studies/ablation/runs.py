@@ -1,0 +1,76 @@
+"""What the tables of the ablation study need of its finished runs, each read once."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studies.ablation.rows import Place
+from studies.analysis.paired_bootstrap import Points, read_points
+from studies.runs.cell import Job, finished
+
+# Split -> subset and task of each column.
+COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "spatial": (
+        ("left_right_unseen_order", "swap"),
+        ("above_under_unseen_order", "swap"),
+        ("left_right_unseen_pairs", "swap"),
+        ("above_under_unseen_pairs", "swap"),
+    ),
+    "binding": (
+        ("seen_pairs", "swap"),
+        ("unseen_pairs", "swap"),
+        ("unseen_pairs", "replace texture"),
+        ("unseen_pairs", "one animal"),
+    ),
+}
+
+
+class Run(NamedTuple):
+    """One finished training run."""
+
+    seed: int
+    subsets: dict[str, dict[str, dict[str, Any]]]
+    """Scores by subset and task."""
+    points: Points
+    """Of the records in `COLUMNS`."""
+    ratio: float
+    """alpha / beta after training; not of use where no caption tells a relation."""
+
+
+Runs = Mapping[Place, Sequence[Run]]
+
+
+def read_runs(jobs: Mapping[Place, Sequence[Job]]) -> dict[Place, list[Run]]:
+    """The runs that are finished."""
+    return {
+        place: [read_run(job.folder, job.cell.seed, place.split) for job in its if finished(job.folder)]
+        for place, its in jobs.items()
+    }
+
+
+@cache  # what is finished doesn't change, and the tables are written anew after every run
+def read_run(folder: Path, seed: int, split: str) -> Run:
+    """One finished run from its folder."""
+    points = read_points([(seed, folder)])
+    asked = {key: point for key, point in points.items() if key[1:3] in COLUMNS[split]}
+    return Run(seed, finished(folder)["subsets"], asked, ratio(folder / "checkpoint" / "model.safetensors"))
+
+
+def ratio(weights: Path) -> float:
+    """alpha / beta in the weights of an OC-CLIP."""
+    from safetensors import safe_open
+
+    with safe_open(weights, "np") as file:
+        return float(file.get_tensor("alpha") / file.get_tensor("beta"))
+
+
+def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
+    """Accuracy (%) of every seed that has the subset."""
+    found = [run.subsets[subset].get(task, {}).get("accuracy") for run in runs]
+    return [100 * value for value in found if value is not None]
+
+
+def merged(runs: Sequence[Run]) -> Points:
+    """The points of all seeds."""
+    return {key: point for run in runs for key, point in run.points.items()}

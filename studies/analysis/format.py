@@ -1,0 +1,34 @@
+"""Values and tables as people read them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.common.files import write_csv
+from studies.runs.results import Mean
+
+
+def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested fields as dotted names and short texts."""
+    texts: dict[str, str] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            texts |= flat(value, f"{prefix}{name}.")
+        else:
+            texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return texts
+
+
+def percent(mean: Mean) -> str:
+    """A mean as text; a dash where it is undefined."""
+    return "–" if mean.mean is None else f"{100 * mean.mean:.1f}"
+
+
+def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """All trials, one row each."""
+    write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
+
+
+def shown(cell: Any) -> str:
+    """A value as people read it."""
+    return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,102 @@
+"""Differences between two sets of predictions on the same records, with bootstrap intervals."""
+
+import csv
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from envs.common.errors import UserError
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+# Seed, subset, task, scene and caption of a record.
+Key = tuple[int, str, str, str, str]
+
+
+class Point(NamedTuple):
+    """How a record was answered: 1 right, one half a tie; and which animals it shows."""
+
+    value: float
+    animals: str
+
+
+Points = dict[Key, Point]
+
+
+class Difference(NamedTuple):
+    """Mean of the differences (second minus first), its interval, and how many records."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        if np.isnan(self.low):
+            return f"{100 * self.mean:+.1f} [one animal pair]"
+        return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+
+
+def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
+    """The points of all records of cells, given as their seed and folder."""
+    points: Points = {}
+    for seed, folder in cells:
+        file = folder / "predictions.csv"
+        try:
+            with file.open(newline="") as lines:
+                for row in csv.DictReader(lines):
+                    true, false = float(row["score_caption"]), float(row["score_negative"])
+                    key = (seed, row["subset"], row["task"], row["scene"], row["caption"])
+                    points[key] = Point((true > false) + 0.5 * (true == false), row["animals"])
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
+    return points
+
+
+def difference(first: Points, second: Points, subset: str, task: str, seed: int = 0) -> Difference | None:
+    """How much higher the second scores on the records that both have; None if there are none.
+
+    Paired bootstrap, percentile interval. Records of one animal pair resemble each other, so whole
+    pairs are drawn, each with both models' points. The interval tells how sure the mean is for
+    these seeds, not for new ones.
+    """
+    keys = sorted(key for key in first.keys() & second.keys() if key[1:3] == (subset, task))
+    if not keys:
+        return None
+    clusters: dict[tuple[int, str], list[float]] = {}
+    for key in keys:
+        delta = second[key].value - first[key].value
+        clusters.setdefault((key[0], first[key].animals), []).append(delta)
+    sums, counts = (np.array([f(deltas) for deltas in clusters.values()], np.float64) for f in (sum, len))
+    low, high = interval(sums, counts, seed)
+    return Difference(float(sums.sum() / counts.sum()), low, high, len(keys))
+
+
+def pooled(points: Points, asked: Collection[tuple[str, str]]) -> Points:
+    """The points of several subsets and tasks as those of one, both called ""."""
+    return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in asked}
+
+
+def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"], seed: int) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean of k clusters' values; NaN for a single cluster."""
+    from scipy.stats import bootstrap
+
+    if len(sums) == 1:
+        return np.nan, np.nan
+    if np.ptp(sums / counts) == 0:  # nothing to resample: scipy warns and gives NaN
+        return float(sums[0] / counts[0]), float(sums[0] / counts[0])
+    found = bootstrap(
+        (sums, counts),
+        lambda s, c, axis: s.sum(axis) / c.sum(axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)

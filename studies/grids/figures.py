@@ -1,0 +1,109 @@
+"""Figures of a grid, in the layout of OC-CLIP's figure 2."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from studies.runs.results import mean_accuracy
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+TITLES = {
+    "seen_pairs": "Seen pairs,\nswapped textures",
+    "unseen_pairs": "Unseen pairs",
+    "different_bag": "Seen pairs,\nother textures",
+    "train_pairs": "Training pairs,\nnew views",
+    "left_right_unseen_order": "Left/right,\nunseen order",
+    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
+    "above_under_unseen_order": "Above/under,\nunseen order",
+    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
+}
+
+
+def heat_maps(results: Sequence[dict[str, Any]], grid: Any, asked: Sequence[tuple[str, str]]) -> Figure:
+    """Accuracy (%): a row per subset and task, a panel per model; % of pairs up, % of hard negatives across.
+
+    A place whose subset is empty, or whose cell isn't finished, shows a dash.
+    """
+    pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
+    width, height = 1.3 + 1.0 * len(negatives), 0.9 + 0.62 * len(pairs)
+    figure = Figure((width * len(models) + 2.0, height * len(asked) + 0.4), layout="constrained")
+    axes = figure.subplots(len(asked), len(models), squeeze=False)
+    for row, (subset, task) in zip(axes, asked, strict=True):
+        for axis, model in zip(row, models, strict=True):
+            table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
+            image = draw_panel(axis, table)
+            axis.set_title(model, fontsize=10)
+            axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
+            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
+            axis.set_xlabel("training pairs with hard negatives", fontsize=8)
+        name = TITLES.get(subset, subset) if task == "swap" else f"{TITLES.get(subset, subset)}\n{task}"
+        row[0].set_ylabel(f"{name}\n\n% of animal pairs", fontsize=9)
+    figure.colorbar(image, ax=axes, label="accuracy (%), chance is 50", shrink=0.8)
+    return figure
+
+
+def draw_panel(axis: Any, table: list[list[Any]]) -> Any:
+    """One heat map with its numbers: mean, and deviation where there are several seeds."""
+    values = np.array([[np.nan if cell.mean is None else 100 * cell.mean for cell in row] for row in table])
+    image = axis.imshow(values, vmin=50, vmax=100, cmap="viridis", origin="lower", aspect="auto")
+    axis.set_facecolor("0.85")
+    for y, row in enumerate(table):
+        for x, cell in enumerate(row):
+            text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
+            if cell.deviation is not None:
+                text += f"\n±{100 * cell.deviation:.1f}"
+            dark = cell.mean is not None and cell.mean < 0.8
+            axis.text(x, y, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+    return image
+
+
+def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
+    """Images in a row, each with its caption and, in red, its hard negative."""
+    figure = Figure((2.3 * len(images), 3.1), layout="constrained")
+    for axis, image, (caption, negative) in zip(
+        figure.subplots(1, len(images), squeeze=False)[0], images, captions, strict=True
+    ):
+        axis.imshow(image)
+        axis.axis("off")
+        axis.set_title(wrap(caption), fontsize=8, color="#0a5c2c")
+        axis.text(
+            0.5, -0.04, wrap(negative), fontsize=8, color="#a01818", ha="center", va="top", transform=axis.transAxes
+        )
+    return figure
+
+
+def attention_sheet(
+    images: UInt8[np.ndarray, "n h w 3"],
+    phrases: Sequence[Sequence[str]],
+    things: Float[np.ndarray, "n 2 h w"],
+    rest: Float[np.ndarray, "n h w"],
+) -> Figure:
+    """A row per scene: the image, the map of each of its two queries, and what the default tokens take."""
+    figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
+    for row, image, names, maps, left in zip(
+        figure.subplots(len(images), 4, squeeze=False), images, phrases, things, rest, strict=True
+    ):
+        row[0].imshow(image)
+        row[0].set_title("image", fontsize=9)
+        for axis, name, values in zip(row[1:3], names, maps, strict=True):
+            axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
+            axis.imshow(values, cmap="inferno", alpha=0.75, vmin=0, vmax=max(float(values.max()), 1e-6))
+            axis.set_title(name, fontsize=9)
+        shown = row[3].imshow(left, cmap="inferno", vmin=0, vmax=1)
+        row[3].set_title("default tokens", fontsize=9)
+        figure.colorbar(shown, ax=row[3], shrink=0.8)
+        for axis in row:
+            axis.axis("off")
+    return figure
+
+
+def wrap(text: str, width: int = 30) -> str:
+    """Lines of at most `width` characters."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))

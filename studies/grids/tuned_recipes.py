@@ -1,0 +1,56 @@
+"""Reads the recipes that `studies/tune.py` found best, each model's own."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.common.errors import UserError, choose
+from models.recipe import Recipe
+from models.scorers.oc_clip.spec import OCCLIPConfig
+
+# What tuning searches beside the towers; all else of a recipe is the study's own.
+SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "warm_start")
+SHIPPED = Path(__file__).parents[1] / "recipes"
+
+
+class Tuned(NamedTuple):
+    """What tuning found for one model, and under which conditions."""
+
+    architecture: str
+    fields: dict[str, Any]
+    conditions: dict[str, Any]
+
+
+def recipe_file(name: str) -> Path:
+    """The file of shipped recipes called `name`, or the path that it is."""
+    if name.endswith(".json"):
+        return Path(name)
+    return SHIPPED / f"{choose('recipes for --tuned', name, sorted(file.stem for file in SHIPPED.glob('*.json')))}.json"
+
+
+def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
+    """What was tuned for those of `models` that the file has."""
+    path = recipe_file(name)
+    try:
+        file = json.loads(path.read_text())
+        found = {model: read_model(file[model]) for model in models if model in file}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
+    if not found:
+        raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
+    return found
+
+
+def read_model(found: dict[str, Any]) -> Tuned:
+    """One model's entry; a field of another type raises `TypeError`."""
+    fields = {name: found["recipe"][name] for name in SEARCHED}
+    for name, value in fields.items():
+        if isinstance(value, bool) or not isinstance(value, int if name == "warmup" else int | float):
+            raise TypeError(f"{name} is {value!r}")
+    Recipe(**fields)  # refuses what no recipe may have
+    there = found["tuned_for"]
+    module = asdict(OCCLIPConfig(**there["oc_clip"]))  # options that came later are at their defaults
+    conditions = {"kind": "binding", **there, "oc_clip": module, "steps": found["recipe"]["steps"]}
+    return Tuned(str(found["architecture"]), fields, conditions)

@@ -1,0 +1,33 @@
+"""What every study's command line shares: presets by name, overrides by field."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import tyro
+
+from envs.common.errors import UserError, choose
+
+Config = TypeVar("Config")
+
+
+def runs_to_compare() -> tuple[Path, Path] | None:
+    """The two folders after `--compare`, which stands alone; None without it."""
+    if "--compare" not in sys.argv[1:]:
+        return None
+    if len(sys.argv) != 4 or sys.argv[1] != "--compare":
+        raise UserError("write --compare RUN_A RUN_B, two folders of finished runs and nothing else")
+    return Path(sys.argv[2]), Path(sys.argv[3])
+
+
+def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
+    """The preset named by `--preset`, with the fields overridden that the command line gives."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--preset", default=default)
+    chosen, rest = first.parse_known_args(sys.argv[1:])
+    preset = presets[choose("preset", chosen.preset, presets)]
+    options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
+    text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
+    return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)

@@ -1,0 +1,90 @@
+"""Runs the cells of a study where `--cluster` says: in workers of this command, or as tasks."""
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from envs.common.errors import UserError
+from generators.cluster.options import Cluster
+from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
+from generators.cluster.worker import Interruption
+from studies.runs.cell import Job, Watch, finished, run_cell
+
+FOLDER = "cluster"  # of tasks and logs, in the run's own
+
+
+def cell_task(job: Job, interruption: Interruption) -> None:
+    """One cell, if it isn't finished."""
+    if finished(job.folder) is None:
+        run_interruptible(job, interruption)
+
+
+def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
+    """Run a cell that nobody else runs; asked to end while it trains, it saves its state after the step."""
+    for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task
+        leftover.unlink(missing_ok=True)
+
+    def report(step: int) -> None:
+        interruption.held = step < job.cell.recipe.steps
+        interruption.check()
+
+    try:
+        run_cell(job, report, watch)
+    finally:
+        interruption.release()  # `watch` may have ended it between two steps
+
+
+def check_none_runs(folder: Path, ids: Collection[str]) -> None:
+    """Raise if tasks of an earlier command are still at these cells."""
+    running = {name: handle for name, handle in still_running(folder).items() if name in ids}
+    if not running:
+        return
+    end = f"end them with `scancel {jobs_of(running)}`" if jobs_of(running) else "wait for them"
+    raise UserError(
+        f"{len(running)} tasks of this run are still queued or running; go on with the same --cluster as before, "
+        f"or {end} (where they are surely over, delete {folder / RECORD})"
+    )
+
+
+def run_cells(
+    jobs: Sequence[Job], cluster: Cluster, workers: int, out: Path, on_finished: Callable[[Job], None]
+) -> None:
+    """Run all jobs and call `on_finished` after each; `out` is the study's folder.
+
+    Raises if tasks of an earlier command still run and this one wouldn't wait for them.
+    """
+    from envs.common.progress import PlainLines, progress_bar
+    from studies.runs.local import run_jobs
+
+    by_id = {job.cell.id: job for job in jobs}
+    if cluster.engine == "none":
+        check_none_runs(out / FOLDER, by_id)
+        return run_jobs(jobs, workers, on_finished)
+    if not by_id:
+        return None
+    tasks = Tasks(
+        cluster,
+        out / FOLDER,
+        cell_task,
+        by_id,
+        finished=lambda name: finished(by_id[name].folder) is not None,
+        label=lambda name: f"cell {by_id[name].name}",
+        cores=max(job.cell.threads for job in jobs),
+        gpus=int(any(job.cell.device.startswith("cuda") for job in jobs)),
+        at_once=workers,
+    )
+    lines = PlainLines()
+    with progress_bar() as bar:
+        task = bar.add_task("cells", total=len(jobs))
+
+        def end(name: str) -> None:
+            on_finished(by_id[name])
+            bar.update(task, advance=1)
+            bar.console.print(f"finished {by_id[name].name}")
+
+        def tell(states: str) -> None:
+            bar.update(task, description=f"cells ({states})" if states else "cells")
+            lines.tell(bar, task)
+
+        tasks.run(end, tell)
+        bar.update(task, description="cells")
+    return None

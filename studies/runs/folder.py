@@ -1,0 +1,99 @@
+"""A study's output folder: one configuration, one writer at a time."""
+
+import contextlib
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import UserError
+from envs.common.files import write_text
+from envs.common.locks import FileLock
+from envs.common.version import commit
+
+# In the URL of a database.
+PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
+LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
+
+
+def plain(value: Any) -> Any:
+    """`value` as it comes back from JSON: paths become text, tuples lists."""
+    return json.loads(json.dumps(value, default=str))
+
+
+@contextlib.contextmanager
+def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = False) -> Iterator[Path]:
+    """Yield `out` as the folder of `config`, made or continued, and keep other writers out.
+
+    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is
+    open to other runs of the same configuration, which must take care of each other.
+    """
+    if out.exists() and not out.is_dir():
+        raise UserError(f"the output folder {out} is a file; choose another --out")
+    if out.is_dir() and not (out / ".lock").exists() and any(out.iterdir()):
+        raise UserError(f"{out} has files but is not a study's folder; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(out / ".lock")
+    alone = lock.acquire(wait=False)
+    if not alone:
+        if not shared:
+            raise UserError(f"another run is working in {out}; wait for it or choose another --out")
+        lock.share()
+    try:
+        claim(out, config, ignored)
+        if alone:
+            # Of a killed run: we hold the lock. Tasks on a cluster may still run, and clear their own folders.
+            for leftover in out.glob(".*.tmp*") if (out / "cluster").exists() else out.rglob(".*.tmp*"):
+                leftover.unlink()
+        if shared:
+            lock.share()
+        yield out
+    finally:
+        lock.release()
+
+
+def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
+    """Raise unless `out` is new or of the same configuration; write `config.json`."""
+    file = out / "config.json"
+    wanted = plain(asdict(config))
+    if file.exists():
+        try:
+            found = json.loads(file.read_text())["config"]
+        except (ValueError, KeyError) as error:
+            raise UserError(f"{file} is damaged; choose another --out, or delete the folder") from error
+        names = sorted(name for name in wanted.keys() | found.keys() if name not in ignored)
+        differing = [name for name in names if wanted.get(name) != found.get(name)]
+        if differing:
+            told = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} asked)" for name in differing)
+            raise UserError(f"{out} belongs to another configuration: {told}; choose another --out")
+        return
+    write_text(file, json.dumps({"config": wanted, **provenance()}, indent=1))
+
+
+def provenance() -> dict[str, Any]:
+    """Command, versions, processor and commit of this run."""
+    return {
+        "command": PASSWORD.sub(r"\1***@", " ".join(["python", *sys.argv])),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def processor() -> str:
+    """The processor's name, as the system tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

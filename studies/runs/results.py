@@ -1,0 +1,77 @@
+"""Results of a grid: one line per cell, one row per cell, subset and task, and tables of means."""
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.common.errors import UserError
+from envs.common.files import write_csv, write_text
+from studies.runs.cell import finished
+
+COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
+
+
+class Mean(NamedTuple):
+    """Mean and standard deviation over seeds; None where the subset is empty."""
+
+    mean: float | None
+    deviation: float | None
+    seeds: int
+
+
+def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
+    """The results of all finished cells, in the order of `folders`."""
+    return [result for folder in folders if (result := finished(folder))]
+
+
+def read_results(run: Path) -> list[dict[str, Any]]:
+    """The results in `cells.jsonl` of a grid's folder, of which there must be one."""
+    file = run / "cells.jsonl"
+    try:
+        results = [json.loads(line) for line in file.read_text().splitlines()]
+        if lacking := [key for result in results for key in ("id", *COLUMNS[:4]) if key not in result]:
+            raise KeyError(lacking[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run} is not the folder of a grid: {file} can't be read ({error})") from error
+    if not results:
+        raise UserError(f"{run} has no finished cell yet; start its command again")
+    return results
+
+
+def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row of `COLUMNS` for each result, subset and task."""
+    return [
+        {**{name: result[name] for name in COLUMNS if name in result}, "subset": subset, "task": task, **scores}
+        for result in results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    ]
+
+
+def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
+    """Write `cells.jsonl` and `results.csv` from what is finished."""
+    write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
+    write_csv(out / "results.csv", COLUMNS, ([row[name] for name in COLUMNS] for row in rows(results)))
+
+
+def mean_accuracy(
+    results: Sequence[dict[str, Any]],
+    model: str,
+    subset: str,
+    pairs: float,
+    hard_negatives: float,
+    task: str = "swap",
+) -> Mean:
+    """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
+    found = [
+        result["subsets"][subset].get(task, {}).get("accuracy")
+        for result in results
+        if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
+    ]
+    defined = [accuracy for accuracy in found if accuracy is not None]
+    if not defined:
+        return Mean(None, None, 0)
+    deviation = statistics.stdev(defined) if len(defined) > 1 else None
+    return Mean(statistics.mean(defined), deviation, len(defined))

@@ -1,0 +1,112 @@
+"""A setting: how much data and of which kind. What searches choose; free of torch and Optuna."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from envs.worlds import load_world
+from generators.splits.binding import BindingRecipe
+from models.recipe import Recipe
+from studies.grids.grid import options, towers, training_recipe, tuned
+from studies.runs.cell import Cell, Job, own_files
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of the space that is searched."""
+
+    pairs: float
+    """Fraction of the trainable animal pairs in train."""
+    hard_negatives: float
+    """Fraction of those that also have their hard negatives."""
+    singles_views: int
+    """Views of each lone animal."""
+    singles_share: float
+    """Share of a batch that shows one animal alone."""
+
+
+def setting_of(config: Any, params: Mapping[str, Any]) -> Setting:
+    """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data
+    has one name, and is trained on once."""
+    asked = Setting(**{name: params[name] for name in Setting.__dataclass_fields__})
+    counts = counts_of(split_recipe(config, asked, seed=0))
+    swapped = counts.swapped / counts.train if counts.train else 0.0
+    return replace(asked, pairs=counts.train / counts.trainable, hard_negatives=swapped)
+
+
+def split_recipe(config: Any, setting: Setting, seed: int) -> BindingRecipe:
+    """The split of a setting."""
+    plain = config.split_of(setting.pairs, setting.hard_negatives, seed)
+    return replace(plain, singles_views=setting.singles_views)
+
+
+@lru_cache(maxsize=4096)
+def counts_of(recipe: BindingRecipe) -> Any:
+    """How many pairs the fractions of a recipe come to."""
+    return recipe.counts()
+
+
+def distinct_images(recipe: BindingRecipe) -> int:
+    """How many different images train holds, lone animals counted: a scene in one view is one image.
+
+    What the split file says too, but without making it. Not for recipes with hold-out rules.
+    """
+    world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
+    lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)
+    orders = 2  # left and right
+    return lone + (counts.train + counts.swapped) * orders * len(world.backgrounds) * recipe.views
+
+
+def images_of(config: Any, setting: Setting) -> int:
+    """The distinct training images of a setting; the same for all seeds."""
+    return distinct_images(split_recipe(config, setting, seed=0))
+
+
+def everything(config: Any) -> Setting:
+    """The setting with most data."""
+    return Setting(max(config.pairs), max(config.hard_negatives), config.views, statistics.mean(config.singles_shares))
+
+
+def least(config: Any) -> Setting:
+    """The setting with least data."""
+    return Setting(min(config.pairs), min(config.hard_negatives), 1, statistics.mean(config.singles_shares))
+
+
+def recipe_of(config: Any, model: str, singles_share: float | None) -> Recipe:
+    """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps."""
+    recipe = replace(training_recipe(config, model), singles_share=singles_share)
+    if model not in tuned(config):
+        return recipe
+    return replace(recipe, warmup=round(recipe.warmup * recipe.steps / tuned(config)[model].conditions["steps"]))
+
+
+def cell_of(config: Any, identity: str, model: str, setting: Setting, seed: int) -> Cell:
+    """The training run of a model in a setting."""
+    return Cell(
+        model=model,
+        seed=seed,
+        split=split_recipe(config, setting, seed),
+        store=identity,
+        towers=towers(config, model),
+        recipe=recipe_of(config, model, setting.singles_share),
+        options=options(config, model),
+        device=config.device,
+        threads=config.threads,
+        files=own_files(model, config.pretrained),
+    )
+
+
+def job_of(store: Any, cell: Cell, out: Path) -> Job:
+    """The cell with its split file, whose images are rendered where they are missing."""
+    from generators.storage.split_file import make_split
+
+    store.add(cell.split.scenes_to_render())
+    return Job(cell, make_split(store, cell.split), out / "cells" / cell.id)
+
+
+def median(values: Sequence[float]) -> float:
+    """The median over seeds: one lucky seed of three does not move it."""
+    return float(statistics.median(values))

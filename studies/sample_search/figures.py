@@ -1,0 +1,80 @@
+"""Figures of sample efficiency: fronts of all models, and accuracy between the settings tried."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from studies.analysis.surrogate import surrogate
+from studies.sample_search.tables import Point
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+MARKERS = "osD^v<>P"
+# Points along each side of an interpolated map.
+SIDE = 41
+
+
+def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+    """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
+    figure = Figure((9.4, 4.2), layout="constrained")
+    axis = figure.subplots()
+    for k, (model, its) in enumerate(chosen.items()):
+        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
+        tried = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
+        axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, colour, marker, alpha=0.3)
+        images = [p.images for p in its]
+        axis.step(images, [100 * p.accuracy for p in its], colour, where="post", linestyle=":", linewidth=1)
+        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, test of unseen pairs")
+    axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
+    axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
+    axis.set_xscale("log")
+    axis.set_xlabel("distinct training images")
+    axis.set_ylabel("accuracy (%), median over seeds")
+    grey = {"color": "0.4", "linewidth": 1}
+    keys = [
+        *axis.get_legend_handles_labels()[0],
+        Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
+        Line2D([], [], **grey, linestyle=":", label="the best of them with as few images"),
+        Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
+        Line2D([], [], **grey, linestyle="-.", label="chance"),
+    ]
+    figure.legend(handles=keys, loc="outside right center", fontsize=9, frameon=False)
+    return figure
+
+
+def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
+    """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
+    figure = Figure((4.0 * len(config.models) + 0.8, 3.6), layout="constrained")
+    axes = figure.subplots(1, len(config.models), squeeze=False)[0]
+    image = None
+    for axis, model in zip(axes, config.models, strict=True):
+        tried = [p for p in all_points if p.model == model and p.whole]
+        axis.set_title(model, fontsize=10)
+        axis.set_xlabel("training pairs with hard negatives (%)", fontsize=9)
+        axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
+        if tried:
+            places = np.array(
+                [[p.trial.user_attrs["setting"][name] for name in ("hard_negatives", "pairs")] for p in tried]
+            )
+            values = np.array([p.accuracy for p in tried])
+            image = interpolated(axis, places, values)
+    axes[0].set_ylabel("animal pairs in training (%)", fontsize=9)
+    if image is not None:
+        figure.colorbar(image, ax=axes, label="validation accuracy (%)", shrink=0.9)
+    return figure
+
+
+def interpolated(axis: Any, places: np.ndarray, values: np.ndarray) -> Any:
+    """A map between the points that were tried, and the points; what else was varied is averaged over."""
+    line = np.linspace(0, 1, SIDE)
+    grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+    mean, _ = surrogate(places, values)(grid)
+    style = {"vmin": 50, "vmax": 100, "cmap": "viridis"}
+    extent = (-1.25, 101.25, -1.25, 101.25)
+    shown = axis.imshow(100 * mean.reshape(SIDE, SIDE), origin="lower", extent=extent, aspect="auto", **style)
+    axis.scatter(*(100 * places.T), c=100 * values, s=30, edgecolors="white", linewidths=0.8, **style)
+    return shown

@@ -1,0 +1,117 @@
+"""Who lives: a trial belongs to its worker for as long as the worker does.
+
+In a journal a running trial's worker holds a lock on a file beside it, which the kernel frees when
+the process ends, however it ends. A database has no such locks for all its clients; there the
+worker writes heartbeats, and one that hasn't for a while is taken for dead.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from optuna.trial import TrialState
+
+from envs.common.locks import FileLock
+
+
+class JournalLock:
+    """Keeps writers of a journal apart by a lock that dies with its holder.
+
+    Optuna's own are files that a killed process leaves behind, and the others then wait 30 seconds.
+    """
+
+    def __init__(self, journal: Path, lock: Path) -> None:
+        self.journal, self.lock = journal, FileLock(lock)
+
+    def acquire(self) -> bool:
+        """Wait for the lock; then cut off what a writer that died left of its last line."""
+        self.lock.acquire()
+        with self.journal.open("rb+") as file:
+            if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)
+        return True
+
+    def release(self) -> None:
+        """Let others write."""
+        self.lock.release()
+
+
+class FileLeases:
+    """Locks on files, one for each running trial and one, the door, for whoever hands out trials."""
+
+    def __init__(self, storage: Any, folder: Path) -> None:
+        self.storage, self.folder = storage, folder
+        self.held: dict[int, FileLock] = {}
+
+    @contextlib.contextmanager
+    def door(self) -> Iterator[None]:
+        """One worker at a time hands out trials, so that none is seen between being run and being held."""
+        with FileLock(self.folder / "door"):
+            yield
+
+    def hold(self, trial_id: int) -> bool:
+        """Make a trial this process's own; False where another has it."""
+        lock = FileLock(self.folder / str(trial_id))
+        if not lock.acquire(wait=False):
+            return False
+        self.held[trial_id] = lock
+        return True
+
+    def free(self, trial_id: int) -> None:
+        """Give a trial up."""
+        self.held.pop(trial_id).release()
+
+    def abandoned(self, study_id: int) -> list[int]:
+        """Running trials of a study that nobody holds; to be asked behind the door."""
+        running = self.storage.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
+        found = []
+        for trial in running:
+            trial_id = self.storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
+            if self.hold(trial_id):
+                self.free(trial_id)
+                found.append(trial_id)
+        return found
+
+
+class Heartbeats:
+    """Optuna's heartbeats, written by a thread for as long as a trial runs."""
+
+    def __init__(self, storage: Any, seconds: int) -> None:
+        self.storage, self.seconds = storage, seconds
+        self.threads: dict[int, tuple[threading.Event, threading.Thread]] = {}
+
+    @contextlib.contextmanager
+    def door(self) -> Iterator[None]:
+        """Databases hand out a trial once by themselves."""
+        yield
+
+    def hold(self, trial_id: int) -> bool:
+        """Begin to beat for a trial; whether it is ours, the storage decides."""
+        self.storage.record_heartbeat(trial_id)
+        stop = threading.Event()
+        thread = threading.Thread(target=self._beat, args=(trial_id, stop), daemon=True)
+        self.threads[trial_id] = (stop, thread)
+        thread.start()
+        return True
+
+    def _beat(self, trial_id: int, stop: threading.Event) -> None:
+        while not stop.wait(self.seconds):
+            with contextlib.suppress(Exception):  # a server that is away for a moment
+                self.storage.record_heartbeat(trial_id)
+
+    def free(self, trial_id: int) -> None:
+        """Stop beating."""
+        stop, thread = self.threads.pop(trial_id)
+        stop.set()
+        thread.join()
+
+    def abandoned(self, study_id: int) -> list[int]:
+        """Running trials of a study without a heartbeat for the storage's grace period.
+
+        Optuna's public call fails them for good; here they wait again, with number and parameters.
+        Two workers that see one in the same instant may both run it; it ends once all the same.
+        """
+        return self.storage._get_stale_trial_ids(study_id)

@@ -1,0 +1,180 @@
+"""The objectives of both searches: training runs of a setting, one per seed, judged on validation alone.
+
+What a trial leaves in the storage (`begin`, `note`) is all that a report needs, so that it can be written
+on a machine that trained none of it. Scores of the test are stored too, and no search reads them.
+"""
+
+import contextlib
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from envs.common.files import write_text
+from envs.common.locks import FileLock
+from generators.cluster.worker import Interruption
+from studies.analysis.pareto import Tally
+from studies.runs.cell import Job, finished
+from studies.runs.dispatch import run_interruptible
+from studies.sample_search.budget import Setting, cell_of, images_of, job_of, median, setting_of
+from studies.sample_search.samplers import draw, space
+
+TEST = "unseen_pairs"
+# Times that validation is asked while a cell trains; its end is told by the result.
+CHECKS = 3
+
+# Told the number of a check and the accuracy on validation.
+Tell = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What turns settings into results: a configuration, its image store and the folder of its cells."""
+
+    config: Any
+    store: Any
+    out: Path
+    interruption: Interruption
+    """What may end the training runs."""
+
+    def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:
+        """Validation accuracy and test tally of one run, trained if it isn't finished.
+
+        `tell` hears of validation while it trains, or did train, and may raise to stop it.
+        """
+        job = job_of(self.store, cell_of(self.config, self.store.identity, model, setting, seed), self.out)
+        interim = Interim(job, tell)
+        with alone(job.folder):
+            if finished(job.folder) is None:
+                run_interruptible(job, self.interruption, interim.watch)
+            else:
+                interim.replay()
+            found = finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]
+        return {"cell": job.cell.id, "validation": found, "test": tally(job)}
+
+
+class Interim:
+    """Accuracy on validation while a cell trains, kept in its folder: whoever meets the cell again, or
+    goes on with it, is told the same."""
+
+    def __init__(self, job: Job, tell: Tell) -> None:
+        self.steps, self.tell = job.cell.recipe.steps, tell
+        self.file = job.folder / "interim.json"
+
+    def known(self) -> dict[str, float]:
+        """Accuracy by number of the check."""
+        return json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def watch(self, step: int, accuracy: Callable[[], float]) -> None:
+        """Ask validation after each quarter of the steps but the last."""
+        every = max(1, self.steps // (CHECKS + 1))
+        check = step // every
+        if step % every or check > CHECKS or step == self.steps:
+            return
+        known = self.known()
+        if str(check) not in known:
+            known[str(check)] = accuracy()
+            write_text(self.file, json.dumps(known))
+        self.tell(check, known[str(check)])
+
+    def replay(self) -> None:
+        """Tell it all again."""
+        for check, found in self.known().items():
+            self.tell(int(check), found)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others from training the same cell; they wait and find it finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        yield
+
+
+def tally(job: Job) -> Tally:
+    """Points and number of the swaps on unseen pairs, by animal pair: what a bootstrap draws from."""
+    from studies.analysis.paired_bootstrap import read_points
+
+    found: Tally = {}
+    for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
+        if key[1:3] == (TEST, "swap"):
+            entry = found.setdefault(point.animals, [0.0, 0])
+            entry[0] += point.value
+            entry[1] += 1
+    return found
+
+
+def begin(runs: Runs, trial: Any) -> Setting:
+    """Draw a setting and note what is known of it."""
+    setting = setting_of(runs.config, draw(trial, space(runs.config)))
+    trial.set_user_attr("setting", asdict(setting))
+    trial.set_user_attr("images", images_of(runs.config, setting))
+    return setting
+
+
+def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:
+    """Note what the seeds that ended said, and the accuracy that the trial is judged by."""
+    for name in ("cell", "validation", "test"):
+        trial.set_user_attr(f"{name}s", [result[name] for result in results])
+    trial.set_user_attr("accuracy", accuracy)
+    trial.set_user_attr("told", f"{trial.user_attrs['images']} images, {accuracy:.1%} on validation")
+
+
+@contextlib.contextmanager
+def divergence(trial: Any) -> Iterator[None]:
+    """A run whose loss is no number prunes its trial, with the reason."""
+    from models.training.loop import Diverged
+
+    try:
+        yield
+    except Diverged as error:
+        trial.set_user_attr("told", f"pruned: {error}")
+        raise optuna.TrialPruned(str(error)) from error
+
+
+def front(runs: Runs, model: str, trial: Any) -> tuple[float, float]:
+    """Distinct images, and the median over all seeds of the accuracy on validation."""
+    setting = begin(runs, trial)
+    with divergence(trial):
+        results = [runs.result(model, setting, seed) for seed in range(runs.config.seeds)]
+    accuracy = median([result["validation"] for result in results])
+    note(trial, results, accuracy)
+    return float(trial.user_attrs["images"]), accuracy
+
+
+def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
+    """Distinct images of a setting whose median reaches the target.
+
+    Pruned where it can't any more: more than half of the seeds missed it, or the run in progress
+    is far below every one that reached it (`ReachPruner`).
+    """
+    setting, target = begin(runs, trial), runs.config.target
+    results: list[dict[str, Any]] = []
+    with divergence(trial):
+        for seed in range(runs.config.seeds):
+            results.append(runs.result(model, setting, seed, partial(report, trial, results)))
+            missed = sum(result["validation"] < target for result in results)
+            note(trial, results, median([result["validation"] for result in results]))
+            if missed > runs.config.seeds // 2:
+                raise optuna.TrialPruned(f"{missed} of {runs.config.seeds} seeds miss the target")
+    if trial.user_attrs["accuracy"] < target:  # an even number of seeds, half of which missed it
+        raise optuna.TrialPruned("the median misses the target")
+    return (float(trial.user_attrs["images"]),)
+
+
+def report(trial: Any, results: list[dict[str, Any]], check: int, found: float) -> None:
+    """Report accuracy of the run after `results` to Optuna; raise where the trial should end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again
+        trial.report(found, len(results) * (CHECKS + 1) + check)
+    if trial.should_prune():
+        note(trial, results, median([*(result["validation"] for result in results), found]))
+        raise optuna.TrialPruned(f"{found:.1%} at check {check} of seed {len(results)}")
+
+
+OBJECTIVES = {"front": front, "target": to_target}

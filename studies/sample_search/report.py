@@ -1,0 +1,80 @@
+"""What a study of sample efficiency writes: tables as CSV and LaTeX, figures, and `report.html`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from envs.common.figure_files import write_png
+from envs.common.files import write_csv, write_text
+from envs.common.latex import table
+from envs.common.pages import write_page
+from studies.analysis.format import flat, shown, write_trials
+from studies.grids.grid import told
+from studies.runs.folder import provenance
+from studies.sample_search.budget import recipe_of
+from studies.sample_search.figures import front_figure, map_figure
+from studies.sample_search.tables import (
+    axis_of,
+    front_table,
+    fronts_of,
+    importance_table,
+    points,
+    ratio_table,
+    target_table,
+    trial_rows,
+    volume_table,
+    volumes_of,
+)
+
+# What a report tells elsewhere, or what replaces it in each trial.
+UNTOLD = {"storage", "study", "recipe.singles_share"}
+
+
+def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Path:
+    """Write all of it; returns the report."""
+    all_points = points(found)
+    chosen = fronts_of(config, all_points)
+    tables = {
+        "fronts": front_table(config, chosen),
+        "hypervolumes": volume_table(volumes_of(config, chosen)),
+        "targets": target_table(config, all_points),
+        "ratios": ratio_table(config, all_points),
+        "importances": importance_table(config, all_points),
+    }
+    rows = trial_rows(config, all_points)
+    write_trials(out / "trials.csv", rows)
+    write_tables(out, tables, config)
+    figures = {"fronts": front_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title=config.title,
+        asked=config.task,
+        axis=axis_of(config),
+        settings=config,
+        images_seen=config.recipe.steps * config.recipe.batch,
+        tables=tables,
+        trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
+        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
+        notes={**recipes(config), **provenance()},
+    )
+
+
+def recipes(config: Any) -> dict[str, str]:
+    """The recipe of each model, in which the share of lone animals is the setting's."""
+    return {f"recipe of {model}": told(config, model, recipe_of(config, model, None)) for model in config.models}
+
+
+def write_tables(out: Path, tables: Mapping[str, list[list[str]]], config: Any) -> None:
+    """Each table as CSV, and the three that papers print as LaTeX."""
+    for name, rows in tables.items():
+        write_csv(out / f"{name}.csv", rows[0], rows[1:])
+    captions = {
+        "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
+        "hypervolumes": "Hypervolume of the fronts on unseen pairs, with paired 95 % bootstrap intervals.",
+        "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
+    }
+    parts = [table(*(tables[name][0], tables[name][1:]), caption) for name, caption in captions.items()]
+    write_text(out / "results.tex", "\n".join(parts))

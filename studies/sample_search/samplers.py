@@ -1,0 +1,160 @@
+"""The space of settings, and what draws from it: for the front, and near the boundary of a target.
+
+What a trial draws depends on its number, on the trials that ended before, and on nothing else: all
+of it is drawn at once, from a generator of the trial's own. So one worker, stopped and started
+again, draws the same; and no two workers share a stream of random numbers.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.pruners import BasePruner
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import TrialState
+from scipy.stats import norm, qmc
+
+from envs.common.seeds import seed_of
+from studies.analysis.surrogate import log_odds, surrogate, trend
+
+Space = Mapping[str, BaseDistribution]
+Params = dict[str, Any]
+
+# Candidates of which the boundary sampler takes the best.
+CANDIDATES = 512
+# A trial is pruned if it lies so far below every one that reached the target, at the same step.
+MARGIN = 0.1
+
+
+def space(config: Any) -> dict[str, BaseDistribution]:
+    """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
+    return {
+        "pairs": FloatDistribution(min(config.pairs), max(config.pairs), step=0.05),
+        "hard_negatives": FloatDistribution(min(config.hard_negatives), max(config.hard_negatives), step=0.25),
+        "singles_views": IntDistribution(1, config.views, log=True),
+        "singles_share": FloatDistribution(min(config.singles_shares), max(config.singles_shares), step=0.1),
+    }
+
+
+def draw(trial: Any, space: Space) -> Params:
+    """Let the trial's sampler give a value to every parameter."""
+    for name, values in space.items():
+        if isinstance(values, IntDistribution):
+            trial.suggest_int(name, values.low, values.high, log=values.log)
+        else:
+            trial.suggest_float(name, values.low, values.high, step=values.step)
+    return dict(trial.params)
+
+
+def to_cube(params: Params, space: Space) -> list[float]:
+    """Parameters as a point of the unit cube."""
+    point = []
+    for name, values in space.items():
+        scale = math.log if values.log else float
+        low, high = scale(values.low), scale(values.high)
+        point.append((scale(params[name]) - low) / (high - low) if high > low else 0.0)
+    return point
+
+
+def from_cube(point: Sequence[float], space: Space) -> Params:
+    """The parameters nearest to a point of the unit cube."""
+    params: Params = {}
+    for (name, values), share in zip(space.items(), point, strict=True):
+        if values.log:
+            params[name] = round(values.low * (values.high / values.low) ** float(share))
+        else:
+            steps = round(float(share) * (values.high - values.low) / values.step)
+            params[name] = round(min(values.low + steps * values.step, values.high), 10)
+    return params
+
+
+def first_points(space: Space, most: Params, count: int, seed: int) -> list[Params]:
+    """The first settings: all data, which tells whether a target can be reached; then evenly spread ones."""
+    spread = qmc.Halton(len(space), seed=seed).random(max(count - 1, 0))
+    return [most, *(from_cube(point, space) for point in spread.tolist())][:count]
+
+
+class FrontSampler(TPESampler):
+    """Optuna's TPE for several objectives (Ozaki et al. 2020), after the first points."""
+
+    def __init__(self, space: Space, first: Sequence[Params], seed: int) -> None:
+        super().__init__(n_startup_trials=1, multivariate=True, constant_liar=True, seed=seed % 2**32)
+        self.space, self.first = space, first
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> Space:
+        """All parameters at once."""
+        return {name: values for name, values in self.space.items() if not values.single()}
+
+    def sample_relative(self, study: Any, trial: Any, search_space: Space) -> Params:
+        """One of the first points, or what TPE draws."""
+        if trial.number < len(self.first):
+            return {name: self.first[trial.number][name] for name in search_space}
+        return super().sample_relative(study, trial, dict(search_space))
+
+
+class BoundarySampler(BaseSampler):
+    """Looks for the fewest images that reach a target: constrained expected improvement (Gardner et al. 2014).
+
+    How many images a setting has is known; whether it reaches the target is guessed from the trials
+    that ended: by how many images they had, and by what lay above or below that line near by. Taken
+    is the candidate with the most of (chance to reach it) x (logarithm of images saved against the
+    best): such candidates lie at the boundary, just above and just below.
+    """
+
+    def __init__(
+        self, space: Space, first: Sequence[Params], images: Callable[[Params], int], target: float, seed: int
+    ) -> None:
+        self.space, self.first, self.images, self.target, self.seed = space, first, images, target, seed
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> Space:
+        """All parameters at once."""
+        return self.space
+
+    def sample_relative(self, study: Any, trial: Any, search_space: Space) -> Params:
+        """One of the first points, or the best of many candidates."""
+        if trial.number < len(self.first):
+            return self.first[trial.number]
+        tried = [other for other in study.get_trials(deepcopy=False) if other.params.keys() == self.space.keys()]
+        ended = [other for other in tried if "accuracy" in other.user_attrs and other.state.is_finished()]
+        known = {tuple(other.params[name] for name in self.space) for other in tried}
+        cube = np.random.default_rng(seed_of(self.seed, trial.number)).random((CANDIDATES, len(self.space)))
+        drawn = {tuple(params.values()): params for params in (from_cube(point, self.space) for point in cube.tolist())}
+        candidates = [params for key, params in drawn.items() if key not in known] or list(drawn.values())
+        if not ended:
+            return candidates[0]
+        return candidates[int(np.argmax(self._gains(ended, candidates)))]
+
+    def _gains(self, ended: Sequence[Any], candidates: Sequence[Params]) -> np.ndarray:
+        accuracy = np.array([trial.user_attrs["accuracy"] for trial in ended])
+        images = np.array([self.images(trial.params) for trial in ended], np.float64)
+        others = np.array([self.images(params) for params in candidates], np.float64)
+        line = trend(images, log_odds(accuracy))
+        rest = log_odds(accuracy) - np.polyval(line, np.log(images))
+        guess = surrogate(np.array([to_cube(trial.params, self.space) for trial in ended]), rest)
+        mean, deviation = guess(np.array([to_cube(params, self.space) for params in candidates]))
+        wanted = log_odds(np.full(len(others), self.target)) - np.polyval(line, np.log(others))
+        reached = accuracy >= self.target
+        best = images[reached].min() if reached.any() else 2 * images.max()
+        return norm.sf(wanted, mean, np.maximum(deviation, 1e-9)) * np.maximum(np.log(best / others), 0)
+
+    def sample_independent(self, study: Any, trial: Any, name: str, distribution: Any) -> Any:
+        """Nothing is drawn alone."""
+        raise NotImplementedError(name)
+
+
+class ReachPruner(BasePruner):
+    """Prunes a trial far below every one that reached the target, at the same step. Accuracy is reported."""
+
+    def __init__(self, target: float) -> None:
+        self.target = target
+
+    def prune(self, study: Any, trial: Any) -> bool:
+        """Whether to stop the trial; never before another has reached the target."""
+        reached = [
+            other.intermediate_values[trial.last_step]
+            for other in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            if other.user_attrs["accuracy"] >= self.target and trial.last_step in other.intermediate_values
+        ]
+        return bool(reached) and trial.intermediate_values[trial.last_step] < min(reached) - MARGIN

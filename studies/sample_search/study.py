@@ -1,0 +1,71 @@
+"""A study of sample efficiency: its searches, its workers, its end. Optuna and torch are imported late."""
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from envs.common.seeds import seed_of
+from generators.cluster.worker import Interruption
+from studies.grids.grid import EXECUTION
+from studies.runs.folder import plain
+from studies.sample_search.budget import everything, images_of, setting_of
+
+# The directions of each search: images and accuracy, images alone.
+QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
+# What doesn't decide results.
+PLACES = EXECUTION | {"storage", "study"}
+
+
+def identity(config: Any) -> dict[str, Any]:
+    """What must be the same for all that work on one study."""
+    return {name: value for name, value in plain(asdict(config)).items() if name not in PLACES}
+
+
+def searches(config: Any, study: str) -> list[Any]:
+    """Both searches of every model, all fronts first: their runs are of use to the second ones."""
+    from studies.sample_search.samplers import ReachPruner
+    from studies.sample_search.storage import Search
+
+    return [
+        Search(
+            name=f"{study} {question} {model}",
+            trials=config.trials,
+            directions=directions,
+            sampler=partial(sampler_of, config, question),
+            pruner=ReachPruner(config.target) if question == "target" else None,
+        )
+        for question, directions in QUESTIONS.items()
+        for model in config.models
+    ]
+
+
+def sampler_of(config: Any, question: str, number: int) -> Any:
+    """What draws trial `number`; it begins with the same settings for all models and both questions."""
+    from studies.sample_search.samplers import BoundarySampler, FrontSampler, first_points, space
+
+    ranges = space(config)
+    first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
+    seed = seed_of(config.sampler_seed, question, number)
+    if question == "front":
+        return FrontSampler(ranges, first, seed)
+    return BoundarySampler(
+        ranges, first, lambda params: images_of(config, setting_of(config, params)), config.target, seed
+    )
+
+
+def run_worker(config: Any, study: str, out: Path, interruption: Interruption) -> None:
+    """One worker: runs trials until all have ended, or it is asked to end."""
+    from envs.worlds import load_world
+    from generators.storage.image_store import ImageStore
+    from studies.sample_search.objectives import OBJECTIVES, Runs
+    from studies.sample_search.storage import Trials
+    from studies.sample_search.workers import work
+
+    runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)
+
+    def objective(search: Any, trial: Any) -> tuple[float, ...]:
+        question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
+        return OBJECTIVES[question](runs, model, trial)
+
+    work(Trials(config.storage), searches(config, study), objective)

@@ -1,0 +1,188 @@
+"""Tables of sample efficiency, from the trials in a storage and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import optuna
+from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+from optuna.trial import TrialState
+
+from studies.analysis import pareto
+from studies.analysis.pareto import Axis, Bound, Curve, Volume
+from studies.sample_search.budget import everything, images_of, least
+
+SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
+# Below so many settings there is nothing to say of what mattered.
+FEWEST = 4
+
+
+class Point(NamedTuple):
+    """One trial that was judged."""
+
+    model: str
+    question: str
+    trial: Any
+
+    @property
+    def images(self) -> int:
+        """Distinct training images."""
+        return self.trial.user_attrs["images"]
+
+    @property
+    def accuracy(self) -> float:
+        """Median over seeds on validation; of a pruned trial, over what it got to."""
+        return self.trial.user_attrs.get("accuracy", 0.0)
+
+    @property
+    def test(self) -> float:
+        """Median over seeds on unseen pairs; asked of chosen settings alone."""
+        return pareto.median_accuracy(self.trial.user_attrs["tests"])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all seeds ended."""
+        return self.trial.state is TrialState.COMPLETE
+
+    def row(self, config: Any) -> list[str]:
+        """Images, passes over them, and the setting, as texts."""
+        setting = self.trial.user_attrs["setting"]
+        fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
+        lone = [str(setting["singles_views"]), f"{setting['singles_share']:.1f}"]
+        return [str(self.images), f"{passes(config, self.images):.0f}", *fractions, *lone]
+
+
+def passes(config: Any, images: int) -> float:
+    """How often each distinct image is seen, in the mean."""
+    return config.recipe.steps * config.recipe.batch / images
+
+
+HEADER = ("images", "passes", "pairs", "hard negatives", "views of lone animals", "their share")
+
+
+def points(found: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """All trials, by question and model, as they are in the storage."""
+    named = ((*name.split(" ", 1), trial) for name, trials in found.items() for trial in trials)
+    return [Point(model, question, trial) for question, model, trial in named]
+
+
+def axis_of(config: Any) -> Axis:
+    """The least and the most distinct images of the space."""
+    return Axis(images_of(config, least(config)), images_of(config, everything(config)))
+
+
+def fronts_of(config: Any, all_points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Each model's front, chosen on validation among the settings of the first search."""
+    found = {}
+    for model in config.models:
+        mine = [point for point in all_points if (point.model, point.question) == (model, "front") and point.whole]
+        chosen = pareto.front([point.images for point in mine], [point.accuracy for point in mine])
+        found[model] = [mine[k] for k in chosen]
+    return found
+
+
+def volumes_of(config: Any, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
+    """Hypervolumes on the test, and differences to the first model; of models that have a front."""
+    curves = {
+        model: Curve([point.images for point in its], [point.trial.user_attrs["tests"] for point in its])
+        for model, its in chosen.items()
+        if its
+    }
+    return pareto.volumes(curves, axis_of(config)) if curves else {}
+
+
+class Reached(NamedTuple):
+    """What a model needs to reach the target."""
+
+    bound: Bound
+    best: Point | None  # the setting with fewest images that did
+    most_missed: int | None  # the most images of a setting that did not
+
+
+def reached_of(config: Any, all_points: Sequence[Point], model: str) -> Reached:
+    """Images to the target, over the settings of both searches."""
+    mine = [point for point in all_points if point.model == model and "images" in point.trial.user_attrs]
+    did = [point.whole and point.accuracy >= config.target for point in mine]
+    best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda point: point.images, default=None)
+    missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
+    return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
+
+
+def front_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> list[list[str]]:
+    """A header, and a row for each setting on a front."""
+    header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
+    rows = [
+        [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
+        for model, its in chosen.items()
+        for point in its
+    ]
+    return [header, *rows]
+
+
+def volume_table(found: Mapping[str, Volume]) -> list[list[str]]:
+    """A header, and a row for each model and difference."""
+    rows = [[name, f"{volume.value:.3f}", f"{volume.low:.3f} to {volume.high:.3f}"] for name, volume in found.items()]
+    return [["model", "hypervolume", "95 % interval"], *rows]
+
+
+def target_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
+    """A header, and for each model what it needs to reach the target."""
+    header = [
+        "model",
+        "images to target",
+        *HEADER[1:],
+        "validation (%)",
+        "unseen pairs (%)",
+        "most images that missed it",
+    ]
+    rows = []
+    for model in config.models:
+        reached = reached_of(config, all_points, model)
+        best = reached.best
+        told = [*best.row(config)[1:], f"{100 * best.accuracy:.1f}", f"{100 * best.test:.1f}"] if best else ["–"] * 7
+        missed = "–" if reached.most_missed is None else str(reached.most_missed)
+        rows.append([model, str(reached.bound), *told, missed])
+    return [header, *rows]
+
+
+def ratio_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
+    """A header, and how many times the images of each further model the first one needs."""
+    first, *others = config.models
+    need = {model: reached_of(config, all_points, model).bound for model in config.models}
+    rows = [[f"{other} : {first}", pareto.ratio(need[first], need[other])] for other in others]
+    return [["models", f"images of {first} for one of the other"], *rows]
+
+
+def importance_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
+    """A header, and each parameter's share in the variance of accuracy over the settings of the first search."""
+    shares = {model: importances(all_points, model) for model in config.models}
+    rows = [[name, *(f"{its[name]:.2f}" if name in its else "–" for its in shares.values())] for name in SETTING]
+    return [["parameter", *config.models], *rows]
+
+
+def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:
+    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings."""
+    mine = [p.trial for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
+    if len(mine) < FEWEST:
+        return {}
+    study = optuna.create_study(directions=("minimize", "maximize"))
+    study.add_trials(mine)
+    return get_param_importances(
+        study, evaluator=FanovaImportanceEvaluator(seed=0), target=lambda trial: trial.values[1]
+    )
+
+
+def trial_rows(config: Any, all_points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Every trial as a row of a CSV file."""
+    rows = []
+    for point in all_points:
+        known = point.trial.user_attrs
+        if "images" not in known:
+            continue
+        by_seed = {f"validation_{k}": value for k, value in enumerate(known.get("validations", []))}
+        rows.append(
+            {"question": point.question, "model": point.model, "trial": point.trial.number}
+            | {"state": point.trial.state.name.lower(), **known["setting"], "images": point.images}
+            | {"images_seen": config.recipe.steps * config.recipe.batch, "validation": known.get("accuracy", "")}
+            | {f"validation_{k}": by_seed.get(f"validation_{k}", "") for k in range(config.seeds)}
+        )
+    return rows

@@ -1,0 +1,99 @@
+"""Worker processes that run the trials of searches until all have ended."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
+from typing import Any
+
+from envs.common.errors import UserError
+from studies.sample_search.storage import Search, Trials, optuna
+
+# Runs a trial of a search: its values; or raises optuna.TrialPruned.
+Objective = Callable[[Search, Any], Sequence[float]]
+WAIT_SECONDS = 1.0
+
+
+def work(trials: Trials, searches: Sequence[Search], objective: Objective) -> None:
+    """Run whatever trial waits, of the first search that has one, until all trials of all have ended.
+
+    A worker that must stop (an error, a signal that raises) lets its trial wait for another.
+    """
+    while True:
+        found = next(((search, trial) for search in searches if (trial := trials.take(search))), None)
+        if found:
+            run_trial(trials, *found, objective)
+        elif all(trials.ended(search) == search.trials for search in searches):
+            return
+        else:
+            time.sleep(WAIT_SECONDS)  # others run them; one of them may yet die
+
+
+def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) -> None:
+    """Run one trial and end it, or give it back."""
+    try:
+        values = objective(search, trial)
+    except optuna.TrialPruned:
+        values = None
+    except RuntimeError:
+        if trials.give_back(trial):
+            raise
+        return  # taken for dead, and ended by another: nothing can be noted of it any more
+    except BaseException:
+        trials.give_back(trial)
+        raise
+    trials.end(trial, values)
+    told = trial.user_attrs.get("told", "")
+    print(f"{search.name}: trial {trial.number} {told} ({trials.ended(search)} of {search.trials} ended)", flush=True)
+
+
+def process(body: Callable[..., None], messages: Any, parent: int, args: tuple[Any, ...]) -> None:
+    """Body of a worker process; its mistakes are told to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # gives the trial back on its way out
+    threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
+    try:
+        body(*args)
+    except UserError as error:
+        messages.put(str(error))
+        sys.exit(2)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+
+
+def leave_with(parent: int) -> None:
+    """End this process, as by a signal, when its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(WAIT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run_workers(count: int, threads: int, body: Callable[..., None], *args: Any) -> None:
+    """Run `body(*args)` in `count` processes, which end with this one.
+
+    The first that fails by a mistake ends all; of one that is killed the others take the trial.
+    """
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded there
+    context = multiprocessing.get_context("spawn")
+    messages = context.SimpleQueue()
+    workers = [context.Process(target=process, args=(body, messages, os.getpid(), args)) for _ in range(count)]
+    try:
+        for worker in workers:
+            worker.start()
+        while any(worker.is_alive() for worker in workers) and not any(w.exitcode in (1, 2) for w in workers):
+            wait([worker.sentinel for worker in workers if worker.is_alive()], WAIT_SECONDS)
+        if not messages.empty():
+            raise UserError(messages.get())
+        if all(worker.exitcode for worker in workers) or any(worker.exitcode == 1 for worker in workers):
+            raise UserError("a worker ended with an error (see above); start again, what ended is kept")
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.join()

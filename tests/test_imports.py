@@ -1,0 +1,83 @@
+"""The map of docs/architecture.md: floors and folders import one way, lazy imports included."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from envs.render.identity import DRAWS, NAMES, PACKAGE
+
+ROOT = Path(__file__).parents[1]
+FLOORS = ("envs", "generators", "models", "studies")
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for floor in FLOORS
+    for path in sorted((ROOT / floor).rglob("*.py"))
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The project's modules that a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names: Iterable[str] = (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: write imports in full"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            while name and name not in FILES:
+                name = name.rpartition(".")[0]
+            if name:
+                yield name
+
+
+EDGES = {name: set(imported(path)) - {name} for name, path in FILES.items()}
+
+
+def folder_of(name: str) -> str:
+    """The folder of a module; one directly on its floor is a folder of its own."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if len(parts) > 2 or FILES[name].name == "__init__.py" else name
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    # A package's __init__ is the name by which its parts import it: `envs.animals` and its files.
+    order = {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in EDGES.items()}
+    try:
+        list(TopologicalSorter(order).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_folders_of_a_floor_import_one_way():
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, others in EDGES.items():
+        graph[folder_of(name)] |= {folder_of(other) for other in others} - {folder_of(name)}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_floors_import_downwards():
+    def floor(name: str) -> int:
+        return FLOORS.index(name.split(".")[0])
+
+    upward = [f"{name} imports {other}" for name in EDGES for other in EDGES[name] if floor(other) > floor(name)]
+    assert not upward
+
+
+def test_what_draws_imports_only_what_draws():
+    def inside(name: str, listed: Iterable[str]) -> bool:
+        path = FILES[name].relative_to(PACKAGE)
+        return any(path.as_posix() == place or path.is_relative_to(place) for place in listed)
+
+    drawing = [name for name in FILES if name.startswith("envs.") and inside(name, DRAWS)]
+    assert len(drawing) > 40
+    strangers = [f"{name} imports {o}" for name in drawing for o in EDGES[name] if not inside(o, (*DRAWS, *NAMES))]
+    assert not strangers, "list it in envs/render/identity.py, or old images are taken for new ones"
