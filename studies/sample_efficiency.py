@@ -96,8 +96,9 @@ PRESETS: dict[str, Config] = {
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    if config.cluster.engine == "slurm" and not config.workers:
-        raise UserError("--cluster slurm needs --workers: how many tasks shall run trials")
+    from studies.trials.launch import check_workers
+
+    check_workers(config.cluster, config.workers)
     check_grid(config)
     if config.trials < 1:
         raise UserError(f"--trials must be at least 1, got {config.trials}")

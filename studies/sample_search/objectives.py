@@ -4,10 +4,9 @@ What a trial leaves in the storage (`begin`, `note`) is all that a report needs,
 on a machine that trained none of it. Scores of the test are stored too, and no search reads them.
 """
 
-import contextlib
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,13 +15,14 @@ from typing import Any
 import optuna
 
 from envs.common.files import write_text
-from envs.common.locks import FileLock
 from generators.cluster.worker import Interruption
 from studies.analysis.pareto import Tally
 from studies.runs.cell import Job, finished
 from studies.runs.dispatch import run_interruptible
 from studies.sample_search.budget import Setting, cell_of, images_of, job_of, median, setting_of
-from studies.sample_search.samplers import draw, space
+from studies.sample_search.samplers import space
+from studies.trials.space import draw
+from studies.trials.training import alone, divergence, validation
 
 TEST = "unseen_pairs"
 # Times that validation is asked while a cell trains; its end is told by the result.
@@ -54,8 +54,7 @@ class Runs:
                 run_interruptible(job, self.interruption, interim.watch)
             else:
                 interim.replay()
-            found = finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]
-        return {"cell": job.cell.id, "validation": found, "test": tally(job)}
+        return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
 
 
 class Interim:
@@ -88,14 +87,6 @@ class Interim:
             self.tell(int(check), found)
 
 
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep others from training the same cell; they wait and find it finished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
-        yield
-
-
 def tally(job: Job) -> Tally:
     """Points and number of the swaps on unseen pairs, by animal pair: what a bootstrap draws from."""
     from studies.analysis.paired_bootstrap import read_points
@@ -122,19 +113,7 @@ def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:
     for name in ("cell", "validation", "test"):
         trial.set_user_attr(f"{name}s", [result[name] for result in results])
     trial.set_user_attr("accuracy", accuracy)
-    trial.set_user_attr("told", f"{trial.user_attrs['images']} images, {accuracy:.1%} on validation")
-
-
-@contextlib.contextmanager
-def divergence(trial: Any) -> Iterator[None]:
-    """A run whose loss is no number prunes its trial, with the reason."""
-    from models.training.loop import Diverged
-
-    try:
-        yield
-    except Diverged as error:
-        trial.set_user_attr("told", f"pruned: {error}")
-        raise optuna.TrialPruned(str(error)) from error
+    trial.set_user_attr("outcome", f"{trial.user_attrs['images']} images, {accuracy:.1%} on validation")
 
 
 def front(runs: Runs, model: str, trial: Any) -> tuple[float, float]:

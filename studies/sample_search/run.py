@@ -4,30 +4,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generators.cluster.worker import Interruption
 from studies.grids.grid import cores, render, workers
 from studies.sample_search.budget import everything
-from studies.sample_search.study import identity, run_worker, searches
+from studies.sample_search.study import Worker, identity, run_worker, searches
 
 
 def run(config: Any, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
-    from studies.sample_search.cluster_workers import Worker, run_on_cluster
     from studies.sample_search.report import write_all
-    from studies.sample_search.storage import Trials
-    from studies.sample_search.workers import run_workers
+    from studies.trials.launch import Resources, run_trials
+    from studies.trials.queue import Trials
 
     config = replace(config, storage=config.storage or str(out / "journal.log"))
-    trials = Trials(config.storage)
-    for search in searches(config, study):
+    trials, both = Trials(config.storage), searches(config, study)
+    for search in both:
         trials.open(search, identity(config))
     fill_store(config)
-    if config.cluster.engine == "none":
-        run_workers(workers(config), config.threads, run_worker, config, study, out, Interruption())
-    else:
-        run_on_cluster(Worker(config, study, out), trials)
-    found = {search.name.removeprefix(f"{study} "): trials.all(search) for search in searches(config, study)}
-    print(f"report: {write_all(out, config, found)}")
+    resources = Resources(workers(config), config.threads, config.device, config.cluster)
+    run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)
+    by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
+    print(f"report: {write_all(out, config, by_name)}")
 
 
 def fill_store(config: Any) -> None:

@@ -1,26 +1,19 @@
-"""The space of settings, and what draws from it: for the front, and near the boundary of a target.
+"""The space of settings, and what draws near the boundary of a target (the front has trials/samplers.py)."""
 
-What a trial draws depends on its number, on the trials that ended before, and on nothing else: all
-of it is drawn at once, from a generator of the trial's own. So one worker, stopped and started
-again, draws the same; and no two workers share a stream of random numbers.
-"""
-
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
+import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler, TPESampler
-from optuna.trial import TrialState
-from scipy.stats import norm, qmc
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+from scipy.stats import norm
 
 from envs.common.seeds import seed_of
 from studies.analysis.surrogate import log_odds, surrogate, trend
-
-Space = Mapping[str, BaseDistribution]
-Params = dict[str, Any]
+from studies.trials.space import Params, Space, from_cube, spread, to_cube
 
 # Candidates of which the boundary sampler takes the best.
 CANDIDATES = 512
@@ -38,60 +31,9 @@ def space(config: Any) -> dict[str, BaseDistribution]:
     }
 
 
-def draw(trial: Any, space: Space) -> Params:
-    """Let the trial's sampler give a value to every parameter."""
-    for name, values in space.items():
-        if isinstance(values, IntDistribution):
-            trial.suggest_int(name, values.low, values.high, log=values.log)
-        else:
-            trial.suggest_float(name, values.low, values.high, step=values.step)
-    return dict(trial.params)
-
-
-def to_cube(params: Params, space: Space) -> list[float]:
-    """Parameters as a point of the unit cube."""
-    point = []
-    for name, values in space.items():
-        scale = math.log if values.log else float
-        low, high = scale(values.low), scale(values.high)
-        point.append((scale(params[name]) - low) / (high - low) if high > low else 0.0)
-    return point
-
-
-def from_cube(point: Sequence[float], space: Space) -> Params:
-    """The parameters nearest to a point of the unit cube."""
-    params: Params = {}
-    for (name, values), share in zip(space.items(), point, strict=True):
-        if values.log:
-            params[name] = round(values.low * (values.high / values.low) ** float(share))
-        else:
-            steps = round(float(share) * (values.high - values.low) / values.step)
-            params[name] = round(min(values.low + steps * values.step, values.high), 10)
-    return params
-
-
 def first_points(space: Space, most: Params, count: int, seed: int) -> list[Params]:
-    """The first settings: all data, which tells whether a target can be reached; then evenly spread ones."""
-    spread = qmc.Halton(len(space), seed=seed).random(max(count - 1, 0))
-    return [most, *(from_cube(point, space) for point in spread.tolist())][:count]
-
-
-class FrontSampler(TPESampler):
-    """Optuna's TPE for several objectives (Ozaki et al. 2020), after the first points."""
-
-    def __init__(self, space: Space, first: Sequence[Params], seed: int) -> None:
-        super().__init__(n_startup_trials=1, multivariate=True, constant_liar=True, seed=seed % 2**32)
-        self.space, self.first = space, first
-
-    def infer_relative_search_space(self, study: Any, trial: Any) -> Space:
-        """All parameters at once."""
-        return {name: values for name, values in self.space.items() if not values.single()}
-
-    def sample_relative(self, study: Any, trial: Any, search_space: Space) -> Params:
-        """One of the first points, or what TPE draws."""
-        if trial.number < len(self.first):
-            return {name: self.first[trial.number][name] for name in search_space}
-        return super().sample_relative(study, trial, dict(search_space))
+    """The first settings: all data, which says whether a target can be reached; then evenly spread ones."""
+    return [most, *spread(space, count - 1, seed)][:count]
 
 
 class BoundarySampler(BaseSampler):
@@ -108,11 +50,11 @@ class BoundarySampler(BaseSampler):
     ) -> None:
         self.space, self.first, self.images, self.target, self.seed = space, first, images, target, seed
 
-    def infer_relative_search_space(self, study: Any, trial: Any) -> Space:
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Space:
         """All parameters at once."""
         return self.space
 
-    def sample_relative(self, study: Any, trial: Any, search_space: Space) -> Params:
+    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:
         """One of the first points, or the best of many candidates."""
         if trial.number < len(self.first):
             return self.first[trial.number]
@@ -126,7 +68,7 @@ class BoundarySampler(BaseSampler):
             return candidates[0]
         return candidates[int(np.argmax(self._gains(ended, candidates)))]
 
-    def _gains(self, ended: Sequence[Any], candidates: Sequence[Params]) -> np.ndarray:
+    def _gains(self, ended: Sequence[FrozenTrial], candidates: Sequence[Params]) -> np.ndarray:
         accuracy = np.array([trial.user_attrs["accuracy"] for trial in ended])
         images = np.array([self.images(trial.params) for trial in ended], np.float64)
         others = np.array([self.images(params) for params in candidates], np.float64)
@@ -139,9 +81,11 @@ class BoundarySampler(BaseSampler):
         best = images[reached].min() if reached.any() else 2 * images.max()
         return norm.sf(wanted, mean, np.maximum(deviation, 1e-9)) * np.maximum(np.log(best / others), 0)
 
-    def sample_independent(self, study: Any, trial: Any, name: str, distribution: Any) -> Any:
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> NoReturn:
         """Nothing is drawn alone."""
-        raise NotImplementedError(name)
+        raise NotImplementedError(param_name)
 
 
 class ReachPruner(BasePruner):
@@ -150,7 +94,7 @@ class ReachPruner(BasePruner):
     def __init__(self, target: float) -> None:
         self.target = target
 
-    def prune(self, study: Any, trial: Any) -> bool:
+    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether to stop the trial; never before another has reached the target."""
         reached = [
             other.intermediate_values[trial.last_step]

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from envs.common.seeds import seed_of
 from generators.cluster.worker import Interruption
@@ -25,7 +25,7 @@ def identity(config: Any) -> dict[str, Any]:
 def searches(config: Any, study: str) -> list[Any]:
     """Both searches of every model, all fronts first: their runs are of use to the second ones."""
     from studies.sample_search.samplers import ReachPruner
-    from studies.sample_search.storage import Search
+    from studies.trials.queue import Search
 
     return [
         Search(
@@ -42,26 +42,36 @@ def searches(config: Any, study: str) -> list[Any]:
 
 def sampler_of(config: Any, question: str, number: int) -> Any:
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
-    from studies.sample_search.samplers import BoundarySampler, FrontSampler, first_points, space
+    from studies.sample_search.samplers import BoundarySampler, first_points, space
+    from studies.trials.samplers import SpaceSampler
 
     ranges = space(config)
     first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
     seed = seed_of(config.sampler_seed, question, number)
     if question == "front":
-        return FrontSampler(ranges, first, seed)
+        return SpaceSampler(ranges, first, seed)
     return BoundarySampler(
         ranges, first, lambda params: images_of(config, setting_of(config, params)), config.target, seed
     )
 
 
-def run_worker(config: Any, study: str, out: Path, interruption: Interruption) -> None:
-    """One worker: runs trials until all have ended, or it is asked to end."""
+class Worker(NamedTuple):
+    """What a worker works on."""
+
+    config: Any
+    study: str
+    out: Path
+
+
+def run_worker(worker: Worker, interruption: Interruption) -> None:
+    """One worker: runs trials until all have ended, or it is stopped."""
     from envs.worlds import load_world
     from generators.storage.image_store import ImageStore
     from studies.sample_search.objectives import OBJECTIVES, Runs
-    from studies.sample_search.storage import Trials
-    from studies.sample_search.workers import work
+    from studies.trials.queue import Trials
+    from studies.trials.workers import work
 
+    config, study, out = worker
     runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)
 
     def objective(search: Any, trial: Any) -> tuple[float, ...]:

@@ -15,8 +15,8 @@ from typing import Any
 
 import optuna
 
-from studies.sample_search.storage import Search, Trials
-from studies.sample_search.workers import work
+from studies.trials.queue import Search, Trials
+from studies.trials.workers import work
 
 
 def sampler(number: int) -> Any:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import optuna
 import pytest
 
 from envs.common.errors import Stopped, UserError
@@ -22,8 +23,7 @@ from studies.runs.dispatch import run_interruptible
 from studies.runs.folder import run_folder
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
-from studies.sample_search.cluster_workers import one_command
-from studies.sample_search.storage import optuna
+from studies.trials.launch import one_command
 from tests.studies.command import ROOT, kill_when, run, until
 
 SMOKE = PRESETS["smoke"]

@@ -4,6 +4,7 @@ import json
 import statistics
 from dataclasses import asdict, replace
 
+import optuna
 import pytest
 
 from envs.common.errors import UserError
@@ -24,10 +25,11 @@ from studies.sample_search.budget import (
     least,
     setting_of,
 )
-from studies.sample_search.samplers import draw, from_cube, space, to_cube
-from studies.sample_search.storage import Trials, optuna
+from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
-from studies.sample_search.workers import work
+from studies.trials.queue import Trials
+from studies.trials.space import draw, from_cube, to_cube
+from studies.trials.workers import work
 from tests.generators.conftest import failed, make_split
 
 SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]

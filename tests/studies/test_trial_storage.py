@@ -10,12 +10,14 @@ import time
 from functools import partial
 from pathlib import Path
 
+import optuna
 import pytest
 from optuna.trial import TrialState
 
 from envs.common.errors import UserError
-from studies.sample_search.storage import Search, Trials, hidden, optuna
-from studies.sample_search.workers import process, run_workers, work
+from studies.trials.queue import Search, Trials
+from studies.trials.storage import hidden
+from studies.trials.workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
 from tests.studies.postgres import SERVER, server
@@ -100,7 +102,7 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     first, second = one.take(search), other.take(search)
     assert (first.number, second.number) == (0, 1)
     assert other.take(search) is None
-    one.leases.held[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].close()  # as a process that dies
+    one.leases.held[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].release()  # as a process that dies
     assert other.take(search).number == 0
 
 
@@ -111,7 +113,7 @@ def test_one_that_was_taken_for_dead_leaves_what_another_found(tmp_path):
     late.open(search, {})
 
     def slow(search, trial):
-        late.leases.held[late._id("cheap", 0)].close()
+        late.leases.held[late._id("cheap", 0)].release()
         taken = other.take(search)
         other.end(taken, [2.0])
         trial.suggest_float("x", -1, 1)

@@ -1,4 +1,4 @@
-"""Who lives: a trial belongs to its worker for as long as the worker does.
+"""Which workers live: a trial belongs to its worker for as long as the worker does.
 
 In a journal a running trial's worker holds a lock on a file beside it, which the kernel frees when
 the process ends, however it ends. A database has no such locks for all its clients; there the
@@ -9,11 +9,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
 from envs.common.locks import FileLock
+from studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
 
 
 class JournalLock:
@@ -42,7 +43,7 @@ class JournalLock:
 class FileLeases:
     """Locks on files, one for each running trial and one, the door, for whoever hands out trials."""
 
-    def __init__(self, storage: Any, folder: Path) -> None:
+    def __init__(self, storage: BaseStorage, folder: Path) -> None:
         self.storage, self.folder = storage, folder
         self.held: dict[int, FileLock] = {}
 
@@ -65,21 +66,21 @@ class FileLeases:
         self.held.pop(trial_id).release()
 
     def abandoned(self, study_id: int) -> list[int]:
-        """Running trials of a study that nobody holds; to be asked behind the door."""
+        """Running trials of a study that nobody holds; to be called behind the door."""
         running = self.storage.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
-        found = []
+        free = []
         for trial in running:
             trial_id = self.storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
             if self.hold(trial_id):
                 self.free(trial_id)
-                found.append(trial_id)
-        return found
+                free.append(trial_id)
+        return free
 
 
 class Heartbeats:
     """Optuna's heartbeats, written by a thread for as long as a trial runs."""
 
-    def __init__(self, storage: Any, seconds: int) -> None:
+    def __init__(self, storage: HeartbeatStorage, seconds: int) -> None:
         self.storage, self.seconds = storage, seconds
         self.threads: dict[int, tuple[threading.Event, threading.Thread]] = {}
 
@@ -90,7 +91,7 @@ class Heartbeats:
 
     def hold(self, trial_id: int) -> bool:
         """Begin to beat for a trial; whether it is ours, the storage decides."""
-        self.storage.record_heartbeat(trial_id)
+        record_heartbeat(self.storage, trial_id)
         stop = threading.Event()
         thread = threading.Thread(target=self._beat, args=(trial_id, stop), daemon=True)
         self.threads[trial_id] = (stop, thread)
@@ -100,7 +101,7 @@ class Heartbeats:
     def _beat(self, trial_id: int, stop: threading.Event) -> None:
         while not stop.wait(self.seconds):
             with contextlib.suppress(Exception):  # a server that is away for a moment
-                self.storage.record_heartbeat(trial_id)
+                record_heartbeat(self.storage, trial_id)
 
     def free(self, trial_id: int) -> None:
         """Stop beating."""
@@ -111,7 +112,9 @@ class Heartbeats:
     def abandoned(self, study_id: int) -> list[int]:
         """Running trials of a study without a heartbeat for the storage's grace period.
 
-        Optuna's public call fails them for good; here they wait again, with number and parameters.
         Two workers that see one in the same instant may both run it; it ends once all the same.
         """
-        return self.storage._get_stale_trial_ids(study_id)
+        return without_heartbeat(self.storage, study_id)
+
+
+Leases = FileLeases | Heartbeats

@@ -9,32 +9,36 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
+from multiprocessing.queues import SimpleQueue
 from typing import Any
 
-from envs.common.errors import UserError
-from studies.sample_search.storage import Search, Trials, optuna
+import optuna
 
-# Runs a trial of a search: its values; or raises optuna.TrialPruned.
-Objective = Callable[[Search, Any], Sequence[float]]
+from envs.common.errors import UserError
+from studies.trials.queue import Search, Trials
+
+# Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute
+# "outcome" is printed when the trial has ended.
+Objective = Callable[[Search, optuna.Trial], Sequence[float]]
 WAIT_SECONDS = 1.0
 
 
 def work(trials: Trials, searches: Sequence[Search], objective: Objective) -> None:
-    """Run whatever trial waits, of the first search that has one, until all trials of all have ended.
+    """Run whatever trial is ready, of the first search that has one, until all trials of all have ended.
 
     A worker that must stop (an error, a signal that raises) lets its trial wait for another.
     """
     while True:
-        found = next(((search, trial) for search in searches if (trial := trials.take(search))), None)
-        if found:
-            run_trial(trials, *found, objective)
+        taken = next(((search, trial) for search in searches if (trial := trials.take(search))), None)
+        if taken:
+            run_trial(trials, *taken, objective)
         elif all(trials.ended(search) == search.trials for search in searches):
             return
         else:
             time.sleep(WAIT_SECONDS)  # others run them; one of them may yet die
 
 
-def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) -> None:
+def run_trial(trials: Trials, search: Search, trial: optuna.Trial, objective: Objective) -> None:
     """Run one trial and end it, or give it back."""
     try:
         values = objective(search, trial)
@@ -48,12 +52,12 @@ def run_trial(trials: Trials, search: Search, trial: Any, objective: Objective) 
         trials.give_back(trial)
         raise
     trials.end(trial, values)
-    told = trial.user_attrs.get("told", "")
-    print(f"{search.name}: trial {trial.number} {told} ({trials.ended(search)} of {search.trials} ended)", flush=True)
+    outcome, ended = trial.user_attrs.get("outcome", ""), f"({trials.ended(search)} of {search.trials} ended)"
+    print(f"{search.name}: trial {trial.number} {outcome} {ended}", flush=True)
 
 
-def process(body: Callable[..., None], messages: Any, parent: int, args: tuple[Any, ...]) -> None:
-    """Body of a worker process; its mistakes are told to the parent."""
+def process(body: Callable[..., None], messages: SimpleQueue, parent: int, args: tuple[Any, ...]) -> None:
+    """Body of a worker process; what a user did wrong is sent to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # gives the trial back on its way out
     threading.Thread(target=leave_with, args=(parent,), daemon=True).start()

@@ -1,0 +1,36 @@
+"""Training runs within trials: one worker at a time for each cell; validation, which judges them; divergence."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import optuna
+
+from envs.common.locks import FileLock
+from studies.runs.cell import Job, finished
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others from training the same cell; they wait and find it finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        yield
+
+
+def validation(job: Job) -> float | None:
+    """Accuracy on the validation subset, the only one that searches look at; None if unfinished."""
+    result = finished(job.folder)
+    return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
+
+
+@contextlib.contextmanager
+def divergence(trial: optuna.Trial) -> Iterator[None]:
+    """A run whose loss is no number prunes its trial, with the reason."""
+    from models.training.loop import Diverged
+
+    try:
+        yield
+    except Diverged as error:
+        trial.set_user_attr("outcome", f"pruned: {error}")
+        raise optuna.TrialPruned(str(error)) from error
