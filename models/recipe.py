@@ -32,23 +32,23 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.98)
     """Adam's moments."""
     singles_share: float | None = None
-    """Share of a batch that shows one animal alone; None sees every image equally often."""
-    warm_start: float = 0.0
-    """Share of the steps, the first ones, that show lone animals only."""
+    """Share of a batch that shows single-object scenes; None sees every image equally often."""
+    single_object_phase: float = 0.0
+    """Share of the steps, the first ones, that show single-object scenes only."""
     augment: bool = True
-    """Zoom, shift and lighten training images at random (see `models.training.sampling.vary`)."""
-    leave_out_true: bool = True
+    """Zoom, shift and lighten training images at random (see `models.training.augment`)."""
+    mask_false_negatives: bool = True
     """Texts that are true of an image, but not its own, are not its negatives (see
-    `models.objectives.contrastive_loss`)."""
+    `models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
     local_weight: float = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
     local_negatives: tuple[str, ...] = ALTERED
-    """Altered graphs that the true one is told from in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
+    """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 2:
             raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
-        for name in ("singles_share", "warm_start"):
+        for name in ("singles_share", "single_object_phase"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
         object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list

@@ -1,43 +1,70 @@
-"""Scorers by name. Names are known without importing torch, so that command lines answer at once."""
+"""Scorers by name: the specs in `models/scorers/`, and classes of users' own. Names import no torch."""
 
 import importlib
 import importlib.util
+import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.errors import UserError, choose
+from models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
     from models.scorer import Scorer
 
-# Add a scorer by adding an entry: name -> "module:class".
-SCORERS: dict[str, str] = {
-    "clip": "models.scorers.clip.model:CLIPScorer",
-    "oc-clip": "models.scorers.oc_clip.model:OCCLIPScorer",
-}
+FOLDER = Path(__file__).parent / "scorers"
+
+
+@cache
+def specs() -> dict[str, ScorerSpec]:
+    """All registered scorers: `SPEC` of every file, and of the `spec.py` of every folder, in `models/scorers/`."""
+    files = [f"models.scorers.{file.stem}" for file in FOLDER.glob("[!_]*.py")]
+    folders = [f"models.scorers.{file.parent.name}.spec" for file in FOLDER.glob("*/spec.py")]
+    known = [importlib.import_module(module).SPEC for module in sorted(files + folders)]
+    by_name = {spec.name: spec for spec in known}
+    if len(by_name) < len(known):
+        raise UserError("two scorers in models/scorers have one name; rename one")
+    return by_name
 
 
 def check_scorer(name: str) -> str:
     """Return `name` if it is a registered scorer or an existing `file.py:Class`; else raise."""
     path, _, class_name = name.rpartition(":")
     if not path:
-        return choose("model", name, SCORERS)
+        return choose("model", name, specs())
     if not Path(path).is_file() or not class_name.isidentifier():
         raise UserError(f"model {name!r} is not a file.py:Class; there must be a file {path!r} with that class")
     return name
 
 
+def spec_of(name: str) -> ScorerSpec:
+    """The spec of a registered scorer, or of a user's own class, whose file is run."""
+    return specs()[name] if name in specs() else spec_of_class(name, own_class(check_scorer(name)))
+
+
 def scorer_class(name: str) -> "type[Scorer]":
-    """The class of a registered scorer, or a user's own class from `file.py:Class`."""
-    path, _, class_name = SCORERS.get(check_scorer(name), name).rpartition(":")
-    if name in SCORERS:
-        return getattr(importlib.import_module(path), class_name)
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    """The class that implements a scorer."""
+    if check_scorer(name) not in specs():
+        return own_class(name)
+    module, _, class_name = specs()[name].implementation.rpartition(":")
+    return getattr(importlib.import_module(module), class_name)
+
+
+@cache
+def own_class(name: str) -> "type[Scorer]":
+    """A user's own class from `file.py:Class`."""
+    path, _, class_name = name.rpartition(":")
+    spec = importlib.util.spec_from_file_location(f"own_{Path(path).stem}", path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, class_name, None)
+    sys.modules[spec.name] = module  # dataclasses and pickles look it up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
+    kind = getattr(module, class_name, None)
     from models.scorer import Scorer
 
-    if not (isinstance(found, type) and issubclass(found, Scorer)):
+    if not (isinstance(kind, type) and issubclass(kind, Scorer)):
         raise UserError(f"{path} has no class {class_name!r} that extends models.scorer.Scorer")
-    return found
+    return kind

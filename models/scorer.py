@@ -1,53 +1,95 @@
-"""The one protocol of all models: images x texts -> a similarity matrix."""
+"""The one protocol of all models: images and texts -> similarities."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from generators.captions.graph import SceneGraph
-from models.towers.config import TowerConfig
+from models.objectives import Targets, contrastive_loss
+from models.recipe import Recipe
+from models.towers.build import Towers
+from models.towers.config import TextSpace, TowerConfig
+from models.towers.pixels import PixelScale
 
 # CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
 
+# A tensor, or named tuples of tensors and of such tuples: what scorers make of images and of texts.
+Tensors = Any
+Code = TypeVar("Code")
+
+
+class TextReader(Protocol):
+    """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable."""
+
+    def __call__(
+        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+    ) -> Tensors:
+        """Tensors on the CPU; what training draws at random comes from `generator`."""
+
 
 class Scorer(nn.Module, ABC):
-    """Encodes images and texts apart, then compares all with all.
+    """Encodes images and texts apart, then compares them.
 
-    What more a scorer can do it declares in `capabilities`, and a study asks for it by name:
-    "perturbed_graphs" (the local relation loss), "attention" (maps per phrase). Its own options
-    are a dataclass, `config_class`.
+    A class of one's own has a dataclass of its options, `config_class`, is built with
+    `(towers, texts, config)`, and keeps what it was built with in `self.config`. What more a scorer can
+    do it declares in `capabilities`: "attention" (maps per phrase).
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
     config_class: ClassVar[type]
+    reader: TextReader
+    """How it reads texts."""
 
-    def __init__(self, towers: TowerConfig, words: tuple[str, ...], logit_scale: float) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, logit_scale: float = 1 / 0.07) -> None:
         super().__init__()
         self.towers_config = towers
-        self.words = words
+        self.texts = texts
         self.log_scale = nn.Parameter(torch.tensor(logit_scale).log())
 
-    @abstractmethod
-    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Any:
-        """The scorer's own code of normalised images."""
+    def take_towers(self, towers: Towers) -> None:
+        """Keep the towers as `self.model`, their context, and their pixel statistics."""
+        self.model = drop_own_temperature(towers.model)
+        self.texts = TextSpace(self.texts.words, towers.context)
+        self.pixel_scale = PixelScale(towers.pixels)
 
     @abstractmethod
-    def encode_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Any:
-        """The scorer's own code of texts, given both as captions and as scene graphs."""
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
+        """The scorer's own code of normalised images, one row an image."""
 
     @abstractmethod
-    def similarity(self, images: Any, texts: Any) -> Float[Tensor, "n m"]:
+    def encode_texts(self, texts: Tensors) -> Tensors:
+        """The scorer's own code of what its `reader` made of texts."""
+
+    @abstractmethod
+    def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
         """How well each image fits each text; within -1 and 1."""
+
+    def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
+        """How well image i fits text i. Override it where that is cheaper than all pairs."""
+        return self.similarity(images, texts).diagonal()
+
+    def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """What training minimises: InfoNCE over all images and texts of a batch, unless a scorer has its own."""
+        return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
     @abstractmethod
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the "vision" and the "text" tower; all others are the scorer's own."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.log_scale.device
+
+    def read(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Tensors:
+        """Texts as `encode_texts` takes them, on the scorer's device."""
+        return moved(self.reader(captions, graphs), self.device)
 
     def logit_scale(self) -> Float[Tensor, ""]:
         """The learned inverse temperature of the contrastive loss."""
@@ -57,6 +99,23 @@ class Scorer(nn.Module, ABC):
     def limit_scale(self) -> None:
         """Keep the inverse temperature within CLIP's bound; called after each step."""
         self.log_scale.clamp_(max=math.log(LARGEST_LOGIT_SCALE))
+
+
+def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
+    """The same tensors on another device; what is no tensor stays as it is."""
+    if isinstance(code, Tensor):
+        return code.to(device, non_blocking=non_blocking)
+    if isinstance(code, tuple):
+        parts = (moved(part, device, non_blocking) for part in code)
+        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
+    return code
+
+
+def rows_of(code: Code, rows: Tensor) -> Code:
+    """The chosen rows of an image code."""
+    if isinstance(code, Tensor):
+        return code[rows]
+    return type(code)(*(rows_of(part, rows) for part in code))
 
 
 def tower_parameters(model: nn.Module) -> dict[str, list[nn.Parameter]]:

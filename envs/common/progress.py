@@ -34,12 +34,12 @@ def progress_bar() -> "Progress":
 
 @dataclass
 class PlainLines:
-    """Says now and then how far a bar is, where there is no terminal to draw it on."""
+    """Prints now and then how far a bar is, where there is no terminal to draw it on."""
 
     seconds: float = 30.0
     last: float = field(default_factory=time.monotonic)
 
-    def tell(self, bar: "Progress", task: "TaskID") -> None:
+    def show(self, bar: "Progress", task: "TaskID") -> None:
         """Print a line if it is time for one."""
         if bar.console.is_terminal or time.monotonic() - self.last < self.seconds:
             return

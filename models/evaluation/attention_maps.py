@@ -63,7 +63,7 @@ def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -
 def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     captions = [data.records.captions[i] for i in indices]
     graphs = [data.records.graphs[i] for i in indices]
-    pixels = normalise(data.images(indices).to(scorer.log_scale.device))
+    pixels = normalise(data.images(indices).to(scorer.device))
     patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(captions, graphs))
     order = [
         [graph.nodes.index(phrase(t)) for t in data.records.scenes[i].things]

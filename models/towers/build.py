@@ -5,15 +5,39 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import open_clip
+import torch
 from jaxtyping import Float
+from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
 from envs.common.errors import UserError, choose
-from models.towers.config import TowerConfig
+from models.towers.config import TextSpace, TowerConfig
+from models.towers.pixels import Statistics, statistics_of
 from models.towers.small import SMALL_TOWERS, build_small
-from models.towers.tokenizers import OpenCLIPTokenizer, Tokenizer
+from models.towers.tokenizers import Tokenizer, tokenizer_of
+
+
+class Towers(NamedTuple):
+    """An open_clip model, and how it reads texts and pixels."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    context: int
+    """Tokens of a text; pretrained towers bring their own."""
+    pixels: Statistics
+    architecture: str
+
+    def require_patches(self, scorer: str) -> None:
+        """Raise unless the image tower is a plain ViT of open_clip, whose patches can be had."""
+        if not isinstance(getattr(self.model, "visual", None), VisionTransformer) or not hasattr(
+            self.model, "text_projection"
+        ):
+            raise UserError(
+                f"{scorer} needs patch tokens, which {self.architecture!r} does not give; choose a ViT such as ViT-B-16"
+            )
 
 
 def known_architectures() -> list[str]:
@@ -24,6 +48,7 @@ def known_architectures() -> list[str]:
 def check_towers(config: TowerConfig) -> None:
     """Raise, before anything is built, on an architecture, resolution or weights that can't be had."""
     choose("architecture", config.architecture, known_architectures())
+    tokenizer_of(config, ())
     if config.architecture in SMALL_TOWERS:
         if config.pretrained:
             raise UserError(f"there are no pretrained weights for {config.architecture!r}; choose an open_clip model")
@@ -36,20 +61,21 @@ def check_towers(config: TowerConfig) -> None:
         choose("pretrained weights", config.pretrained, open_clip.list_pretrained_tags_by_model(config.architecture))
 
 
-def build_towers(config: TowerConfig, words: tuple[str, ...], context: int) -> tuple[nn.Module, Tokenizer]:
-    """open_clip model and tokenizer. `words` is the vocabulary of a small tower; the
-    pretrained ones bring their own, and their own context length."""
+def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
+    """The towers of a configuration, for the given texts; pretrained ones have their own context length."""
     check_towers(config)
+    tokenizer = tokenizer_of(config, texts.words)
     if config.architecture in SMALL_TOWERS:
-        return build_small(config, words, context)
-    with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
-        model = open_clip.create_model(
-            config.architecture,
-            pretrained=config.pretrained or None,
-            force_image_size=config.resolution,
-            force_context_length=None if config.pretrained else context,
-        )
-    return model, OpenCLIPTokenizer(config.architecture)
+        model: nn.Module = build_small(config, tokenizer.vocab_size, texts.context)
+    else:
+        with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
+            model = open_clip.create_model(
+                config.architecture,
+                pretrained=config.pretrained or None,
+                force_image_size=config.resolution,
+                force_context_length=None if config.pretrained else texts.context,
+            )
+    return Towers(model, tokenizer, model.context_length, statistics_of(model), config.architecture)
 
 
 @contextlib.contextmanager
@@ -73,11 +99,14 @@ def patch_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Float[Te
         model.visual.output_tokens = False
 
 
-def require_vit(model: nn.Module, architecture: str) -> None:
-    """Raise unless the model is a plain CLIP on a ViT of open_clip, whose patches can be had."""
-    from open_clip.transformer import VisionTransformer
-
-    if not isinstance(getattr(model, "visual", None), VisionTransformer) or not hasattr(model, "text_projection"):
-        raise UserError(
-            f"oc-clip needs patch tokens, which {architecture!r} does not give; choose a ViT such as ViT-B-16"
-        )
+def unpooled_tokens(visual: VisionTransformer, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n tokens width"]:
+    """What the last block of the image tower gives, the CLS token first, before any LayerNorm or pooling."""
+    layers = visual.forward_intermediates(
+        pixels,
+        indices=1,
+        normalize_intermediates=False,
+        intermediates_only=True,
+        output_fmt="NLC",
+        output_extra_tokens=True,
+    )
+    return torch.cat([layers["image_intermediates_prefix"][0], layers["image_intermediates"][0]], dim=1)

@@ -1,4 +1,4 @@
-"""Configurations of towers and scorers, free of torch so that `--help` answers at once."""
+"""Which towers a scorer is built on, and which texts they will read; free of torch."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,21 @@ class TowerConfig:
     """Which towers a scorer is built on."""
 
     architecture: str = "mini"
-    """A name in `models.towers.build.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    """A name in `models.towers.small.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
     resolution: int = 64
     """Side of the square images, in pixels."""
+    tokenizer: str = ""
+    """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
+    empty takes the closed vocabulary for small towers and its own for an open_clip architecture."""
+
+
+@dataclass(frozen=True)
+class TextSpace:
+    """The texts that a scorer will read: their words, and their length in tokens."""
+
+    words: tuple[str, ...] = ()
+    """The closed vocabulary; byte-pair tokenizers need none."""
+    context: int = 20
+    """Tokens of the longest text, its end included. OC-CLIP's from-scratch length (table 9) is the least."""

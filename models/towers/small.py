@@ -1,4 +1,4 @@
-"""Small towers, trained from scratch on a closed vocabulary."""
+"""Small towers, trained from scratch."""
 
 import copy
 from itertools import pairwise
@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from models.towers.config import TowerConfig
-from models.towers.tokenizers import WordTokenizer
 
 # Small towers in open_clip's own configuration format; image size, vocabulary and context
 # are filled in. They read images through a small convolutional stem, which trains far faster
@@ -64,12 +63,11 @@ class ConvStem(nn.Module):
         return self.layers(pixels)
 
 
-def build_small(config: TowerConfig, words: tuple[str, ...], context: int) -> tuple[open_clip.CLIP, WordTokenizer]:
-    """A small open_clip model from scratch with a word-level vocabulary."""
-    tokenizer = WordTokenizer(words)
+def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip.CLIP:
+    """A small open_clip model from scratch that reads `context` tokens of `vocab_size` kinds."""
     cfg = copy.deepcopy(SMALL_TOWERS[config.architecture])
     cfg["vision_cfg"] |= {"image_size": config.resolution}
-    cfg["text_cfg"] |= {"vocab_size": tokenizer.vocab_size, "context_length": context}
+    cfg["text_cfg"] |= {"vocab_size": vocab_size, "context_length": context}
     model = open_clip.CLIP(**cfg)
     model.visual.conv1 = ConvStem(cfg["vision_cfg"]["width"], cfg["vision_cfg"]["patch_size"])
-    return model, tokenizer
+    return model

@@ -1,27 +1,39 @@
-"""A word-level tokenizer for models trained from scratch on a closed vocabulary.
+"""Texts to token ids: a closed vocabulary, open_clip's byte pairs, or a Hugging Face tokenizer.
 
-open_clip's byte-pair table has 49 408 rows; a tiny model would spend most of an optimiser
-step on rows that never occur.
+open_clip's byte-pair table has 49 408 rows; a tiny model on a closed vocabulary would spend most of
+an optimiser step on rows that never occur.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Protocol, runtime_checkable
+from functools import cache, cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
 from envs.common.errors import UserError
+from models.towers.config import TextSpace, TowerConfig
+from models.towers.small import SMALL_TOWERS
+
+# Contexts are multiples of so many tokens, at least `TextSpace.context` and at most CLIP's.
+CONTEXT_STEP, LONGEST_CONTEXT = 4, 77
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What a scorer needs of a tokenizer."""
+    """What a scorer needs of a tokenizer: plain data, for it travels to the processes that read batches."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of distinct ids."""
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context`."""
+        """Token ids, padded to `context` with 0; the end token has the largest id."""
+
+    def length(self, text: str) -> int:
+        """Tokens of a text, its start and end included."""
 
 
 @dataclass(frozen=True)
@@ -36,42 +48,137 @@ class WordTokenizer:
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> "WordTokenizer":
         """The tokenizer of all words that occur in `texts`."""
-        return cls(tuple(sorted({word for text in texts for word in text.split()})))
+        return cls(words_of(texts))
 
     @property
     def vocab_size(self) -> int:
         """Number of distinct ids."""
         return len(self.words) + 2
 
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each word."""
+        return {word: i for i, word in enumerate(self.words, start=1)}
+
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
         """Token ids, padded to `context`; an unknown word or too long a text raises."""
-        ids = {word: i for i, word in enumerate(self.words, start=1)}
-        out = torch.zeros(len(texts), context, dtype=torch.int64)
-        for row, text in zip(out, texts, strict=True):
-            words = text.split()
-            unknown = [word for word in words if word not in ids]
-            if unknown:
-                raise UserError(f"the word {unknown[0]!r} of {text!r} is not in this model's vocabulary")
-            if len(words) >= context:
-                raise UserError(f"{text!r} has {len(words)} words, this model reads at most {context - 1}")
-            row[: len(words) + 1] = torch.tensor([*(ids[word] for word in words), self.vocab_size - 1])
-        return out
+        rows = [self._row(text, context) for text in texts]
+        return torch.tensor(rows, dtype=torch.int64).reshape(len(texts), context)
+
+    def _row(self, text: str, context: int) -> list[int]:
+        words = text.split()
+        unknown = [word for word in words if word not in self.ids]
+        if unknown:
+            raise UserError(f"the word {unknown[0]!r} of {text!r} is not in this model's vocabulary")
+        if len(words) >= context:
+            raise UserError(f"{text!r} has {len(words)} words, this model reads at most {context - 1}")
+        return [*(self.ids[word] for word in words), self.vocab_size - 1, *[0] * (context - len(words) - 1)]
+
+    def length(self, text: str) -> int:
+        """Words and the end token."""
+        return len(text.split()) + 1
 
 
 @dataclass(frozen=True)
 class OpenCLIPTokenizer:
-    """The tokenizer that belongs to an open_clip architecture."""
+    """The tokenizer that belongs to an open_clip architecture; its plain byte pairs without one."""
 
-    architecture: str
+    architecture: str = ""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of distinct ids."""
+        tokenizer = open_clip_tokenizer(self.architecture)
+        return getattr(tokenizer, "vocab_size", None) or len(tokenizer.tokenizer)
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded or cut to `context`."""
-        return byte_pair_tokenizer(self.architecture)(list(texts), context_length=context)
+        """Token ids, padded or cut to `context`; a cut text keeps its end."""
+        if not texts:
+            return torch.zeros(0, context, dtype=torch.int64)
+        return open_clip_tokenizer(self.architecture)(list(texts), context_length=context)
+
+    def length(self, text: str) -> int:
+        """Tokens with start and end, as far as CLIP's context reaches."""
+        return int((self([text], LONGEST_CONTEXT) != 0).sum())
+
+
+@dataclass(frozen=True)
+class HFTokenizer:
+    """A Hugging Face tokenizer for a tower from scratch: its ids shifted so that 0 pads and the end is the largest."""
+
+    name: str
+
+    @property
+    def vocab_size(self) -> int:
+        """All ids, the padding and the end."""
+        return len(hugging_face_tokenizer(self.name)) + 2
+
+    def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
+        """Token ids, padded or cut to `context`; a cut text keeps its end."""
+        out = torch.zeros(len(texts), context, dtype=torch.int64)
+        for row, text in zip(out, texts, strict=True):
+            ids = [i + 1 for i in self._ids(text)[: context - 1]]
+            row[: len(ids) + 1] = torch.tensor([*ids, self.vocab_size - 1])
+        return out
+
+    def _ids(self, text: str) -> list[int]:
+        return hugging_face_tokenizer(self.name).encode(text, add_special_tokens=False)
+
+    def length(self, text: str) -> int:
+        """Tokens and the end."""
+        return len(self._ids(text)) + 1
 
 
 @cache
-def byte_pair_tokenizer(architecture: str) -> Callable[..., Tensor]:
-    """open_clip's tokenizer, built once: its table takes a tenth of a second to read."""
+def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
+    """Built once: its table takes a tenth of a second to read."""
     import open_clip
 
-    return open_clip.get_tokenizer(architecture)
+    return open_clip.get_tokenizer(architecture) if architecture else open_clip.SimpleTokenizer()
+
+
+@cache
+def hugging_face_tokenizer(name: str) -> Any:
+    """From the local cache or folder, or the hub where it can be reached."""
+    try:
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except ImportError as error:
+        raise UserError(f"tokenizer 'hf:{name}' needs transformers: pip install transformers") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"tokenizer 'hf:{name}' can't be loaded ({str(error).splitlines()[0]})") from error
+
+
+def tokenizer_of(towers: TowerConfig, words: tuple[str, ...]) -> Tokenizer:
+    """The tokenizer that a tower configuration names."""
+    small = towers.architecture in SMALL_TOWERS
+    kind, _, name = (towers.tokenizer or ("closed" if small else "open_clip")).partition(":")
+    if kind == "closed" and small:
+        return WordTokenizer(words)
+    if kind == "open_clip":
+        return OpenCLIPTokenizer("" if small else towers.architecture)
+    if kind == "hf" and name and small:
+        return HFTokenizer(name)
+    raise UserError(
+        f"tokenizer {towers.tokenizer!r} doesn't fit {towers.architecture!r}; small towers take closed, open_clip or "
+        "hf:NAME, an open_clip architecture its own (leave it empty)"
+    )
+
+
+def words_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """All words that occur, sorted."""
+    return tuple(sorted({word for text in texts for word in text.split()}))
+
+
+def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
+    """What `texts` need: their words, and the context that the longest takes, so that none is cut."""
+    distinct = set(texts)
+    words = words_of(distinct)
+    tokenizer = tokenizer_of(towers, words)
+    longest = max(map(tokenizer.length, distinct), default=0)
+    context = -(-longest // CONTEXT_STEP) * CONTEXT_STEP
+    if not isinstance(tokenizer, WordTokenizer):
+        context = min(context, LONGEST_CONTEXT)
+        words = ()
+    return TextSpace(words, max(TextSpace.context, context))

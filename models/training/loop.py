@@ -1,26 +1,27 @@
-"""Train a scorer on a split; stop and resume at any step with the same result."""
+"""Train a scorer on captioned images; stop and resume at any step with the same result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from envs.common.errors import Stopped, UserError
 from envs.common.seeds import seed_of
-from generators.storage.dataset import SplitDataset
-from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
-from models.recipe import ALTERED, Recipe
-from models.scorer import Scorer
-from models.training.augment import prepare
+from generators.captioned import Captioned
+from models.recipe import Recipe
+from models.scorer import Scorer, moved
+from models.training.augment import augment
+from models.training.feed import Batch, Feed, batches
 from models.training.optimizer import build_optimizer, set_rates
-from models.training.sampling import BatchSampler
 from models.training.state import load_state, save_state
 
 # Gradients are clipped to this norm.
 LARGEST_GRADIENT = 1.0
+# Steps between two looks at the loss: on a GPU each look waits for all steps before it.
+CHECK_EVERY = 20
 
 
 class Diverged(UserError):
@@ -29,70 +30,86 @@ class Diverged(UserError):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a training run tells of itself after a step."""
+    """How far a training run is after a step."""
 
     step: int
     steps: int
-    loss: float
+    loss_tensor: Float[Tensor, ""]
+
+    @property
+    def loss(self) -> float:
+        """The step's loss; on a GPU this waits for it."""
+        return self.loss_tensor.item()
 
 
-def loss_of(scorer: Scorer, data: SplitDataset, indices: np.ndarray, recipe: Recipe, seed: int) -> Tensor:
-    """The training loss of one batch; all its randomness comes from `seed`."""
-    torch.manual_seed(seed)  # for scorers with dropout
-    generator = torch.Generator().manual_seed(seed)
-    device = scorer.log_scale.device
-    graphs = [data.records.graphs[i] for i in indices]
-    captions = [data.records.captions[i] for i in indices]
-    pixels = prepare(data.images(indices), recipe.augment, generator, device)
-    images, texts = scorer.encode_images(pixels), scorer.encode_texts(captions, graphs)
-    told = Truths(*(matrix.to(device) for matrix in truths(graphs)))
-    loss = contrastive_loss(scorer.similarity(images, texts), scorer.logit_scale(), told, recipe.leave_out_true)
-    if "perturbed_graphs" in scorer.capabilities and recipe.local_weight and any(graph.edges for graph in graphs):
-        local = scorer.perturbed_similarities(images, texts, generator)
-        asked = [0, *(1 + ALTERED.index(name) for name in recipe.local_negatives)]
-        loss = loss + recipe.local_weight * local_relation_loss(local[:, asked], scorer.logit_scale())
-    return loss
+def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
+    """The training loss of a batch on the scorer's device. Nothing in here waits for that device."""
+    pixels = scorer.pixel_scale(batch.images)
+    if batch.variation is not None:
+        pixels = augment(pixels, batch.variation)
+    return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(batch.texts), batch.targets, recipe)
 
 
 def train(
     scorer: Scorer,
-    data: SplitDataset,
+    data: Captioned,
     recipe: Recipe,
     seed: int,
     state_file: Path | None = None,
     save_every: int = 100,
     report: Callable[[Progress], None] = lambda progress: None,
+    *,
+    until: int | None = None,
+    negatives: tuple[str, ...] = (),
+    workers: int = 0,
 ) -> None:
-    """Train `scorer` in place.
+    """Train `scorer` in place, to the end or only `until` a step.
 
     With a `state_file` the run goes on from it where there is one, and saves to it every
-    `save_every` steps, and after the step in whose `report` it is `Stopped`; its result doesn't
-    depend on how often it was stopped.
+    `save_every` steps, at `until`, and after the step in whose `report` it is `Stopped`; its result
+    depends neither on how often it was stopped nor on the number of `workers` that prepare batches.
     """
-    is_single = np.array([len(scene.things) == 1 for scene in data.records.scenes])
-    sampler = BatchSampler(is_single, recipe.batch, recipe.singles_share, seed, round(recipe.warm_start * recipe.steps))
+    end = recipe.steps if until is None else min(until, recipe.steps)
+    feed = Feed(data, scorer.reader, recipe, seed, negatives)
     optimizer = build_optimizer(scorer, recipe)
-    step = load_state(state_file, scorer, optimizer) if state_file else 0
+    start = load_state(state_file, scorer, optimizer) if state_file else 0
     scorer.train()
-    while step < recipe.steps:
-        set_rates(optimizer, step, recipe.steps)
-        loss = loss_of(scorer, data, sampler.indices(step), recipe, seed_of(seed, "step", step))
-        if not loss.isfinite():
-            raise Diverged(
-                f"the loss of {type(scorer).__name__} is {loss.item()} at step {step}; lower --learning-rate"
-            )
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
-        optimizer.step()
-        scorer.limit_scale()
-        step += 1
+    finite = torch.ones((), dtype=torch.bool, device=scorer.device)
+    for step, batch in enumerate(batches(feed, start, end, scorer.device, workers), start=start):
+        loss = train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step)
+        finite &= loss.isfinite()
+        done = step + 1
+        saves = state_file is not None and (done % save_every == 0 or done == until)
+        if saves or done % CHECK_EVERY == 0 or done == end:
+            check_finite(scorer, finite, done)
         try:
-            report(Progress(step, recipe.steps, loss.item()))  # before the state: a resumed run leaves out no step
+            report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run leaves out no step
         except Stopped:
             if state_file:
-                save_state(state_file, scorer, optimizer, step)
+                check_finite(scorer, finite, done)
+                save_state(state_file, scorer, optimizer, done)
             raise
-        if state_file and step % save_every == 0:
-            save_state(state_file, scorer, optimizer, step)
+        if saves:
+            save_state(state_file, scorer, optimizer, done)
     scorer.eval()
+
+
+def train_step(
+    scorer: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, seed: int, step: int
+) -> Float[Tensor, ""]:
+    """One optimiser step; returns its loss."""
+    torch.manual_seed(seed_of(seed, "step", step))  # for scorers with dropout
+    set_rates(optimizer, step, recipe.steps)
+    loss = batch_loss(scorer, batch, recipe)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
+    optimizer.step()
+    scorer.limit_scale()
+    return loss
+
+
+def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
+    """Raise if a loss so far was no finite number."""
+    if not finite:
+        raise Diverged(f"the loss of {type(scorer).__name__} is no finite number by step {step}; lower --learning-rate")

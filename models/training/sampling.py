@@ -1,13 +1,18 @@
-"""Batches as a pure function of (seed, step): a resumed run sees what an undisturbed one sees,
-and two models with the same recipe see the same images in the same order."""
+"""Which items are in the batch of a step: a pure function of (seed, step), so that a resumed run sees
+what an undisturbed one sees, and two models with the same recipe see the same images in the same order."""
+
+from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Bool
 
 from envs.common.seeds import seed_of
 
+SINGLES = "single_object"
+
 
 class Stream:
-    """Endless shuffled passes over some indices; any part of it can be asked for."""
+    """Endless shuffled passes over some indices, of which any part can be taken."""
 
     def __init__(self, indices: np.ndarray, seed: int, name: str) -> None:
         self.indices, self.seed, self.name = indices, seed, name
@@ -22,16 +27,21 @@ class Stream:
 
 
 class BatchSampler:
-    """Draws batches from all images alike, or lone animals and pairs in a fixed proportion; the
-    first `warm_steps` batches show lone animals only."""
+    """Draws batches from all images alike, or strata in fixed proportions; the first `single_steps` batches show
+    single-object scenes only."""
 
     def __init__(
-        self, is_single: np.ndarray, batch: int, singles_share: float | None, seed: int, warm_steps: int = 0
+        self,
+        is_single: Bool[np.ndarray, " n"],
+        batch: int,
+        singles_share: float | None,
+        seed: int,
+        single_steps: int = 0,
     ) -> None:
         everything = np.arange(len(is_single))
         singles = Stream(everything[is_single], seed, "singles")
-        self.warm, self.parts = [(singles, batch)], [(Stream(everything, seed, "all"), batch)]
-        self.warm_steps = warm_steps if is_single.any() else 0
+        self.first, self.parts = [(singles, batch)], [(Stream(everything, seed, "all"), batch)]
+        self.single_steps = single_steps if is_single.any() else 0
         if singles_share is not None and is_single.any() and not is_single.all():
             n_singles = round(singles_share * batch)
             pairs = Stream(everything[~is_single], seed, "pairs")
@@ -39,5 +49,22 @@ class BatchSampler:
 
     def indices(self, step: int) -> np.ndarray:
         """Indices of the batch of `step`."""
-        parts = self.warm if step < self.warm_steps else self.parts
+        parts = self.first if step < self.single_steps else self.parts
         return np.concatenate([stream.take(step * count, count) for stream, count in parts if count])
+
+
+class ShareSampler:
+    """Draws from named strata, as many of each as its share of a batch: for mixtures of data sets."""
+
+    def __init__(
+        self, strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
+    ) -> None:
+        # Whole numbers that add up: rounded sums, not sums of the rounded.
+        ends = np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)
+        counts = np.diff(ends)
+        streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
+        self.parts = [(stream, int(count)) for stream, count in zip(streams, counts, strict=True) if count]
+
+    def indices(self, step: int) -> np.ndarray:
+        """Indices of the batch of `step`."""
+        return np.concatenate([stream.take(step * count, count) for stream, count in self.parts])

@@ -22,7 +22,7 @@ def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer) -> 
     if not path.exists():
         return 0
     with damaged_state(path):
-        state = torch.load(path, weights_only=True, map_location=scorer.log_scale.device)
+        state = torch.load(path, weights_only=True, map_location=scorer.device)
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         return state["step"]

@@ -1,16 +1,18 @@
 """A grid's command line: what it is refused for, before anything is made, and its run."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
 from envs.worlds import load_world
 from generators.cluster.options import check_cluster
-from models.registry import check_scorer
-from studies.grids.grid import EXECUTION, Grid, options, run, splits, towers, tuned
+from models.registry import check_scorer, spec_of
+from studies.grids.cells import towers, tuned
+from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.command_line import parse, runs_to_compare
+from studies.runs.scorer_options import sized
 
 
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
@@ -25,6 +27,7 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
     check(grid)
     from studies.runs.folder import run_folder
 
+    grid = chosen_alone(grid)
     with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, EXECUTION) as out:
         run(grid, out)
 
@@ -38,19 +41,28 @@ def check(grid: Grid) -> None:
         values = getattr(grid, name)
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
-    if grid.seeds < 1 or grid.threads < 1 or grid.workers < 0:
-        raise UserError("--seeds and --threads must be at least 1, --workers at least 0")
+    if grid.seeds < 1 or grid.threads < 1 or grid.workers < 0 or grid.loaders < 0:
+        raise UserError("--seeds and --threads must be at least 1, --workers and --loaders at least 0")
     if not 16 <= grid.resolution <= 1024:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
+    check_unused_options(grid)
     for recipe in splits(grid):
         recipe.counts()  # refuses fractions that can't be had
     check_cluster(grid.cluster, grid.threads, int(grid.device.startswith("cuda")))
     check_machine(grid)
 
 
+def check_unused_options(grid: Grid) -> None:
+    """Raise for an option of a model that isn't chosen: it would change nothing."""
+    for model in grid.scorers.models:
+        spec = spec_of(model)
+        if model not in grid.models and getattr(grid.scorers, spec.flag) != sized(spec, grid.scorers.size):
+            raise UserError(f"an option --{spec.name}.* is given, but {model} is not among --models")
+
+
 def check_overrides(grid: Grid, preset: Grid) -> None:
     """Raise if an option was given that the tuned recipes would replace."""
-    if not grid.tuned:
+    if not tuned(grid):
         return
     given = [name for name in SEARCHED if getattr(grid.recipe, name) != getattr(preset.recipe, name)]
     given += [name for name in ("architecture", "pretrained") if getattr(grid, name) != getattr(preset, name)]
@@ -61,7 +73,7 @@ def check_overrides(grid: Grid, preset: Grid) -> None:
 
 
 def check_machine(grid: Grid) -> None:
-    """Raise on towers or a device that this machine doesn't have. Imports torch."""
+    """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
     choose("device", grid.device.partition(":")[0], ("cpu", "cuda"))
     import torch
 
@@ -72,19 +84,24 @@ def check_machine(grid: Grid) -> None:
         raise UserError(f"--device {grid.device}: torch sees no CUDA device here; use --device cpu")
     for model in grid.models:
         check_towers(towers(grid, model))
-        check_builds(grid, model)
+        check_model(grid, model)
 
 
-def check_builds(grid: Grid, model: str) -> None:
-    """Raise if `model` can't be built as configured: now, and not after an hour of other cells."""
-    from models.checkpoint import build_scorer
+def check_model(grid: Grid, model: str) -> None:
+    """Raise if `model` can't be built as configured, or doesn't keep to the contract of scorers.
 
-    try:
-        build_scorer(model, replace(towers(grid, model), pretrained=""), ("a",), options(grid, model))
-    except UserError:
-        raise
-    except Exception as error:  # whatever a library or a user's own class raises
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(
-            f"{model} on {towers(grid, model).architecture} can't be built as configured: {told}"
-        ) from error
+    The contract is checked on these very towers if they are small, else on the smallest.
+    """
+    from dataclasses import replace
+
+    from models.contract import attempt, build, check_contract
+    from models.towers.small import SMALL_TOWERS
+
+    own, options = towers(grid, model), grid.scorers.of(model)
+    if own.architecture in SMALL_TOWERS:
+        check_contract(model, own, options)
+        return
+    scratch = replace(own, pretrained="")
+    attempt(model, f"on {own.architecture} can't be built", lambda: build(model, scratch, options))
+    nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
+    check_contract(model, nano, dict(spec_of(model).smoke))

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError, choose
 from models.recipe import Recipe
-from models.scorers.oc_clip.spec import OCCLIPConfig
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
-SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "warm_start")
+SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
@@ -51,6 +49,5 @@ def read_model(found: dict[str, Any]) -> Tuned:
             raise TypeError(f"{name} is {value!r}")
     Recipe(**fields)  # refuses what no recipe may have
     there = found["tuned_for"]
-    module = asdict(OCCLIPConfig(**there["oc_clip"]))  # options that came later are at their defaults
-    conditions = {"kind": "binding", **there, "oc_clip": module, "steps": found["recipe"]["steps"]}
+    conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": found["recipe"]["steps"]}
     return Tuned(str(found["architecture"]), fields, conditions)

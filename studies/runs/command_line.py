@@ -9,6 +9,7 @@ from typing import TypeVar
 import tyro
 
 from envs.common.errors import UserError, choose
+from studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")
 
@@ -22,12 +23,31 @@ def runs_to_compare() -> tuple[Path, Path] | None:
     return Path(sys.argv[2]), Path(sys.argv[3])
 
 
+# Options of earlier versions, and what takes their place.
+RENAMED = {
+    "--warm-start": "--single-object-phase",
+    "--leave-out-true": "--mask-false-negatives",
+    "--no-leave-out-true": "--no-mask-false-negatives",
+    "--oc-clip.context": "nothing: the context follows from the texts",
+    "--clip.context": "nothing: the context follows from the texts",
+}
+
+
+def check_renamed(arguments: list[str]) -> None:
+    """Raise for an option of an earlier version, with the new one."""
+    for argument in arguments:
+        option = argument.partition("=")[0].replace("_", "-")
+        if option in RENAMED:
+            raise UserError(f"{option} is now {RENAMED[option]}")
+
+
 def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
     """The preset named by `--preset`, with the fields overridden that the command line gives."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default=default)
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = presets[choose("preset", chosen.preset, presets)]
+    check_renamed(rest)
+    preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
     return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)

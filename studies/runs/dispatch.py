@@ -7,7 +7,8 @@ from envs.common.errors import UserError
 from generators.cluster.options import Cluster
 from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from generators.cluster.worker import Interruption
-from studies.runs.cell import Job, Watch, finished, run_cell
+from studies.runs.cell import Job, finished
+from studies.runs.train import Watch, run_cell
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
@@ -83,7 +84,7 @@ def run_cells(
 
         def tell(states: str) -> None:
             bar.update(task, description=f"cells ({states})" if states else "cells")
-            lines.tell(bar, task)
+            lines.show(bar, task)
 
         tasks.run(end, tell)
         bar.update(task, description="cells")

@@ -17,15 +17,11 @@ from envs.common.errors import UserError
 from envs.common.files import write_text
 from envs.common.locks import FileLock
 from envs.common.version import commit
+from studies.runs.identity import differences, plain
 
 # In the URL of a database.
 PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
-
-
-def plain(value: Any) -> Any:
-    """`value` as it comes back from JSON: paths become text, tuples lists."""
-    return json.loads(json.dumps(value, default=str))
 
 
 @contextlib.contextmanager
@@ -62,19 +58,15 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     """Raise unless `out` is new or of the same configuration; write `config.json`."""
     file = out / "config.json"
-    wanted = plain(asdict(config))
     if file.exists():
         try:
-            found = json.loads(file.read_text())["config"]
-        except (ValueError, KeyError) as error:
+            recorded = dict(json.loads(file.read_text())["config"])
+        except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file} is damaged; choose another --out, or delete the folder") from error
-        names = sorted(name for name in wanted.keys() | found.keys() if name not in ignored)
-        differing = [name for name in names if wanted.get(name) != found.get(name)]
-        if differing:
-            told = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} asked)" for name in differing)
-            raise UserError(f"{out} belongs to another configuration: {told}; choose another --out")
+        if others := differences(recorded, config, ignored):
+            raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
-    write_text(file, json.dumps({"config": wanted, **provenance()}, indent=1))
+    write_text(file, json.dumps({"config": plain(asdict(config)), **provenance()}, indent=1))
 
 
 def provenance() -> dict[str, Any]:

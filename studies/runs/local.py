@@ -1,7 +1,8 @@
 """Runs cells in worker processes, shows how far they are, and keeps what is finished.
 
-Each cell has a process of its own with a fixed number of threads, so that results don't
-depend on how many run at once. A worker whose parent is gone stops by itself.
+Each worker runs one cell at a time with a fixed number of threads, so that results don't depend on
+how many run at once; it is kept for the next cell, because loading torch takes seconds. A worker whose
+parent is gone stops by itself.
 """
 
 import multiprocessing
@@ -12,22 +13,38 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from envs.common.errors import UserError
 from envs.common.progress import PlainLines, progress_bar
-from studies.runs.cell import Job, run_cell
+from studies.runs.cell import Job
 
 POLL_SECONDS = 0.2
+DONE = -1  # in place of a step: the cell is finished
+
+CONTEXT = multiprocessing.get_context("spawn")
 
 
-def work(job: Job, messages: Any, parent: int) -> None:
-    """Body of a worker process: run one cell and tell the parent of each step."""
+def work(inbox: Any, messages: Any, parent: int) -> None:
+    """Body of a worker process: run cells from `inbox`, and send (cell, step), (cell, DONE) or (cell, error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
+    while True:
+        try:
+            job = inbox.get(timeout=1.0)
+        except queue.Empty:
+            leave_without(parent)
+            continue
+        run_one(job, messages, parent)
+        messages.put((job.cell.id, DONE))
+
+
+def run_one(job: Job, messages: Any, parent: int) -> None:
+    """Run one cell; a mistake ends the process."""
+    from studies.runs.train import run_cell
 
     def report(step: int) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
+        leave_without(parent)
         messages.put((job.cell.id, step))
 
     try:
@@ -42,52 +59,85 @@ def work(job: Job, messages: Any, parent: int) -> None:
         sys.exit(1)
 
 
+def leave_without(parent: int) -> None:
+    """End this process where its parent is gone."""
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+@dataclass
+class Worker:
+    """A process, and the cell that it runs."""
+
+    process: BaseProcess
+    inbox: Any
+    job: Job | None = None
+
+
 @dataclass
 class Pool:
     """The processes that run now."""
 
-    context: Any = field(default_factory=lambda: multiprocessing.get_context("spawn"))
-    running: dict[str, tuple[Job, Any]] = field(default_factory=dict)
+    workers: list[Worker] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.messages = self.context.Queue()
+        self.messages = CONTEXT.Queue()
+
+    @property
+    def busy(self) -> list[Worker]:
+        """Workers with a cell."""
+        return [worker for worker in self.workers if worker.job]
 
     def start(self, job: Job) -> None:
-        """Start a worker for `job`."""
-        process = self.context.Process(target=work, args=(job, self.messages, os.getpid()), daemon=True)
-        process.start()
-        self.running[job.cell.id] = (job, process)
+        """Give `job` to a worker without one, or to a new one."""
+        worker = next((worker for worker in self.workers if not worker.job), None)
+        if worker is None:
+            inbox = CONTEXT.Queue()
+            process = CONTEXT.Process(target=work, args=(inbox, self.messages, os.getpid()), daemon=True)
+            process.start()
+            worker = Worker(process, inbox)
+            self.workers.append(worker)
+        worker.job = job
+        worker.inbox.put(job)
 
     def stop(self) -> None:
         """End all workers; their last saved states stay."""
-        for _, process in self.running.values():
-            process.terminate()
-        for _, process in self.running.values():
-            process.join()
+        for worker in self.workers:
+            worker.process.terminate()
+        for worker in self.workers:
+            worker.process.join()
 
     def steps(self) -> dict[str, int]:
-        """The last step that each worker told since the last call, waiting a moment for news."""
-        told: dict[str, int] = {}
+        """The last step of each cell since the last call, waiting a moment for news."""
+        latest: dict[str, int] = {}
         try:
             cell, message = self.messages.get(timeout=POLL_SECONDS)
             while True:
-                (self.errors if isinstance(message, str) else told)[cell] = message
+                if message == DONE:
+                    self.done.add(cell)
+                elif isinstance(message, str):
+                    self.errors[cell] = message
+                else:
+                    latest[cell] = message
                 cell, message = self.messages.get_nowait()
         except queue.Empty:
-            return told
+            return latest
 
     def reap(self) -> list[Job]:
         """Jobs that ended since the last call; a failed one raises."""
-        ended = [(job, process.exitcode) for job, process in self.running.values() if process.exitcode is not None]
-        if any(status for _, status in ended):
+        if any(worker.process.exitcode is not None for worker in self.workers):
             self.steps()  # the reason may still be under way
-        for job, status in ended:
-            del self.running[job.cell.id]
-            if status:
-                reason = self.errors.get(job.cell.id, f"its process ended with status {status}")
-                raise UserError(f"cell {job.name}: {reason} (finished cells are kept)")
-        return [job for job, _ in ended]
+        ended = []
+        for worker in self.busy:
+            if worker.job.cell.id in self.done:
+                ended.append(worker.job)
+                worker.job = None
+            elif worker.process.exitcode is not None:
+                reason = self.errors.get(worker.job.cell.id, f"its process ended with status {worker.process.exitcode}")
+                raise UserError(f"cell {worker.job.name}: {reason} (finished cells are kept)")
+        return ended
 
 
 def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], None]) -> None:
@@ -101,15 +151,16 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
     try:
         with progress_bar() as bar:
             task = bar.add_task(f"training {len(jobs)} cells, steps", total=sum(totals.values()))
-            while waiting or pool.running:
-                while waiting and len(pool.running) < workers:
+            while waiting or pool.busy:
+                while waiting and len(pool.busy) < workers:
                     pool.start(waiting.pop(0))
-                steps |= pool.steps()
+                for cell, step in pool.steps().items():
+                    steps[cell] = max(steps[cell], step)
                 for job in pool.reap():
                     steps[job.cell.id] = totals[job.cell.id]
                     on_finished(job)
                     bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
-                lines.tell(bar, task)
+                lines.show(bar, task)
     finally:
         pool.stop()

@@ -93,7 +93,7 @@ def test_its_files_decide_the_identity(folder, request):
     first = load_world(path)
     assert load_world(path) is first
     assert str(folder) not in repr(first), "a moved folder is the same world"
-    program = f"from envs.world import load_world; print(load_world({path!r}).own)"
+    program = f"from envs.worlds import load_world; print(load_world({path!r}).own)"
     trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
     changed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert changed.stdout.strip() != first.own

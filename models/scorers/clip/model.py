@@ -1,44 +1,81 @@
 """CLIP (Radford et al. 2021) from open_clip's own classes."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from generators.captions.graph import SceneGraph
-from models.scorer import Scorer, drop_own_temperature, tower_parameters
+from models.scorer import Scorer, tower_parameters
 from models.scorers.clip.spec import CLIPConfig
-from models.towers.build import build_towers
-from models.towers.config import TowerConfig
+from models.towers.build import build_towers, unpooled_tokens
+from models.towers.config import TextSpace, TowerConfig
+from models.towers.tokenizers import Tokenizer
+
+# The tokens of the last block, CLS first, and the image tower -> one vector an image.
+ImageReadOut = Callable[[Float[Tensor, "n tokens width"], nn.Module], Float[Tensor, "n d"]]
+
+
+@dataclass(frozen=True)
+class CaptionReader:
+    """Captions to token ids; the graphs are not read."""
+
+    tokenizer: Tokenizer
+    context: int
+
+    def __call__(
+        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+    ) -> Int64[Tensor, "m context"]:
+        """Token ids of every caption."""
+        return self.tokenizer(captions, self.context)
 
 
 class CLIPScorer(Scorer):
-    """One vector per image, one per caption, compared by their cosine."""
+    """One vector per image, one per caption, compared by their cosine.
+
+    `image_read_out` makes the image's vector of the tower's tokens; without one it is the tower's own.
+    """
 
     config_class = CLIPConfig
 
-    def __init__(self, towers: TowerConfig, words: tuple[str, ...], config: CLIPConfig | None = None) -> None:
-        config = config or CLIPConfig()
-        super().__init__(towers, words, config.logit_scale)
-        model, self.tokenizer = build_towers(towers, words, config.context)
-        self.model = drop_own_temperature(model)
-        # Pretrained text towers bring their own context: what a checkpoint needs to know.
-        self.config = replace(config, context=model.context_length)
+    def __init__(
+        self,
+        towers: TowerConfig,
+        texts: TextSpace,
+        config: CLIPConfig | None = None,
+        image_read_out: ImageReadOut | None = None,
+    ) -> None:
+        config = config or self.config_class()
+        super().__init__(towers, texts, config.logit_scale)
+        self.config = config
+        built = build_towers(towers, texts)
+        if image_read_out:
+            built.require_patches(type(self).__name__)
+        self.take_towers(built)
+        self.image_read_out = image_read_out
+        self.reader = CaptionReader(built.tokenizer, built.context)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit vectors."""
-        return F.normalize(self.model.encode_image(pixels), dim=-1)
+        if self.image_read_out is None:
+            return F.normalize(self.model.encode_image(pixels), dim=-1)
+        visual = self.model.visual
+        return F.normalize(self.image_read_out(unpooled_tokens(visual, pixels), visual), dim=-1)
 
-    def encode_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Float[Tensor, "m d"]:
-        """Unit vectors of the captions; the graphs are not read."""
-        tokens = self.tokenizer(captions, self.config.context).to(self.log_scale.device)
-        return F.normalize(self.model.encode_text(tokens), dim=-1)
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
+        """Unit vectors of the captions."""
+        return F.normalize(self.model.encode_text(texts), dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
         """Cosine."""
         return images @ texts.T
+
+    def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Cosine of image i and text i."""
+        return (images * texts).sum(-1)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """All of CLIP is its two towers."""

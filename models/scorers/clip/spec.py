@@ -2,18 +2,24 @@
 
 from dataclasses import dataclass
 
-from models.recipe import Recipe
+from models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
 class CLIPConfig:
     """What is specific to CLIP."""
 
-    context: int = 20
-    """Tokens of a caption when trained from scratch."""
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5)."""
 
 
-# ... and section 4.2 for the finetuned CLIP.
-CLIP_PRETRAINED = Recipe(batch=256, learning_rate=4e-6, weight_decay=0.2, betas=(0.9, 0.95))
+SPEC = ScorerSpec(
+    name="clip",
+    title="CLIP",
+    source="Radford et al. 2021",
+    implementation="models.scorers.clip.model:CLIPScorer",
+    config=CLIPConfig,
+    # OC-CLIP's paper trains both models so from scratch (section 4.3.1), and fine-tunes CLIP so (section 4.2).
+    scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},
+    pretrained={"learning_rate": 4e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.95)},
+)

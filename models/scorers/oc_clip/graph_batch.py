@@ -1,6 +1,7 @@
-"""Scene graphs as index tensors: each distinct phrase and predicate once per batch."""
+"""Scene graphs of a batch as tensors, each distinct phrase once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -8,62 +9,92 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from generators.captions.graph import SceneGraph
+from models.towers.tokenizers import Tokenizer
+
+Arrangement = tuple[Int64[Tensor, "c e"], Int64[Tensor, "c e"]]
 
 
 class GraphBatch(NamedTuple):
     """`c` graphs padded to the most nodes `m` and the most edges `e` among them."""
 
-    phrases: list[str]
-    predicates: list[str]
+    phrases: Int64[Tensor, "u context"]
+    """Token ids of the distinct nodes, in the order of their first mention."""
+    predicates: Int64[Tensor, "v context"]
+    """The same of the predicates."""
     phrase_of_node: Int64[Tensor, "c m"]
     node_present: Bool[Tensor, "c m"]
     predicate_of_edge: Int64[Tensor, "c e"]
     subjects: Int64[Tensor, "c e"]
     objects: Int64[Tensor, "c e"]
     edge_present: Bool[Tensor, "c e"]
+    related: Int64[Tensor, " k"]
+    """The graphs that have edges."""
+    shuffled: Arrangement | None
+    """Subjects and objects drawn anew (OC-CLIP, equation 6), where a generator was given."""
 
 
-def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Int64[Tensor, "c w"], Bool[Tensor, "c w"]]:
+@dataclass(frozen=True)
+class GraphReader:
+    """Scene graphs to a `GraphBatch`; the captions are not read."""
+
+    tokenizer: Tokenizer
+    context: int
+
+    def __call__(
+        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+    ) -> GraphBatch:
+        """Tensors of all graphs."""
+        phrases = numbered(node for graph in graphs for node in graph.nodes)
+        predicates = numbered(edge.predicate for graph in graphs for edge in graph.edges)
+        phrase_of_node, node_present = pad([[phrases[node] for node in graph.nodes] for graph in graphs])
+        predicate_of_edge, edge_present = pad([[predicates[e.predicate] for e in g.edges] for g in graphs])
+        subjects, _ = pad([[edge.subject for edge in graph.edges] for graph in graphs])
+        objects, _ = pad([[edge.object for edge in graph.edges] for graph in graphs])
+        return GraphBatch(
+            phrases=self.tokenizer(list(phrases), self.context),
+            predicates=self.tokenizer(list(predicates), self.context),
+            phrase_of_node=phrase_of_node,
+            node_present=node_present,
+            predicate_of_edge=predicate_of_edge,
+            subjects=subjects,
+            objects=objects,
+            edge_present=edge_present,
+            related=torch.tensor([i for i, graph in enumerate(graphs) if graph.edges], dtype=torch.int64),
+            shuffled=shuffled_edges(subjects, objects, node_present, generator) if generator else None,
+        )
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """Distinct names and their numbers, in the order of their first mention."""
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[Int64[Tensor, "c w"], Bool[Tensor, "c w"]]:
     """Rows of indices as one tensor with zeros behind, and where the indices are."""
     width = max(map(len, rows), default=0)
     indices = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
-    present = torch.arange(width) < lengths[:, None]
-    return indices.reshape(len(rows), width).to(device), present.to(device)
+    return indices.reshape(len(rows), width), torch.arange(width) < lengths[:, None]
 
 
-def batch_graphs(graphs: Sequence[SceneGraph], device: torch.device) -> GraphBatch:
-    """Tensors of all graphs; phrases and predicates in the order of their first mention."""
-    phrases = list(dict.fromkeys(node for graph in graphs for node in graph.nodes))
-    predicates = list(dict.fromkeys(edge.predicate for graph in graphs for edge in graph.edges))
-    phrase_index = {phrase: i for i, phrase in enumerate(phrases)}
-    predicate_index = {predicate: i for i, predicate in enumerate(predicates)}
-    phrase_of_node, node_present = pad([[phrase_index[node] for node in graph.nodes] for graph in graphs], device)
-    predicate_of_edge, edge_present = pad([[predicate_index[e.predicate] for e in g.edges] for g in graphs], device)
-    subjects, _ = pad([[edge.subject for edge in graph.edges] for graph in graphs], device)
-    objects, _ = pad([[edge.object for edge in graph.edges] for graph in graphs], device)
-    return GraphBatch(
-        phrases, predicates, phrase_of_node, node_present, predicate_of_edge, subjects, objects, edge_present
-    )
-
-
-Arrangement = tuple[Int64[Tensor, "c e"], Int64[Tensor, "c e"]]
-
-
-def perturb_edges(graphs: GraphBatch, generator: torch.Generator) -> tuple[Arrangement, Arrangement]:
-    """Subjects and objects swapped, and drawn anew from the graph's nodes (OC-CLIP, equation 6).
+def shuffled_edges(
+    subjects: Int64[Tensor, "c e"],
+    objects: Int64[Tensor, "c e"],
+    node_present: Bool[Tensor, "c m"],
+    generator: torch.Generator,
+) -> Arrangement:
+    """Subjects and objects drawn anew from the graph's nodes (OC-CLIP, equation 6).
 
     A drawn edge is uniform over the ordered pairs of two different nodes that are not the
     true pair: redrawing the truth would make it its own negative. With two nodes that leaves
     the swap only.
     """
-    n_nodes = graphs.node_present.sum(1, keepdim=True)
+    n_nodes = node_present.sum(1, keepdim=True)
     n_pairs = (n_nodes * (n_nodes - 1)).clamp(min=2)  # ordered pairs; a graph with edges has at least two
-    draw = torch.rand(graphs.subjects.shape, generator=generator).to(graphs.subjects.device)
+    draw = torch.rand(subjects.shape, generator=generator)
     others = (draw * (n_pairs - 1)).long().clamp(max=n_pairs - 2)
-    true = pair_number(graphs.subjects, graphs.objects, n_nodes)
-    number = others + (others >= true)  # skip the true pair
-    return (graphs.objects, graphs.subjects), pair_of_number(number, n_nodes)
+    true = pair_number(subjects, objects, n_nodes)
+    return pair_of_number(others + (others >= true), n_nodes)  # skip the true pair
 
 
 def pair_number(

@@ -4,8 +4,6 @@ Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defau
 `OCCLIPConfig`; small towers take narrower ones.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -14,14 +12,15 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from envs.common.errors import choose
-from generators.captions.graph import SceneGraph
-from models.scorer import Scorer, drop_own_temperature, tower_parameters
+from models.objectives import Targets, contrastive_loss, local_relation_loss
+from models.recipe import ALTERED, Recipe
+from models.scorer import Scorer, tower_parameters
 from models.scorers.oc_clip.binding import BindingModule, competitive_attention, regular_attention, visual_slots
-from models.scorers.oc_clip.graph_batch import GraphBatch, batch_graphs, perturb_edges
+from models.scorers.oc_clip.graph_batch import GraphBatch, GraphReader
 from models.scorers.oc_clip.spec import OCCLIPConfig
 from models.scorers.oc_clip.structured_similarity import RELATION_SCORERS, structured_similarity
-from models.towers.build import build_towers, patch_tokens, require_vit
-from models.towers.config import TowerConfig
+from models.towers.build import build_towers, patch_tokens
+from models.towers.config import TextSpace, TowerConfig
 
 
 class ImageCode(NamedTuple):
@@ -42,17 +41,18 @@ class TextCode(NamedTuple):
 class OCCLIPScorer(Scorer):
     """Binds the phrases of a scene graph to image patches and compares slot by slot."""
 
-    capabilities = frozenset({"perturbed_graphs", "attention"})
+    capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig
 
-    def __init__(self, towers: TowerConfig, words: tuple[str, ...], config: OCCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: OCCLIPConfig | None = None) -> None:
         config = config or OCCLIPConfig()
-        super().__init__(towers, words, config.logit_scale)
-        model, self.tokenizer = build_towers(towers, words, config.context)
-        require_vit(model, towers.architecture)
-        self.model = drop_own_temperature(model)
-        # Pretrained text towers bring their own context: what a checkpoint needs to know.
-        self.config = replace(config, context=model.context_length)
+        super().__init__(towers, texts, config.logit_scale)
+        self.config = config
+        built = build_towers(towers, texts)
+        built.require_patches("oc-clip")
+        self.take_towers(built)
+        self.reader = GraphReader(built.tokenizer, built.context)
+        model = self.model
         patch_width, n_patches = model.visual.class_embedding.numel(), model.visual.positional_embedding.shape[0] - 1
         text_width = model.text_projection.shape[1]
         self.binding = BindingModule(patch_width, n_patches, config)
@@ -67,14 +67,13 @@ class OCCLIPScorer(Scorer):
         """Keys and values of every patch."""
         return ImageCode(*self.binding.encode_patches(patch_tokens(self.model, pixels)))
 
-    def encode_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> TextCode:
-        """Distinct phrases encoded once each; the captions are not read."""
-        batch = batch_graphs(graphs, self.log_scale.device)
-        phrases = self.to_node(self._encode(batch.phrases))
+    def encode_texts(self, texts: GraphBatch) -> TextCode:
+        """Distinct phrases encoded once each."""
+        phrases = self.to_node(self.model.encode_text(texts.phrases))
         predicates = phrases.new_zeros(0, self.config.relation_dim)
-        if batch.predicates:
-            predicates = self.to_predicate(self._encode(batch.predicates))
-        return TextCode(phrases, predicates, batch)
+        if len(texts.predicates):
+            predicates = self.to_predicate(self.model.encode_text(texts.predicates))
+        return TextCode(phrases, predicates, texts)
 
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
         """Equation 2 for all pairs."""
@@ -82,6 +81,19 @@ class OCCLIPScorer(Scorer):
         # Logits come once per distinct phrase; the competition is among the nodes of one text.
         slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+        """Equation 2 of image i and text i."""
+        slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
+        return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """InfoNCE (equation 5), and the local loss (equation 6) where the images' own texts have edges."""
+        loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
+        if recipe.local_weight and len(texts.graphs.related):
+            local = self.altered_similarities(images, texts, recipe.local_negatives)
+            loss = loss + recipe.local_weight * local_relation_loss(local, self.logit_scale())
+        return loss
 
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
         """Share of each patch of image i that each node of text i takes; absent nodes take none.
@@ -91,28 +103,25 @@ class OCCLIPScorer(Scorer):
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
 
-    def perturbed_similarities(
-        self, images: ImageCode, texts: TextCode, generator: torch.Generator
-    ) -> Float[Tensor, "k 3"]:
-        """Image i with text i: the true graph, the swapped and the shuffled one (equation 6).
+    def altered_similarities(
+        self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED
+    ) -> Float[Tensor, "k alternatives"]:
+        """Image i with text i: the true graph, and the swapped, the shuffled one or both (equation 6).
 
         Rows are the k texts with edges. Where a graph has but two nodes, the only other
         arrangement is the swap, and the shuffled graph equals the swapped one; it takes a third
         node, such as the background, to differ.
         """
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
-        true = (texts.graphs.subjects, texts.graphs.objects)
-        arrangements = (true, *perturb_edges(texts.graphs, generator))
-        scores = [self._score(slots, texts, subjects, objects) for subjects, objects in arrangements]
-        return torch.stack(scores, dim=1)[texts.graphs.edge_present.any(1)]
+        graphs = texts.graphs
+        arrangements = {"swapped": (graphs.objects, graphs.subjects), "shuffled": graphs.shuffled}
+        chosen = [(graphs.subjects, graphs.objects), *(arrangements[name] for name in altered)]
+        scores = [self._score(slots, texts, subjects, objects) for subjects, objects in chosen]
+        return torch.stack(scores, dim=1).index_select(0, graphs.related)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The two towers; binding and scoring modules are OC-CLIP's own."""
         return tower_parameters(self.model)
-
-    def _encode(self, phrases: Sequence[str]) -> Float[Tensor, "u width"]:
-        tokens = self.tokenizer(phrases, self.config.context).to(self.log_scale.device)
-        return self.model.encode_text(tokens)
 
     def _paired_logits(
         self, images: ImageCode, texts: TextCode
@@ -153,7 +162,7 @@ class OCCLIPScorer(Scorer):
         phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]
         nodes = (phrases * slots).sum(-1) / slots.norm(dim=-1).clamp_min(1e-8)
         relations = nodes[..., :0]
-        if texts.graphs.predicates:
+        if len(texts.predicates):
             predicates = texts.predicates[graphs.predicate_of_edge]
             subject_slots, object_slots = self._pick(slots, subjects), self._pick(slots, objects)
             relations = self.relation(predicates.expand(*subject_slots.shape[:-1], -1), subject_slots, object_slots)

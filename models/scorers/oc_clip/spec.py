@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from models.recipe import Recipe
+from models.scorers.oc_clip.ablations import ABLATIONS
+from models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,32 @@ class OCCLIPConfig:
     position_scale: float = 0.02
     """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
     scratch drowns the patches."""
-    context: int = 20
-    """Tokens of a phrase when trained from scratch (table 9)."""
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts; equation 5 has none, and without one
     similarities within -1 and 1 can't tell a batch apart."""
 
 
-# Pretrained towers: appendix A.8 for OC-CLIP (steps and batch belong to the study)...
-OC_CLIP_PRETRAINED = Recipe(
-    batch=128,
-    learning_rate=2e-4,
-    text_learning_rate=2e-5,
-    vision_learning_rate=1e-6,
-    warmup=0,
-    text_warmup=1000,
-    vision_warmup=5000,
-    weight_decay=0.2,
-    betas=(0.9, 0.95),
+SPEC = ScorerSpec(
+    name="oc-clip",
+    title="OC-CLIP",
+    source="Object-centric binding in contrastive language-image pre-training",
+    implementation="models.scorers.oc_clip.model:OCCLIPScorer",
+    config=OCCLIPConfig,
+    # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well
+    # without, and their queries look at their own animals.
+    small={"dim": 64, "relation_dim": 32, "layers": 0},
+    smoke={"dim": 32, "relation_dim": 16, "layers": 1, "heads": 2},
+    scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},  # section 4.3.1
+    pretrained={  # appendix A.8
+        "learning_rate": 2e-4,
+        "text_learning_rate": 2e-5,
+        "vision_learning_rate": 1e-6,
+        "warmup": 0,
+        "text_warmup": 1000,
+        "vision_warmup": 5000,
+        "weight_decay": 0.2,
+        "betas": (0.9, 0.95),
+    },
+    reads=("graphs",),
+    ablations=ABLATIONS,
 )

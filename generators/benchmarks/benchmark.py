@@ -1,0 +1,121 @@
+"""What any test of a scorer is: items of some images and some texts, and which belong together.
+
+A benchmark of real photographs and a test of our own scenes are scored by the same code
+(`models.evaluation.score_items`) and reported in the same way: the benchmark's official rule, a
+tie-neutral accuracy, and how often scores tie.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+from generators.captions.templates import Caption
+
+
+class Item(NamedTuple):
+    """k images and m texts: image i belongs with text i, texts from k on belong with none."""
+
+    record: str
+    """What it was made of, the same from run to run: predictions of two runs are paired by it."""
+    group: str
+    """What is reported apart: a task, a category."""
+    images: tuple[int, ...]
+    """Numbers of the benchmark's images."""
+    texts: tuple[Caption, ...]
+    cluster: str = ""
+    """Records of one cluster resemble each other: a bootstrap draws them together."""
+
+
+Scores = Float[np.ndarray, "k m"]
+
+
+class Outcome(NamedTuple):
+    """How one item went."""
+
+    official: float
+    """Points by the benchmark's rule, 0 to 1."""
+    neutral: float
+    """Chance to be right if ties are broken at random: 1/2 where two scores are the highest."""
+    tied: bool
+    """Whether a score that decides equals another."""
+
+
+class Benchmark(ABC):
+    """A set of items over some images."""
+
+    name: str
+    items: Sequence[Item]
+
+    @abstractmethod
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of these numbers, all of one size."""
+
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """How an item went; the rule of most benchmarks unless one has its own."""
+        return texts_chosen(scores)
+
+
+def texts_chosen(scores: Scores) -> Outcome:
+    """Each image prefers its text to all others, strictly (Winoground's text score; with one image a plain choice)."""
+    k = len(scores)
+    own = scores[np.arange(k), np.arange(k)]
+    best = scores.max(1)
+    winners = (scores == best[:, None]).sum(1)
+    right = own == best
+    return Outcome(
+        official=float((right & (winners == 1)).all()),
+        neutral=float(np.prod(np.where(right, 1 / winners, 0.0))),
+        tied=bool((right & (winners > 1)).any()),
+    )
+
+
+def images_chosen(scores: Scores) -> Outcome:
+    """Each text prefers its image to all others, strictly (Winoground's image score)."""
+    k = len(scores)
+    return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
+
+
+def group_chosen(scores: Scores) -> Outcome:
+    """Both (Winoground's group score)."""
+    texts, images = texts_chosen(scores), images_chosen(scores)
+    return Outcome(texts.official * images.official, texts.neutral * images.neutral, texts.tied or images.tied)
+
+
+def first_of_best(scores: Scores) -> Outcome:
+    """As `texts_chosen`, but officially the first of equal scores counts: the rule of `argmax` with the truth first."""
+    outcome = texts_chosen(scores)
+    return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
+
+
+# The rules for items of two images and two texts.
+QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
+    "text": texts_chosen,
+    "image": images_chosen,
+    "group": group_chosen,
+}
+
+
+class Summary(NamedTuple):
+    """The outcomes of one group; None where it has no items."""
+
+    official: float | None
+    neutral: float | None
+    tie_rate: float | None
+    n: int
+
+
+def summarise(outcomes: Sequence[Outcome]) -> Summary:
+    """Means over items."""
+    if not outcomes:
+        return Summary(None, None, None, 0)
+    columns = (np.array(column, np.float64).mean() for column in zip(*outcomes, strict=True))
+    return Summary(*map(float, columns), len(outcomes))
+
+
+def right(outcomes: Sequence[Outcome]) -> Bool[np.ndarray, " n"]:
+    """Which items are right by the official rule."""
+    return np.array([outcome.official == 1 for outcome in outcomes], bool)

@@ -1,0 +1,65 @@
+"""A test subset of a split as a benchmark: every binary task, and quads of two images and two captions."""
+
+from collections.abc import Sequence
+
+from jaxtyping import UInt8
+from torch import Tensor, cat
+
+from envs.common.errors import UserError
+from envs.scene import Scene
+from generators.benchmarks.benchmark import Benchmark, Item
+from generators.captions.hard_negatives import TASKS, Choice, Setting, choices, possible
+from generators.captions.templates import Caption
+from generators.storage.dataset import SplitDataset
+
+QUAD = "quad"
+
+
+class SplitTests(Benchmark):
+    """One subset of a split. Images are numbered by record, and those of their partners behind them.
+
+    The group of an item is its task, or `QUAD`: an image and its partner, of which the hard negative is true.
+    """
+
+    def __init__(self, data: SplitDataset) -> None:
+        self.data, self.name = data, data.name
+        self.choices = subset_choices(data)
+        self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+
+    def _task_items(self, task: str) -> list[Item]:
+        suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
+        return [Item(scene.key, task, (i,), tuple(choice), animals(scene)) for i, (scene, choice) in suited if choice]
+
+    def _quads(self) -> list[Item]:
+        n = len(self.data)
+        return [
+            item._replace(group=QUAD, images=(item.images[0], n + item.images[0])) for item in self._task_items("swap")
+        ]
+
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        """Own images and those of partners."""
+        n = len(self.data)
+        if all(number < n for number in numbers):
+            return self.data.images(numbers)
+        if all(number >= n for number in numbers):
+            return self.data.partner_images([number - n for number in numbers])
+        return cat([self.images([number]) for number in numbers])
+
+
+def animals(scene: Scene) -> str:
+    """The animals of a scene: tests of one pair resemble each other."""
+    return " + ".join(sorted(thing.animal for thing in scene.things))
+
+
+def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
+    """The choices of every task that the world of a split has words for; None for a scene that a task doesn't suit."""
+    split, r = data.split, data.records
+    if not all(r.negatives):
+        raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
+    kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
+    shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
+    setting = Setting(kind, template, seed, split.vocabulary, *shown)
+    by_task = {task: choices(task, r.scenes, setting) for task in TASKS if task != "swap" and possible(task, setting)}
+    # The swap is what the file says, whoever made it.
+    true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
+    return {"swap": list(map(Choice, true, false))} | by_task

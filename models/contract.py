@@ -1,0 +1,189 @@
+"""What every scorer must do, checked before anything is rendered or trained.
+
+The tests run it over all registered scorers, a study over those that were chosen, a user's own among them.
+Each check raises with what is wrong and in which method; all of them together take a second or two.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captions.graph import Edge, SceneGraph
+from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from models.objectives import Targets
+from models.recipe import Recipe
+from models.scorer import Scorer, rows_of
+from models.towers.config import TowerConfig
+from models.towers.tokenizers import text_space
+
+# Scores of one pair may differ by so much with what else is scored: sums of floats depend on their order.
+TOLERANCE = 1e-4
+LEFT = "to the left of"
+TEXTS = (
+    ("a red cat and a white dog in the city", SceneGraph(("red cat", "white dog", "city"))),
+    ("a red cat to the left of a dog in the city", SceneGraph(("red cat", "dog", "city"), (Edge(LEFT, 0, 1),))),
+    ("a dog", SceneGraph(("dog",))),
+    ("a white cat in the city", SceneGraph(("white cat", "city"))),
+)
+PREDICATES = (LEFT,)
+
+
+class Subject(NamedTuple):
+    """A scorer under test, and how it was made."""
+
+    model: str
+    scorer: Scorer
+    images: Tensor
+
+    def similarity(self, images: list[int], texts: list[int]) -> Tensor:
+        """Scores of the chosen images and texts."""
+        captions, graphs = zip(*(TEXTS[k] for k in texts), strict=True)
+        with torch.no_grad():
+            pixels = self.scorer.pixel_scale(self.images[images])
+            read = self.scorer.read(captions, graphs)
+            return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
+
+    def refuse(self, problem: str) -> None:
+        """Raise, naming the model."""
+        raise UserError(f"model {self.model}: {problem}")
+
+
+def contract_texts() -> list[str]:
+    """All texts that the checks read."""
+    nodes = [node for _, graph in TEXTS for node in graph.nodes]
+    return [*(caption for caption, _ in TEXTS), *nodes, *PREDICATES]
+
+
+def check_contract(model: str, towers: TowerConfig, options: dict[str, Any]) -> None:
+    """Raise unless the scorer called `model` keeps to the contract on these towers, with these options."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        scorer = attempt(model, "can't be built", lambda: build(model, towers, options))
+        images = torch.randint(0, 256, (len(TEXTS), 3, towers.resolution, towers.resolution), dtype=torch.uint8)
+        subject = Subject(model, scorer.eval(), images)
+        for check in CHECKS:
+            attempt(
+                model, f"fails at {check.__name__.removeprefix('check_').replace('_', ' ')}", lambda: check(subject)
+            )  # noqa: B023
+
+
+def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
+    """The scorer on the contract's texts."""
+    return build_scorer(model, towers, text_space(towers, contract_texts()), options)
+
+
+def attempt(model: str, what: str, call: Callable[[], Any]) -> Any:
+    """Call, and turn whatever a library or a user's own class raises into one line."""
+    try:
+        return call()
+    except UserError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise UserError(f"model {model} {what} as configured: {type(error).__name__}: {lines[0]}") from error
+
+
+def check_config(subject: Subject) -> None:
+    """Its config is kept, and is what a checkpoint can hold."""
+    scorer = subject.scorer
+    if not is_dataclass(getattr(scorer, "config", None)):
+        subject.refuse("keep the options in self.config, the dataclass that `__init__` is given")
+    if not isinstance(scorer.config, scorer.config_class):
+        subject.refuse(f"self.config is a {type(scorer.config).__name__}, not its config_class")
+    asdict(scorer.config)
+
+
+def check_scores(subject: Subject) -> None:
+    """One finite number for each image and text."""
+    scores = subject.similarity([0, 1, 2], [0, 1, 2, 3])
+    if scores.shape != (3, 4):
+        subject.refuse(f"similarity of 3 images and 4 texts has shape {tuple(scores.shape)}, not (3, 4)")
+    if not scores.isfinite().all():
+        subject.refuse("similarity gives scores that are not finite numbers (NaN or infinite)")
+
+
+def check_neighbours(subject: Subject) -> None:
+    """A pair's score depends neither on the other images nor on the other texts, nor on their padding."""
+    together = subject.similarity([0, 1, 2, 3], [0, 1, 2, 3])
+    for image, text in ((0, 0), (1, 2), (3, 1), (2, 3)):
+        alone = subject.similarity([image], [text])[0, 0]
+        apart = (alone - together[image, text]).abs().item()
+        if apart > TOLERANCE:
+            subject.refuse(
+                f"the score of a pair depends on what else is in the batch (alone {alone:.6f}, among others "
+                f"{together[image, text]:.6f}); images and texts must not see one another"
+            )
+
+
+def check_pairs(subject: Subject) -> None:
+    """`paired` gives the diagonal of `similarity`."""
+    scorer, everything = subject.scorer, list(range(len(TEXTS)))
+    captions, graphs = zip(*TEXTS, strict=True)
+    with torch.no_grad():
+        images = scorer.encode_images(scorer.pixel_scale(subject.images))
+        order = torch.tensor([2, 0, 3, 1])
+        scores = scorer.paired(rows_of(images, order), scorer.encode_texts(scorer.read(captions, graphs)))
+    expected = subject.similarity(everything, everything)[order, everything]
+    if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
+        subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
+
+
+def check_gradients(subject: Subject) -> None:
+    """The loss reaches the parameters, and its gradients are finite."""
+    scorer = subject.scorer.train()
+    captions, graphs = zip(*TEXTS, strict=True)
+    n = len(TEXTS)
+    targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
+    images = scorer.encode_images(scorer.pixel_scale(subject.images))
+    texts = scorer.encode_texts(scorer.reader(captions, graphs, torch.Generator().manual_seed(0)))
+    loss = scorer.loss(images, texts, targets, Recipe())
+    if loss.shape != () or not loss.isfinite():
+        subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
+    loss.backward()
+    gradients = [p.grad for p in scorer.parameters() if p.grad is not None]
+    scorer.zero_grad(set_to_none=True)
+    scorer.eval()
+    if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
+        subject.refuse("its loss gives no gradient, or one that is not finite")
+
+
+def check_backbones(subject: Subject) -> None:
+    """The towers' parameters are its own and each in one tower."""
+    own = {id(parameter) for parameter in subject.scorer.parameters()}
+    parts = subject.scorer.backbones()
+    listed = [id(parameter) for part in parts.values() for parameter in part]
+    if set(parts) != {"vision", "text"} or len(set(listed)) != len(listed) or not set(listed) <= own:
+        subject.refuse("backbones() must give the parameters of 'vision' and of 'text', each once")
+
+
+def check_checkpoint(subject: Subject) -> None:
+    """It comes back from a checkpoint the same, and one of another model is refused."""
+    before = subject.similarity([0, 1], [0, 1])
+    with tempfile.TemporaryDirectory() as folder:
+        save_checkpoint(Path(folder), subject.model, subject.scorer)
+        back = load_checkpoint(Path(folder), subject.model)
+        try:
+            load_checkpoint(Path(folder), "another model")
+        except UserError:
+            pass
+        else:
+            subject.refuse("its checkpoint is taken for one of another model")
+    if not torch.equal(subject._replace(scorer=back).similarity([0, 1], [0, 1]), before):
+        subject.refuse("it scores otherwise after its checkpoint was saved and loaded: weights or options are lost")
+
+
+CHECKS = (
+    check_config,
+    check_scores,
+    check_neighbours,
+    check_pairs,
+    check_gradients,
+    check_backbones,
+    check_checkpoint,
+)

@@ -1,0 +1,115 @@
+"""The training runs of a grid: each model's towers, recipe and options, on each split."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import lru_cache
+from typing import Any
+
+from generators.splits.recipe import SplitRecipe
+from models.recipe import Recipe
+from models.registry import spec_of
+from models.towers.config import TowerConfig
+from studies.grids.grid import PAPER_RECIPES, Grid, splits
+from studies.grids.tuned_recipes import Tuned, read_tuned
+from studies.runs.cell import Cell, own_files
+from studies.runs.data import SplitData
+
+# What a paper decides of a recipe; steps, batch and data stay the study's own, the same for all models.
+PAPER_FIELDS = (
+    "learning_rate",
+    "vision_learning_rate",
+    "text_learning_rate",
+    "warmup",
+    "vision_warmup",
+    "text_warmup",
+    "weight_decay",
+    "betas",
+)
+
+
+@lru_cache(maxsize=8)
+def tuned(grid: Grid) -> dict[str, Tuned]:
+    """What was tuned for the models of the grid; read once."""
+    return read_tuned(grid.tuned, grid.models) if grid.tuned not in ("", PAPER_RECIPES) else {}
+
+
+def conditions(grid: Grid, model: str) -> dict[str, Any]:
+    """What a recipe is tuned for."""
+    kind = splits(grid)[0].kind
+    return {"kind": kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
+
+
+def towers(grid: Grid, model: str) -> TowerConfig:
+    """The towers of a model: the study's own, or those that tuning preferred."""
+    best = tuned(grid).get(model)
+    return TowerConfig(
+        best.architecture if best else grid.architecture, grid.pretrained, grid.resolution, grid.tokenizer
+    )
+
+
+def training_recipe(grid: Grid, model: str) -> Recipe:
+    """The recipe of one model: the study's own, with tuned rates, or with those of the model's paper."""
+    if model in tuned(grid):
+        return replace(grid.recipe, **tuned(grid)[model].fields)
+    if not grid.pretrained and grid.tuned != PAPER_RECIPES:
+        return grid.recipe
+    spec = spec_of(model)
+    paper = spec.pretrained if grid.pretrained else spec.scratch
+    return replace(grid.recipe, **paper_fields(paper)) if paper else grid.recipe
+
+
+def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
+    """All that a paper decides: what it doesn't name is as recipes have it by default."""
+    plain = asdict(Recipe())
+    return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
+
+
+def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
+    """The recipe of a model, its own or the given one, in one line, and what it was tuned for where that
+    isn't this grid."""
+    start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
+    fields = asdict(recipe or training_recipe(grid, model)).items()
+    text = f"{towers(grid, model).architecture} {start}; "
+    text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
+    if not grid.tuned:
+        return text
+    if grid.tuned == PAPER_RECIPES:
+        return f"{text} (its paper's)"
+    if model not in tuned(grid):
+        return f"{text} (not tuned)"
+    there = tuned(grid)[model].conditions
+    here = conditions(grid, model) | {"steps": grid.recipe.steps}
+    others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
+    return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
+
+
+def cell_of(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) -> Cell:
+    """The training run of a model on a split, and before it that of the model that it starts from."""
+    spec = spec_of(model)
+    return Cell(
+        model=model,
+        seed=recipe.seed,
+        data=SplitData(recipe, store_identity),
+        towers=towers(grid, model),
+        recipe=training_recipe(grid, model),
+        options=grid.scorers.of(model),
+        device=grid.device,
+        threads=grid.threads,
+        files=own_files(model, grid.pretrained),
+        negatives=spec.negatives,
+        base=base_cell(grid, store_identity, model, recipe),
+    )
+
+
+def base_cell(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) -> Cell | None:
+    """The cell of the stage before a model's own: the same towers, with the recipe of its own model."""
+    stage = spec_of(model).stage
+    if stage is None:
+        return None
+    cell = cell_of(grid, store_identity, stage.scorer, recipe)
+    return replace(cell, towers=towers(grid, model), options={})
+
+
+def cells(grid: Grid, store_identity: str) -> list[Cell]:
+    """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
+    return [cell_of(grid, store_identity, model, recipe) for recipe in splits(grid) for model in grid.models]

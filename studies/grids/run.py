@@ -1,0 +1,64 @@
+"""Renders what a grid needs, trains what isn't finished, and writes results and report."""
+
+from pathlib import Path
+
+from envs.worlds import load_world
+from generators.splits.recipe import SplitRecipe
+from studies.grids.cells import cells, recipe_line
+from studies.grids.grid import Grid, cores, splits, workers
+from studies.runs.cell import Execution, Job
+
+
+def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
+    """Fill the image store and write the split files; returns its identity and the files."""
+    from envs.common.progress import progress_bar
+    from generators.storage.image_store import ImageStore
+    from generators.storage.split_file import make_split
+
+    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    scenes = list({scene for recipe in splits(grid) for scene in recipe.scenes_to_render()})
+    missing = len(store.missing(scenes))
+    megabytes = missing * store.scene_bytes / 1e6
+    print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
+    with progress_bar() as bar:
+        tasks: dict[str, int] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
+            bar.update(tasks[stage], completed=done)
+
+        store.add(scenes, workers, progress=show)
+    return store.identity, {recipe: make_split(store, recipe) for recipe in splits(grid)}
+
+
+def run(grid: Grid, out: Path) -> None:
+    """Render, train what isn't finished, and write results and report."""
+    from studies.grids.report import write_report
+    from studies.runs.dispatch import run_cells
+    from studies.runs.folder import provenance
+    from studies.runs.results import collect, write_results
+    from studies.runs.shared import clear_shared
+
+    identity, files = render(grid, cores(grid))
+    execution = Execution(grid.loaders)
+    jobs = [Job(cell, files[cell.data.recipe], out, execution=execution) for cell in cells(grid, identity)]
+    folders = [job.folder for job in jobs]
+    sample = files[splits(grid)[0]]
+
+    def publish(_: Job | None = None) -> Path:
+        results = collect(folders)
+        write_results(out, results)
+        return write_report(out, grid, notes, results, sample)
+
+    recipes = {f"recipe of {model}": recipe_line(grid, model) for model in grid.models}
+    notes = {**recipes, **provenance()}
+    for name, text in recipes.items():
+        print(f"{name}: {text}")
+    done = {result["id"] for result in collect(folders)}
+    print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
+    publish()
+    waiting = [job for job in jobs if job.cell.id not in done]
+    run_cells(waiting, grid.cluster, workers(grid), out, publish)
+    clear_shared(out)
+    print(f"report: {publish()}")

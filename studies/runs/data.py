@@ -1,0 +1,139 @@
+"""What a training run reads, and what it is tested on."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from generators.splits.recipe import VERSION, SplitRecipe
+from studies.runs.identity import differing
+
+if TYPE_CHECKING:
+    from generators.benchmarks.benchmark import Benchmark
+    from generators.captioned import Captioned
+    from generators.storage.split_file import Split
+
+
+class Material(NamedTuple):
+    """Data that was opened: what is trained on, and the tests by name."""
+
+    train: "Captioned"
+    tests: Mapping[str, "Benchmark"]
+    """With a group "swap" in each; "validation" is among them where a study selects."""
+    texts: Sequence[str]
+    """All texts that training and tests may read."""
+    content: Mapping[int, Any]
+    """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
+
+
+class CellData(Protocol):
+    """Describes data without opening it."""
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Its place in a study: columns of the results."""
+
+    @property
+    def name(self) -> str:
+        """Short text for progress bars."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides it."""
+
+    def counts(self) -> dict[str, int]:
+        """How much it holds, for reports."""
+
+    def open(self, file: Path) -> Material:
+        """Read it."""
+
+
+@dataclass(frozen=True)
+class SplitData:
+    """A split of one of the project's worlds."""
+
+    recipe: SplitRecipe
+    store: str
+    """Identity of the image store."""
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The fractions that decide how much is trained on."""
+        return {"pairs": self.recipe.pairs, "hard_negatives": self.recipe.hard_negatives}
+
+    @property
+    def name(self) -> str:
+        """Short text for progress bars."""
+        return f"{self.recipe.pairs:.0%} pairs {self.recipe.hard_negatives:.0%} negatives"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The recipe's kind, the version of that kind's scenes and texts, the images, and what is no default."""
+        return {"kind": self.recipe.kind, "version": VERSION, "store": self.store, "split": differing(self.recipe)}
+
+    def counts(self) -> dict[str, int]:
+        """Pairs in train, swapped ones, and all that a fraction counts."""
+        counts = self.recipe.counts()
+        return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
+
+    def open(self, file: Path) -> Material:
+        """The split's training subset, and a benchmark of each other one."""
+        from generators.benchmarks.split_tests import SplitTests
+        from generators.storage.dataset import SplitDataset
+
+        train = SplitDataset(file, "train")
+        others = sorted(train.split.subsets.keys() - {"train"})
+        tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
+        texts = {
+            text for test in tests.values() for item in test.items for caption in item.texts for text in [caption.text]
+        }
+        return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train))
+
+
+class ItemContent(Mapping[int, str]):
+    """What the records of a split's subset say: scene, caption and graph, of one store."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __getitem__(self, index: int) -> str:
+        r = self.data.records
+        return json.dumps([self.data.split.identity, r.scenes[index].key, r.captions[index], r.graphs[index]])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data)))
+
+
+def split_texts(split: "Split") -> Iterator[str]:
+    """All texts of a split, and the names of its world: they make its closed vocabulary.
+
+    Tests may query names that captions of few words leave out, and animals without their textures ("an orca").
+    """
+    from generators.captions.templates import with_article
+
+    for r in split.subsets.values():
+        yield from r.captions
+        yield from (negative for negative in r.negatives if negative)
+        for graph in r.graphs:
+            yield from graph.nodes
+            yield from (edge.predicate for edge in graph.edges)
+    v = split.vocabulary
+    yield from (*map(with_article, v.animals), *v.textures, *v.backgrounds, *v.sizes)
+
+
+def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
+    """Hash of what some items say, in their order."""
+    hashed = hashlib.sha256()
+    for index in indices:
+        hashed.update(str(content[int(index)]).encode() + b"\0")
+    return hashed.hexdigest()[:12]
+
+
+def recipe_fields(recipe: SplitRecipe) -> dict[str, Any]:
+    """All fields of a split's recipe, as split files record them."""
+    return asdict(recipe)

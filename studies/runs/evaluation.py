@@ -1,0 +1,88 @@
+"""Tests of one training run: accuracies by subset and task, and the score of every single record."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.common.files import whole_file
+
+if TYPE_CHECKING:
+    from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+    from models.scorer import Scorer
+
+QUAD = "quad"
+PREDICTIONS = (
+    *("subset", "task", "scene", "animals", "caption", "negative"),
+    *("score_caption", "score_negative", "partner_caption", "partner_negative"),
+)
+Results = dict[str, dict[str, dict[str, Any]]]
+
+
+def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -> Results:
+    """Accuracy, ties and number by subset and task; writes `predictions.csv`."""
+    from models.evaluation.scoring import score_items
+
+    subsets = {}
+    with whole_file(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
+        rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
+        rows.writeheader()
+        for subset, test in tests.items():
+            scores = score_items(scorer, test)
+            subsets[subset] = summaries(test, scores)
+            rows.writerows(predictions(subset, test.items, scores))
+    return subsets
+
+
+def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[str, Any]]:
+    """The numbers of each task, and of quads under each of their rules; None where the subset is empty."""
+    from generators.benchmarks.benchmark import QUADS, summarise
+    from generators.benchmarks.split_tests import SplitTests
+
+    outcomes: dict[str, list[Outcome]] = {group: [] for group in groups_of(test) if group != QUAD}
+    quads: dict[str, list[Outcome]] = {part: [] for part in QUADS} if isinstance(test, SplitTests) else {}
+    for item, matrix in zip(test.items, scores, strict=True):
+        if item.group == QUAD:
+            for part, rule in QUADS.items():
+                quads[part].append(rule(matrix))
+        else:
+            outcomes[item.group].append(test.outcome(item, matrix))
+    tasks = {}
+    for group, its in outcomes.items():
+        official, neutral, tie_rate, n = summarise(its)
+        tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
+    for part, its in quads.items():  # officially: a tie is wrong
+        tasks[f"quad {part}"] = {"accuracy": summarise(its).official, "tie_rate": None, "n": len(its)}
+    return tasks
+
+
+def groups_of(test: "Benchmark") -> list[str]:
+    """The groups that a benchmark can have, empty ones too where it knows them."""
+    known = getattr(test, "choices", {})
+    return list(dict.fromkeys([*known, *(item.group for item in test.items)]))
+
+
+def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
+    """One row for each task and record that it suits; the swap also has the partner's scores."""
+    partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
+    for item, matrix in zip(items, scores, strict=True):
+        if item.group == QUAD:
+            continue
+        row = {"subset": subset, "task": item.group, "scene": item.record, "animals": item.cluster}
+        row |= {"caption": item.texts[0].text, "negative": item.texts[1].text}
+        numbers = {"score_caption": matrix[0, 0], "score_negative": matrix[0, 1]}
+        if item.group == "swap" and item.record in partners:
+            both = partners[item.record]
+            numbers |= {"partner_caption": both[0], "partner_negative": both[1]}
+        yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
+
+
+def swap_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
+    """Tie-neutral share of the swaps of a test that are right; leaves a scorer in training as it was."""
+    from generators.benchmarks.benchmark import summarise
+    from models.evaluation.scoring import score_items
+
+    items = [item for item in test.items if item.group == "swap"]
+    outcomes = [test.outcome(*pair) for pair in zip(items, score_items(scorer, test, items), strict=True)]
+    neutral = summarise(outcomes).neutral
+    return float("nan") if neutral is None else neutral

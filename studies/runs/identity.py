@@ -1,0 +1,82 @@
+"""Identities that last: what differs from the defaults is what a thing is called by.
+
+A field that is added with a default changes no identity and refuses no old folder. Whoever changes the
+default of a field that is there raises the version of its class in `VERSIONS`: then old results are not
+taken for new ones (a test compares all defaults with those that a version was given for).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from typing import Any
+
+# Raise a class's number with the default of any of its fields.
+VERSIONS: dict[str, int] = {}
+
+
+def plain(value: Any) -> Any:
+    """`value` as it comes back from JSON: paths become text, tuples lists."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def differing(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults, nested ones too; without a default always."""
+    changed: dict[str, Any] = {}
+    for item in fields(value):
+        own = getattr(value, item.name)
+        if is_dataclass(own):
+            inner = differing(own)
+            if inner or type(own) is not type(default_of(item)):
+                changed[item.name] = inner
+        elif plain(own) != plain(default_of(item)):
+            changed[item.name] = plain(own)
+    name = type(value).__name__
+    return {"version": VERSIONS[name], **changed} if name in VERSIONS else changed
+
+
+def default_of(item: Any) -> Any:
+    """The default of a dataclass's field; `MISSING` as text where it has none."""
+    if item.default is not MISSING:
+        return item.default
+    return item.default_factory() if item.default_factory is not MISSING else "no default"
+
+
+def digest(settings: Any) -> str:
+    """Twelve letters for settings that JSON can hold."""
+    return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that was recorded before some fields were there, with their defaults."""
+    whole = {name: value for name, value in recorded.items() if name not in defaults}
+    for name, default in defaults.items():
+        value = recorded.get(name, default)
+        nested = isinstance(default, Mapping) and isinstance(value, Mapping)
+        whole[name] = completed(value, default) if nested else value
+    return whole
+
+
+def defaults_of(config: Any) -> dict[str, Any]:
+    """The defaults of a configuration's class, as JSON has them; fields without one are as they are."""
+    found = {}
+    for item in fields(config):
+        default = default_of(item)
+        own = getattr(config, item.name)
+        if is_dataclass(own):
+            found[item.name] = defaults_of(own)
+        else:
+            found[item.name] = plain(own if default == "no default" else default)
+    return found
+
+
+def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:
+    """How a recorded configuration differs from `config`, as a text; empty where it doesn't."""
+    wanted = plain(asdict(config)) if is_dataclass(config) else plain(config)
+    before = completed(recorded, defaults_of(config)) if is_dataclass(config) else dict(recorded)
+    names = sorted(name for name in wanted.keys() | before.keys() if name not in ignored)
+    return ", ".join(
+        f"{name} ({before.get(name)} there, {wanted.get(name)} now)"
+        for name in names
+        if wanted.get(name) != before.get(name)
+    )

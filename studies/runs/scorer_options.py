@@ -1,0 +1,88 @@
+"""One field for the options of all scorers: `--oc-clip.dim 32`, and those of users' own classes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, TypeVar
+
+from envs.common.errors import UserError
+from models.registry import spec_of, specs
+from models.spec import ScorerSpec
+from studies.runs.identity import differing
+
+Config = TypeVar("Config")
+SIZES = ("paper", "small", "smoke")
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """The config of each scorer that may be chosen, under its flag (`oc_clip`). Made by `scorer_options`."""
+
+    models: ClassVar[tuple[str, ...]] = ()
+    """Registered names and file.py:Class, one for each field."""
+    size: ClassVar[str] = "paper"
+
+    def of(self, model: str) -> dict[str, Any]:
+        """The options of a model that are not its paper's."""
+        return differing(getattr(self, spec_of(model).flag))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, item.name) for item in fields(self))
+        return restored, (self.size, self.models, values)
+
+
+@cache
+def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
+    """The class with a field for each of `models`."""
+    own = [(spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models]
+    if len({flag for flag, *_ in own}) < len(own):
+        raise UserError(f"two of {', '.join(models)} have one name for their options; rename a class")
+    kind = make_dataclass("ScorerOptions", own, bases=(ScorerOptions,), frozen=True)
+    kind.models, kind.size, kind.__module__ = models, size, __name__
+    return kind
+
+
+def sized(spec: ScorerSpec, size: str) -> Any:
+    """A scorer's config in one of `SIZES`."""
+    return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
+
+
+def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
+    """The options of all registered scorers in one of `SIZES`, and of `more` models."""
+    return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
+
+
+def restored(size: str, models: tuple[str, ...], values: tuple[Any, ...]) -> ScorerOptions:
+    """What was pickled."""
+    return options_class(size, models)(*values)
+
+
+def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
+    """The options of the chosen models alone, as a run records them."""
+    chosen = tuple(models)
+    return options_class(options.size, chosen)(*(getattr(options, spec_of(model).flag) for model in chosen))
+
+
+def with_own_scorers(config: Config, arguments: list[str]) -> Config:
+    """The configuration with options for the `file.py:Class` that a command line names after --models."""
+    own = [model for model in values_of("--models", arguments) if ".py:" in model]
+    for name in ("scorers", "grid"):
+        inner = getattr(config, name, None)
+        if own and isinstance(inner, ScorerOptions):
+            return replace(config, scorers=scorer_options(inner.size, own))
+        if own and is_dataclass(inner):
+            return replace(config, **{name: with_own_scorers(inner, arguments)})
+    return config
+
+
+def values_of(option: str, arguments: list[str]) -> list[str]:
+    """What a command line gives for an option, before it is parsed."""
+    values: list[str] = []
+    for start, argument in enumerate(arguments):
+        if argument == option:
+            rest = arguments[start + 1 :]
+            end = next((k for k, value in enumerate(rest) if value.startswith("--")), len(rest))
+            values = rest[:end]
+        elif argument.startswith(f"{option}="):
+            values = argument.partition("=")[2].split()
+    return values

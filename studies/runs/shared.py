@@ -1,0 +1,110 @@
+"""Same work once: what several cells of a run begin with is trained by whoever comes first.
+
+The single-object phase at a run's start shows the same images with the same captions in the same order to
+all cells of one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and
+every such cell goes on from it with the same bytes as if it had trained it by itself. Others that need it wait;
+where its file system knows no locks, each trains its own.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envs.common.files import whole_file
+from envs.common.locks import FileLock
+from models.recipe import Recipe
+from studies.runs.cell import STATE, Job
+from studies.runs.data import Material, content_digest
+from studies.runs.identity import differing, digest
+
+if TYPE_CHECKING:
+    from models.scorer import Scorer
+
+POLL_SECONDS = 0.5
+Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
+
+
+def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, most: int) -> int:
+    """Put the state after the single-object phase where the cell looks for its own, unless it has one.
+
+    Returns the step at which the cell then is, with its weights in `scorer`: 0 where nothing is shared, as for a
+    phase of more than `most` steps, inside which somebody looks at the cell.
+    """
+    from models.training.feed import single_steps
+    from models.training.optimizer import build_optimizer
+    from models.training.sampling import SINGLES
+    from models.training.state import load_state
+
+    steps, state = single_steps(job.cell.recipe), job.folder / STATE
+    singles = material.train.strata.get(SINGLES, ())
+    if not steps or steps > most or material.train.shares or not any(singles):
+        return 0
+    if not state.exists():
+        indices = [i for i, single in enumerate(singles) if single]
+        ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"
+        with first_come(ready.with_suffix(".lock"), report):
+            if not ready.exists():
+                train_phase(job, material, scorer, report, steps, ready)
+        with whole_file(state) as temporary:
+            shutil.copyfile(ready, temporary)
+    return load_state(state, scorer, build_optimizer(scorer, job.cell.recipe))
+
+
+def train_phase(job: Job, material: Material, scorer: "Scorer", report: Report, steps: int, ready: Path) -> None:
+    """Train the phase's steps, going on where it was stopped, and keep the state after them as `ready`."""
+    from models.training.loop import train
+
+    cell, unfinished = job.cell, ready.with_suffix(".unfinished.pt")
+    train(
+        *(scorer, material.train, cell.recipe, cell.seed, unfinished),
+        report=lambda progress: report(progress.step),
+        until=steps,
+        negatives=cell.negatives,
+        workers=job.execution.loaders,
+    )
+    unfinished.replace(ready)
+
+
+def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
+    """The same for two cells exactly where the phase's every step is the same."""
+    from dataclasses import asdict
+
+    settings = {name: value for name, value in job.cell.settings.items() if name not in ("data", "recipe")}
+    settings["recipe"] = differing(phase_recipe(job.cell.recipe))
+    settings["texts"] = asdict(scorer.texts)
+    settings["complete"] = material.train.complete_captions
+    settings["items"] = content_digest(material.content, indices)
+    return digest(settings)
+
+
+def phase_recipe(recipe: Recipe) -> Recipe:
+    """The recipe without what only decides later steps: how many singles they show, and what relations cost."""
+    plain = Recipe()
+    later = ("singles_share", "local_weight", "local_negatives")
+    return replace(recipe, **{name: getattr(plain, name) for name in later})
+
+
+@contextmanager
+def first_come(path: Path, report: Report) -> Iterator[None]:
+    """Hold a lock, or wait for who has it; `report` of no step lets a waiting run be stopped."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        while not lock.acquire(wait=False):
+            report(0)
+            time.sleep(POLL_SECONDS)
+    except OSError:  # no locks here: work twice rather than not at all
+        pass
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def clear_shared(out: Path) -> None:
+    """Delete what cells shared, once all of them are finished."""
+    shutil.rmtree(out / "shared", ignore_errors=True)

@@ -1,0 +1,106 @@
+"""Trains and evaluates one cell."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from envs.common.files import write_text
+from studies.runs.cell import CHECKPOINT, RESULT, STATE, Job, finished
+from studies.runs.data import Material
+from studies.runs.evaluation import evaluate, swap_accuracy
+from studies.runs.folder import provenance
+from studies.runs.shared import Report, first_come, start_from_shared_phase
+
+if TYPE_CHECKING:
+    from models.scorer import Scorer
+    from models.training.loop import Progress
+
+
+class Watch(NamedTuple):
+    """Looks at validation while a cell trains."""
+
+    look: Callable[[int, Callable[[], float]], None]
+    """Receives each finished step, and what gives the accuracy on validation then; may raise to stop the run."""
+    first: int
+    """The first step at which it wants that accuracy."""
+
+
+def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
+    """Train and evaluate; ends with the result file, whole or not at all.
+
+    `report` receives each finished step. A run that was stopped goes on from its last state.
+    """
+    import torch
+
+    from models.checkpoint import save_checkpoint
+
+    cell = job.cell
+    torch.set_num_threads(cell.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    started = time.perf_counter()
+    material = cell.data.open(job.data_file)
+    scorer = fresh_scorer(job, material, report)
+    train_cell(job, material, scorer, report, watch)
+    save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
+    subsets = evaluate(job.folder, material.tests, scorer)
+    result = {
+        **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.data.axes, "settings": cell.settings},
+        **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
+        **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
+        "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
+        "provenance": provenance(),
+    }
+    write_text(job.folder / RESULT, json.dumps(result))
+    (job.folder / STATE).unlink(missing_ok=True)
+
+
+def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
+    """The cell's scorer before its first step."""
+    import torch
+
+    from models.checkpoint import build_scorer
+    from models.towers.tokenizers import text_space
+
+    cell = job.cell
+    texts = text_space(cell.towers, material.texts)
+    base = base_scorer(job, report)
+    torch.manual_seed(cell.seed)
+    return build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)
+
+
+def base_scorer(job: Job, report: Report) -> "Scorer | None":
+    """The scorer of the cell that this one starts from, trained first if it isn't finished."""
+    from models.checkpoint import load_checkpoint
+
+    if job.cell.base is None:
+        return None
+    base = replace(job, cell=job.cell.base, what="")
+    with first_come(job.shared / f"base-{base.cell.id}.lock", report):
+        if finished(base.folder) is None:
+            run_cell(base, lambda step: report(0))
+    return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
+
+
+def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None) -> None:
+    """Train to the end, from the cell's last state or from the phase that it shares with others."""
+    from models.training.loop import train
+
+    cell = job.cell
+    validation = material.tests.get("validation")
+
+    def pass_on(progress: "Progress") -> None:
+        report(progress.step)
+        if watch:
+            watch.look(progress.step, lambda: swap_accuracy(scorer, validation))
+
+    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else cell.recipe.steps)
+    if watch and shared == watch.first:  # what it would have seen at the end of the phase
+        watch.look(shared, lambda: swap_accuracy(scorer, validation))
+    train(
+        *(scorer, material.train, cell.recipe, cell.seed, job.folder / STATE),
+        report=pass_on,
+        negatives=cell.negatives,
+        workers=job.execution.loaders,
+    )
