@@ -1,0 +1,74 @@
+"""What any training data is: images, each with one caption or several, and their scene graphs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt8
+from torch import Tensor
+
+from envs.common.errors import UserError
+from envs.common.seeds import seed_of
+from generators.captions.templates import Caption
+
+Indices = Sequence[int] | Int64[np.ndarray, " n"]
+Option = TypeVar("Option")
+
+
+class Captioned(ABC):
+    """Images with captions. All randomness comes from the draws: the same index and draw give the same bytes."""
+
+    name: str
+    """What messages call it."""
+    complete_captions: bool = False
+    """Whether the captions come from a closed world whose graphs say all, so that from its graph a text is known to be
+    true of another text's image; the loss then leaves it out. Otherwise only duplicates are known."""
+    has_partners: bool = False
+    """Whether each image has a partner, of which its negative is true."""
+    strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
+    """Named masks over all indices that a sampler may draw from apart, such as "single_object"."""
+    shares: Mapping[str, float] = MappingProxyType({})
+    """What a sampler takes of some strata in each batch; they sum to 1. Empty: of everything alike."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of images."""
+
+    @abstractmethod
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of `indices`, all of one size."""
+
+    @abstractmethod
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        """For each index one of its captions; which of several depends on the index and its draw, a seed, alone."""
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]:
+        """Every text that it can give, some of them twice: captions, negatives, and the nodes and predicates of both.
+
+        For a vocabulary and a context length.
+        """
+
+    def negatives(self, indices: Indices, draws: Indices) -> list[Caption | None]:
+        """For each index a caption that is false of its image, made from the caption of the same draw; None where there
+        is none."""
+        return [None for _ in zip(indices, draws, strict=True)]
+
+    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of the partners of `indices`, of which the negatives are true; raises where there are none."""
+        raise UserError(f"{self.name} has no partner images, of which its negatives are true; take data that has")
+
+
+def pick(options: Sequence[Option], draw: int | np.integer, item: object) -> Option:
+    """One of `options`, which depends on the draw and the text of `item` alone."""
+    return options[seed_of(draw, "caption", item) % len(options)]
+
+
+def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
+    """The captions, their nodes and their predicates."""
+    for text, graph in captions:
+        yield text
+        yield from graph.nodes
+        yield from (edge.predicate for edge in graph.edges)
