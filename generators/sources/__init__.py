@@ -1,0 +1,1 @@
+"""Training data from elsewhere, and several data sets as one."""

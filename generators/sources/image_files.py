@@ -1,0 +1,111 @@
+"""Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captioned import Indices
+
+FORMATS = ("JPEG", "PNG", "WEBP")
+LARGEST_FILE = 64 << 20  # bytes
+MOST_PIXELS = 64 << 20
+MOST_ELONGATED = 20  # longer side by shorter side
+# All images of a set below this size are kept once they are decoded; above it, none.
+CACHE_BYTES = 1 << 30
+
+
+class ImageFiles:
+    """The images `names` below the folder `root`, each as a square of `resolution` pixels a side."""
+
+    def __init__(self, root: str | Path, names: Sequence[str], resolution: int, cache: bool | None = None) -> None:
+        """Raises unless all files are there; `cache` None keeps decoded images where all of them are small."""
+        if resolution < 1:
+            raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
+        self.root, self.names, self.resolution = Path(root).resolve(), list(names), resolution
+        self.cache = 3 * resolution**2 * len(names) < CACHE_BYTES if cache is None else cache
+        self._decoded: dict[int, np.ndarray] = {}
+        self._check()
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_decoded": {}}  # workers decode for themselves
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
+        """The images of `indices`."""
+        out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
+        for row, index in zip(out, indices, strict=True):
+            row[:] = self._image(range(len(self))[index])
+        return torch.from_numpy(out).permute(0, 3, 1, 2)
+
+    def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
+        if index in self._decoded:
+            return self._decoded[index]
+        pixels = self._decode(self.names[index])
+        if self.cache:
+            self._decoded[index] = pixels
+        return pixels
+
+    def _decode(self, name: str) -> UInt8[np.ndarray, "r r 3"]:
+        try:
+            return decode(inside(self.root, name), self.resolution)
+        except UserError:
+            raise
+        except UnidentifiedImageError:
+            problem = "is no JPEG, PNG or WebP"
+        except Exception as error:  # truncated, too large, a foreign file: each raises its own
+            problem = f"can't be read ({type(error).__name__}: {error})"
+        raise UserError(f"the image {name!r} in {self.root} {problem}; get it again, or take it out of the data")
+
+    def _check(self) -> None:
+        missing = [name for name in self.names if not os.path.isfile(inside(self.root, name))]
+        if missing:
+            raise UserError(
+                f"{len(missing)} of {len(self)} images are missing in {self.root}, the first is {missing[0]!r}; "
+                "put them there, or name the folder that has them"
+            )
+
+
+def inside(root: Path, name: str) -> Path:
+    """The path of the file `name` below `root`, a resolved path; raises where it would lead elsewhere."""
+    relative = Path(name)
+    try:
+        path = (root / relative).resolve()
+    except (OSError, ValueError, RuntimeError):  # a circle of links, no name of a file
+        path = None
+    if path is None or relative.is_absolute() or ".." in relative.parts or not path.is_relative_to(root):
+        raise UserError(f"{name!r} leads out of the image folder {root}; do not trust the file that names it")
+    return path
+
+
+def decode(path: Path, resolution: int) -> UInt8[np.ndarray, "r r 3"]:
+    """The central square of an image, upright, in RGB: its shorter side becomes `resolution`, as CLIP reads images."""
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
+    with Image.open(path, formats=FORMATS) as picture:
+        check_picture(picture)
+        upright = ImageOps.exif_transpose(picture).convert("RGB")
+    shorter = min(upright.size)
+    width, height = (resolution * side // shorter for side in upright.size)
+    resized = upright.resize((width, height), Image.Resampling.BICUBIC)
+    left, top = round((width - resolution) / 2), round((height - resolution) / 2)
+    return np.array(resized.crop((left, top, left + resolution, top + resolution)))
+
+
+def check_picture(picture: Image.Image) -> None:
+    """Raise on a picture that takes too much memory, or whose colours would be lost; reads its header only."""
+    width, height = picture.size
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
+    if max(width, height) > MOST_ELONGATED * min(width, height):
+        raise ValueError(f"it has {width} x {height} pixels, too long for a square")
+    if picture.mode.startswith(("I", "F")):
+        raise ValueError(f"it has more than 8 bits a channel (mode {picture.mode})")

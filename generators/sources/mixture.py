@@ -1,0 +1,108 @@
+"""Several data sets as one, each with its share of every batch."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, UInt8
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captioned import Captioned, Indices
+from generators.captions.templates import Caption
+
+
+class Mixture(Captioned):
+    """Data sets one after the other: the indices of part 1 follow those of part 0.
+
+    `strata` has the masks of all parts, False in the parts that have no such mask, and one for each part: "part 0",
+    "part 1". `shares` says what a sampler takes of each part. `complete_captions` is of a data set as a whole: a
+    mixture of a split with photographs doesn't have them, and of its false negatives only duplicates are left out.
+    """
+
+    def __init__(self, parts: Sequence[Captioned], shares: Sequence[float]) -> None:
+        """Raises unless the shares sum to 1 and the images of all parts have one size."""
+        check_shares(parts, shares)
+        check_sizes(parts)
+        self.parts = list(parts)
+        self.ends = np.cumsum([len(part) for part in parts])
+        self.name = f"the mixture of {', '.join(part.name for part in parts)}"
+        self.complete_captions = all(part.complete_captions for part in parts)
+        self.has_partners = all(part.has_partners for part in parts)
+        self.shares = {part_name(p): float(share) for p, share in enumerate(shares)}
+        self.strata = joined_strata(parts)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The images of `indices`, in their order."""
+        none = self.parts[0].images([])  # gives an empty batch its size
+        return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
+
+    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """The partners of `indices`, in their order; raises unless all parts have partners."""
+        if not self.has_partners:
+            return super().partner_images(indices)
+        none = self.parts[0].partner_images([])
+        return torch.cat([none, *(part.partner_images([index]) for part, index in self._places(indices))])
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        """What each part gives for its own index and the same draw."""
+        places = zip(self._places(indices), draws, strict=True)
+        return [part.captions([index], [int(draw)])[0] for (part, index), draw in places]
+
+    def negatives(self, indices: Indices, draws: Indices) -> list[Caption | None]:
+        """What each part gives for its own index and the same draw."""
+        places = zip(self._places(indices), draws, strict=True)
+        return [part.negatives([index], [int(draw)])[0] for (part, index), draw in places]
+
+    def texts(self) -> Iterator[str]:
+        """The texts of all parts."""
+        for part in self.parts:
+            yield from part.texts()
+
+    def _places(self, indices: Indices) -> Iterator[tuple[Captioned, int]]:
+        """The part of each of `indices`, and its index there."""
+        for index in map(int, indices):
+            if not 0 <= index < len(self):
+                raise IndexError(f"index {index} of {len(self)} images")
+            p = int(np.searchsorted(self.ends, index, side="right"))
+            yield self.parts[p], index - int(self.ends[p]) + len(self.parts[p])
+
+
+def part_name(number: int) -> str:
+    """The stratum of a part."""
+    return f"part {number}"
+
+
+def check_shares(parts: Sequence[Captioned], shares: Sequence[float]) -> None:
+    """Raise unless there is one share for each part, a fraction, and all sum to 1."""
+    given = ", ".join(f"{share:g}" for share in shares)
+    if not parts or len(parts) != len(shares):
+        raise UserError(f"a mixture needs one share for each of its parts, got {len(parts)} parts and shares {given}")
+    if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+        raise UserError(f"the shares of a mixture are fractions that sum to 1, got {given}")
+
+
+def check_sizes(parts: Sequence[Captioned]) -> None:
+    """Raise unless all parts have images, of one size."""
+    empty = [part.name for part in parts if not len(part)]
+    if empty:
+        raise UserError(f"{empty[0]} has no images to mix; leave it out")
+    sizes = [tuple(part.images([0]).shape[2:]) for part in parts]
+    if len(set(sizes)) > 1:
+        given = ", ".join(f"{h} x {w} of {part.name}" for part, (h, w) in zip(parts, sizes, strict=True))
+        raise UserError(f"a mixture needs images of one resolution, got {given}")
+
+
+def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, " n"]]:
+    """The masks of all parts over the whole mixture, and the mask of each part."""
+    names = list(dict.fromkeys(name for part in parts for name in part.strata))
+    taken = {part_name(p) for p in range(len(parts))} & set(names)
+    if taken:
+        raise UserError(f"a part of this mixture has a stratum {min(taken)!r} itself; mix all data sets at once")
+    inner = {name: [part.strata.get(name, np.zeros(len(part), bool)) for part in parts] for name in names}
+    whole = {part_name(p): [np.full(len(part), p == q) for q, part in enumerate(parts)] for p in range(len(parts))}
+    return {name: np.concatenate(masks) for name, masks in (inner | whole).items()}

@@ -1,0 +1,428 @@
+"""Training data of all kinds: one contract for all, and what each kind refuses."""
+
+import json
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+from envs.common.errors import UserError
+from generators import SplitDataset
+from generators.captioned import Captioned, pick
+from generators.captions.graph import Edge, SceneGraph
+from generators.export.write import export
+from generators.sources import registry
+from generators.sources.coco import CocoCaptions
+from generators.sources.image_files import ImageFiles
+from generators.sources.mixture import Mixture
+
+SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
+MINI = SHARED / "data/coco-mini"
+SIDE = 16
+KINDS = ("split", "tests", "coco", "mixture")
+FILES = {"a.jpg": (40, 30), "b.png": (20, 50), "c.webp": (17, 16), "below/d.jpg": (16, 16), "e.png": (8, 12)}
+
+
+def parse(text: str) -> SceneGraph:
+    """Two nodes and an edge for "a cat on a mat"."""
+    nodes = text.split(" on ")
+    return SceneGraph(tuple(nodes), tuple(Edge("on", i, i + 1) for i in range(len(nodes) - 1)))
+
+
+def coco_content() -> dict:
+    """Five images with three captions each, the last of which has spare white space."""
+    images = [{"id": 10 * i, "file_name": name} for i, name in enumerate(FILES)]
+    texts = ["thing {} on a mat", "photo of thing {}", "  a \n thing {}  on\ta chair "]
+    annotations = [
+        {"id": 100 * i + j, "image_id": 10 * i, "caption": text.format(i)}
+        for j, text in enumerate(texts)
+        for i in range(len(FILES))
+    ]
+    return {"info": {}, "images": images, "annotations": annotations}
+
+
+def write_coco(folder: Path, content: object) -> Path:
+    (folder / "captions.json").write_text(json.dumps(content))
+    return folder / "captions.json"
+
+
+@pytest.fixture(scope="module")
+def coco_folder(tmp_path_factory) -> Path:
+    """A small set like COCO's that nobody may change."""
+    folder, random = tmp_path_factory.mktemp("coco"), np.random.default_rng(0)
+    for name, (width, height) in FILES.items():
+        path = folder / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (height, width, 3), np.uint8)).save(path)
+    write_coco(folder, coco_content())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def every(split, coco_folder) -> dict[str, Captioned]:
+    """One data set of each kind."""
+    train, tests = (SplitDataset(split, subset) for subset in ("train", "seen_pairs"))
+    coco = CocoCaptions(coco_folder / "captions.json", coco_folder / "images", SIDE, parse)
+    return {"split": train, "tests": tests, "coco": coco, "mixture": Mixture([train, coco], [0.75, 0.25])}
+
+
+def items(data: Captioned, indices: list[int], draw: int = 0) -> tuple:
+    """Images, captions and negatives."""
+    draws = [draw + i for i in indices]
+    return data.images(indices), data.captions(indices, draws), data.negatives(indices, draws)
+
+
+def same(one: tuple, other: tuple) -> bool:
+    return torch.equal(one[0], other[0]) and one[1:] == other[1:]
+
+
+def refusal(make, *arguments) -> str:
+    """The one line that something is refused with."""
+    with pytest.raises(UserError) as error:
+        make(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_index_and_draw_give_the_same(every, kind):
+    data, whole = every[kind], list(range(len(every[kind])))
+    images, captions, negatives = items(data, whole)
+    assert images.dtype == torch.uint8
+    assert images.shape == (len(data), 3, SIDE, SIDE)
+    assert len(captions) == len(negatives) == len(data) > 0
+    assert same(items(data, whole), (images, captions, negatives))
+    some = [len(data) - 1, 0, len(data) // 2]
+    assert same(items(data, some), (images[some], [captions[i] for i in some], [negatives[i] for i in some]))
+    assert torch.equal(data.images(np.array(some)), images[some])
+    assert data.captions(np.array(some), np.array(some)) == [captions[i] for i in some]
+    assert data.images([]).shape == (0, 3, SIDE, SIDE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_cover_all_that_is_given(every, kind):
+    data, known = every[kind], set(every[kind].texts())
+    for draw in range(10):
+        _, captions, negatives = items(data, list(range(len(data))), draw)
+        for text, graph in [*captions, *filter(None, negatives)]:
+            assert {text, *graph.nodes, *(edge.predicate for edge in graph.edges)} <= known
+    assert "" not in known
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strata_and_shares_fit(every, kind):
+    data = every[kind]
+    for mask in data.strata.values():
+        assert mask.dtype == bool
+        assert mask.shape == (len(data),)
+    assert data.shares.keys() <= data.strata.keys()
+    assert not data.shares or sum(data.shares.values()) == pytest.approx(1)
+    assert data.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_partners_are_there_or_refused(every, kind):
+    data = every[kind]
+    if data.has_partners:
+        assert data.partner_images([1, 0]).shape == (2, 3, SIDE, SIDE)
+    else:
+        assert data.name in refusal(data.partner_images, [0])
+
+
+def test_travels_to_a_spawned_worker(every):
+    chosen, several = [0, 3, 1], list(every.values())
+    collate = partial(given, chosen)
+    loader = DataLoader([several], num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
+    (found,) = loader
+    for one, data in zip(found, several, strict=True):
+        assert same(one, items(data, chosen))
+
+
+def given(indices: list[int], batch: list) -> list[tuple]:
+    return [items(data, indices) for data in batch[0]]
+
+
+def test_split_gives_what_it_holds(every):
+    train, tests = every["split"], every["tests"]
+    assert train.complete_captions
+    assert not train.has_partners
+    assert tests.has_partners
+    assert [caption.text for caption in items(train, [0, 1])[1]] == train.records.captions[:2]
+    assert [negative and negative.text for negative in items(tests, [0, 1])[2]] == tests.records.negatives[:2]
+    singles = train.strata["single_object"]
+    assert 0 < singles.sum() < len(train)
+    assert all(text == "" for text, single in zip(train.records.negatives, singles, strict=True) if single)
+    assert train.negatives([int(np.flatnonzero(singles)[0])], [0]) == [None]
+
+
+def test_the_draw_chooses_among_captions(every):
+    data = every["coco"]
+    assert not data.complete_captions
+    for index in range(len(data)):
+        texts = {data.captions([index], [draw])[0].text for draw in range(30)}
+        assert texts == {f"thing {index} on a mat", f"photo of thing {index}", f"a thing {index} on a chair"}
+    graph = SceneGraph(("thing 0", "a mat"), (Edge("on", 0, 1),))
+    assert graph in [data.captions([0], [draw])[0].graph for draw in range(30)]
+
+
+def test_a_pick_is_of_its_item_alone():
+    counts = np.bincount([pick(range(5), draw, "some image") for draw in range(2000)])
+    assert counts.min() > 340
+    assert [pick(range(5), draw, 1) for draw in range(20)] != [pick(range(5), draw, 2) for draw in range(20)]
+
+
+def test_without_a_parser_a_caption_is_one_node(coco_folder):
+    data = CocoCaptions(str(coco_folder / "captions.json"), str(coco_folder / "images"), SIDE)
+    text, graph = data.captions([2], [0])[0]
+    assert graph == SceneGraph((text,))
+
+
+def test_an_export_comes_back_as_it_was(split, tmp_path):
+    export(split, "coco", tmp_path)
+    for subset in ("train", "validation"):
+        data, back = SplitDataset(split, subset), CocoCaptions(tmp_path / f"{subset}.json", tmp_path / "images", SIDE)
+        everything = range(len(data))
+        assert torch.equal(back.images(everything), data.images(everything))
+        assert [caption.text for caption in back.captions(everything, everything)] == data.records.captions
+
+
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no {MINI}: set MENAGERIE_SHARED to the folder of shared data")
+def test_real_photographs():
+    data = CocoCaptions(MINI / "annotations/captions_train2017.json", MINI / "train2017", 32)
+    images, captions, negatives = items(data, list(range(len(data))))
+    assert images.shape == (26, 3, 32, 32)
+    assert images.float().std(dim=(1, 2, 3)).min() > 10
+    assert {caption.text for caption in captions} < set(data.texts())
+    assert len(set(data.texts())) == 5 * 26
+    assert not any(negatives)
+
+
+# Image files
+
+
+def test_images_are_as_clip_reads_them(coco_folder):
+    from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Resize
+
+    as_clip = Compose([Resize(SIDE, InterpolationMode.BICUBIC, antialias=True), CenterCrop(SIDE)])
+    images = ImageFiles(coco_folder / "images", list(FILES), SIDE).read(range(len(FILES)))
+    for name, image in zip(FILES, images, strict=True):
+        with Image.open(coco_folder / "images" / name) as picture:
+            assert np.array_equal(image.permute(1, 2, 0), np.asarray(as_clip(picture.convert("RGB"))))
+
+
+def test_photographs_are_turned_upright(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the camera was turned: its top row is shown on the right
+    Image.fromarray(pixels).save(tmp_path / "turned.png", exif=turned)
+    (image,) = ImageFiles(tmp_path, ["turned.png"], SIDE).read([0])
+    assert np.array_equal(image.permute(1, 2, 0), np.rot90(pixels, -1))
+
+
+def test_decoded_images_are_kept_where_asked(coco_folder, tmp_path):
+    shutil.copytree(coco_folder / "images", tmp_path / "images")
+    kept, read = (ImageFiles(tmp_path / "images", list(FILES), SIDE, cache) for cache in (None, False))
+    before = kept.read([0, 1])
+    (tmp_path / "images/b.png").unlink()
+    assert torch.equal(kept.read([0, 1]), before)
+    assert "'b.png'" in refusal(read.read, [1])
+    assert "'b.png'" in refusal(pickle.loads(pickle.dumps(kept)).read, [1])
+
+
+LEADING_OUT = ("../secret.png", "below/../../secret.png", "{outside}/secret.png", "link.png", "up/secret.png")
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_no_path_leads_out_of_the_folder(tmp_path, name):
+    (tmp_path / "images/below").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
+    (tmp_path / "images/link.png").symlink_to(tmp_path / "secret.png")
+    (tmp_path / "images/up").symlink_to(tmp_path)
+    name = name.format(outside=tmp_path)
+    assert "do not trust" in refusal(ImageFiles, tmp_path / "images", [name], SIDE)
+
+
+@pytest.mark.parametrize("name", ["a\0.png", "\ud800.png"])
+def test_what_names_no_file_is_refused(tmp_path, name):
+    refusal(ImageFiles, tmp_path, [name], SIDE)
+
+
+def test_a_link_put_there_later_is_not_followed(tmp_path):
+    (tmp_path / "images").mkdir()
+    for path in ("secret.png", "images/a.png"):
+        Image.new("RGB", (8, 8)).save(tmp_path / path)
+    files = ImageFiles(tmp_path / "images", ["a.png"], SIDE)
+    (tmp_path / "images/a.png").unlink()
+    (tmp_path / "images/a.png").symlink_to(tmp_path / "secret.png")
+    assert "do not trust" in refusal(files.read, [0])
+
+
+def test_links_within_the_folder_are_followed(coco_folder, tmp_path):
+    shutil.copytree(coco_folder / "images", tmp_path / "images")
+    (tmp_path / "images/same.jpg").symlink_to("a.jpg")
+    (tmp_path / "link").symlink_to(tmp_path / "images")
+    one, other = ImageFiles(tmp_path / "link", ["a.jpg", "same.jpg"], SIDE).read([0, 1])
+    assert torch.equal(one, other)
+
+
+def test_missing_images_are_counted(coco_folder, tmp_path):
+    text = refusal(ImageFiles, coco_folder / "images", ["a.jpg", "below", "x.jpg", "y.jpg"], SIDE)
+    assert "3 of 4 images are missing" in text
+    assert str(coco_folder / "images") in text
+    assert "5 of 5" in refusal(CocoCaptions, coco_folder / "captions.json", tmp_path / "nowhere", SIDE)
+
+
+def png_header(width: int, height: int) -> bytes:
+    """The beginning of a PNG file that claims a size."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = b"IDAT" + zlib.compress(b"\0" * 100)
+    chunks = [struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in (header, data, b"IEND")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+BAD_IMAGES = {
+    "text": (lambda good: b"hello", "is no JPEG, PNG or WebP"),
+    "empty": (lambda good: b"", "is no JPEG, PNG or WebP"),
+    "truncated": (lambda good: good[: len(good) // 2], "truncated"),
+    "too many pixels": (lambda good: png_header(9000, 9000), "more than 64 million"),
+    "a bomb": (lambda good: png_header(60000, 60000), "can't be read"),
+    "too long": (lambda good: png_header(2, 20000), "too long"),
+    "too large a file": (lambda good: good + bytes(64 << 20), "more than 64 MB"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_IMAGES)
+def test_bad_images_are_refused(coco_folder, tmp_path, fault):
+    spoil, problem = BAD_IMAGES[fault]
+    (tmp_path / "bad.jpg").write_bytes(spoil((coco_folder / "images/a.jpg").read_bytes()))
+    text = refusal(ImageFiles(tmp_path, ["bad.jpg"], SIDE).read, [0])
+    assert problem in text
+    assert "'bad.jpg'" in text
+    assert str(tmp_path) in text
+
+
+@pytest.mark.parametrize(("form", "mode"), [("gif", "RGB"), ("tiff", "RGB"), ("png", "I;16")])
+def test_foreign_images_are_refused(tmp_path, form, mode):
+    Image.new(mode, (8, 8)).save(tmp_path / "bad.png", form)
+    refusal(ImageFiles(tmp_path, ["bad.png"], SIDE).read, [0])
+
+
+# COCO files
+
+
+def without(content: dict, *path: str | int) -> dict:
+    """`content` without what stands at `path`."""
+    inner = content
+    for step in path[:-1]:
+        inner = inner[step]
+    del inner[path[-1]]
+    return content
+
+
+def changed(content: dict, key: str, index: int, **fields: object) -> dict:
+    """`content` with other fields in one entry."""
+    content[key][index] |= fields
+    return content
+
+
+BAD_COCO = {
+    "no annotations": (lambda c: without(c, "annotations"), "has no 'annotations'"),
+    "a list": (lambda c: c["images"], "list"),
+    "no file name": (lambda c: without(c, "images", 1, "file_name"), "images[1] has no 'file_name'"),
+    "a number for a name": (lambda c: changed(c, "images", 1, file_name=7), "images[1] has a 'file_name'"),
+    "a caption of null": (lambda c: changed(c, "annotations", 2, caption=None), "annotations[2] has a 'caption'"),
+    "an id that is true": (lambda c: changed(c, "images", 0, id=True), "images[0] has a 'id'"),
+    "no text": (lambda c: changed(c, "annotations", 2, caption=" \n"), "annotations[2] has an empty 'caption'"),
+    "an id twice": (lambda c: changed(c, "images", 1, id=0), "images[1] has the 'id'"),
+    "an annotation twice": (lambda c: changed(c, "annotations", 1, id=0), "annotations[1] has the 'id'"),
+    "an unknown image": (lambda c: changed(c, "annotations", 3, image_id=7), "annotations[3] has an 'image_id'"),
+    "an entry of text": (lambda c: c | {"images": ["a.jpg"]}, "images[0] is no object"),
+    "no images": (lambda c: {"images": [], "annotations": []}, "has no images"),
+    "no captions": (lambda c: c | {"annotations": c["annotations"][1:5]}, "no captions for 1 of 5 images"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_COCO)
+def test_bad_coco_files_are_refused(coco_folder, tmp_path, fault):
+    spoil, problem = BAD_COCO[fault]
+    path = write_coco(tmp_path, spoil(coco_content()))
+    text = refusal(CocoCaptions, path, coco_folder / "images", SIDE)
+    assert problem in text
+    assert str(path) in text
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 200_000])
+def test_what_is_no_json_is_refused(coco_folder, tmp_path, content):
+    (tmp_path / "bad.json").write_bytes(content)
+    assert "bad.json is no JSON" in refusal(CocoCaptions, tmp_path / "bad.json", coco_folder / "images", SIDE)
+
+
+def test_a_missing_file_and_no_resolution_are_refused(coco_folder, tmp_path):
+    assert "nowhere.json" in refusal(CocoCaptions, tmp_path / "nowhere.json", coco_folder / "images", SIDE)
+    assert "resolution" in refusal(CocoCaptions, coco_folder / "captions.json", coco_folder / "images", 0)
+
+
+# Mixtures
+
+
+def test_a_mixture_is_its_parts_one_after_the_other(every):
+    split, coco, mixture = every["split"], every["coco"], every["mixture"]
+    assert len(mixture) == len(split) + len(coco)
+    assert same(items(mixture, [len(split) - 1]), items(split, [len(split) - 1]))
+    last = len(mixture) - 1
+    assert torch.equal(mixture.images([last]), coco.images([len(coco) - 1]))
+    assert mixture.captions([last], [9]) == coco.captions([len(coco) - 1], [9])
+    assert not mixture.complete_captions
+    assert mixture.shares == {"part 0": 0.75, "part 1": 0.25}
+    assert mixture.strata["part 1"].tolist() == [False] * len(split) + [True] * len(coco)
+    assert (mixture.strata["part 0"] != mixture.strata["part 1"]).all()
+    assert mixture.strata["single_object"].tolist() == split.strata["single_object"].tolist() + [False] * len(coco)
+    for index in (-1, len(mixture)):
+        with pytest.raises(IndexError):
+            mixture.images([index])
+
+
+def test_a_mixture_of_splits_keeps_what_both_have(every):
+    both = Mixture([every["tests"], every["tests"]], [0.5, 0.5])
+    assert both.complete_captions
+    assert torch.equal(both.partner_images([len(both) - 1]), every["tests"].partner_images([len(both) // 2 - 1]))
+
+
+@pytest.mark.parametrize("shares", [[0.5], [0.5, 0.4], [1.5, -0.5], [float("nan"), 1.0], []])
+def test_shares_must_sum_to_one(every, shares):
+    assert "shares" in refusal(Mixture, [every["split"], every["coco"]], shares)
+
+
+def test_parts_must_fit_together(every, coco_folder):
+    larger = CocoCaptions(coco_folder / "captions.json", coco_folder / "images", 24)
+    assert "24 x 24" in refusal(Mixture, [every["coco"], larger], [0.5, 0.5])
+    assert "at once" in refusal(Mixture, [every["mixture"], every["coco"]], [0.5, 0.5])
+
+
+# Sources by name
+
+
+def test_sources_by_name(every):
+    assert registry.names() == ("coco", "split")
+    for name in registry.names():
+        spec = registry.load(name)
+        assert spec.name == name
+        assert spec.about
+        assert issubclass(spec.build, Captioned)
+    assert "did you mean 'coco'" in refusal(registry.load, "cocoa")
+
+
+def test_listing_sources_imports_none():
+    program = "import sys; from generators.sources import registry; registry.names(); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
