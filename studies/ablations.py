@@ -1,12 +1,12 @@
-"""What does each part of OC-CLIP bring? Tables 6 and 7, figures 3 and 4 of the paper, on our world.
+"""What does each part of a model bring? OC-CLIP's tables 6 and 7, figures 3 and 4 of its paper, on our world.
 
     python studies/ablations.py --preset smoke
     python studies/ablations.py                        # laptop: half the steps of the grids, three seeds
     python studies/ablations.py --rows coefficients    # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
-Each row differs from OC-CLIP by one line of configuration (studies/ablation/rows.py) and is trained
-on the hardest cell of the spatial grid and, where it can make a difference, of the binding grid.
+Each row differs from the model by one line of configuration, which the model brings with it
+(models/scorers/oc_clip/ablations.py), and is trained on the hardest cell of the spatial grid and, where it can make a difference, of the binding grid.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
@@ -19,10 +19,12 @@ import tyro
 from envs.common.errors import UserError, choose, run_command
 from generators.cluster.options import Cluster
 from studies import binding_grid, spatial_grid
-from studies.ablation.rows import ROWS, Place, changed, chosen_rows, matters
-from studies.grids.grid import EXECUTION, Grid, cells, cores, render, told, workers
+from studies.ablation.rows import Place, ablated, changed, chosen_rows, matters
+from studies.grids.cells import cells, recipe_line
+from studies.grids.grid import EXECUTION, Grid, cores, workers
 from studies.grids.launch import check as check_grid
-from studies.runs.cell import Job
+from studies.grids.run import render
+from studies.runs.cell import Cell, Execution, Job
 from studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
@@ -36,8 +38,11 @@ class Config:
     """Folder of the results; without it, runs/ablations-PRESET."""
     store: Path = Path("store")
     """Folder of the image stores; every scene is rendered once for all studies."""
-    rows: tuple[str, ...] = tuple(ROWS)
-    """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta."""
+    model: str = "oc-clip"
+    """The model whose parts are varied."""
+    rows: tuple[str, ...] = ()
+    """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta; none
+    takes all that the model names, but for such groups."""
     splits: tuple[str, ...] = tuple(GRIDS)
     """Splits to train on: spatial, binding."""
     cell: str = "laptop"
@@ -50,6 +55,8 @@ class Config:
     """cpu or cuda."""
     threads: int = 1
     """Threads of each training run."""
+    loaders: int = 0
+    """Processes that prepare the batches of each run; results don't depend on it."""
     workers: int = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
@@ -60,20 +67,23 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
     # After half of the grids' steps rows differ more than at their end, where most are right in 99 %.
     "laptop": Config(steps=1000),
-    "paper": Config(rows=(*ROWS, "coefficients"), cell="paper"),
+    "paper": Config(rows=(*ablated("oc-clip").ablations.rows, "coefficients"), cell="paper"),
 }
 
 
 def grid_of(config: Config, split: str) -> Grid:
-    """The hardest cell of a grid, with OC-CLIP alone."""
+    """The hardest cell of a grid, with the model alone."""
     preset = GRIDS[split][choose("preset of the grids", config.cell, GRIDS[split])]
     return replace(
         preset,
-        models=("oc-clip",),
+        models=(config.model,),
         pairs=(min(preset.pairs),),
         hard_negatives=(0.0,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{name: getattr(config, name) for name in ("seeds", "store", "device", "threads", "workers", "cluster")},
+        **{
+            name: getattr(config, name)
+            for name in ("seeds", "store", "device", "threads", "workers", "loaders", "cluster")
+        },
     )
 
 
@@ -81,43 +91,41 @@ def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     if not config.splits or config.steps < 0:
         raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
+    spec = ablated(config.model)
     for split in config.splits:
         grid = grid_of(config, choose("split", split, GRIDS))
         check_grid(grid)
-        for line in chosen_rows(config.rows).values():
-            check_row(grid, line)
+        for line in chosen_rows(spec, config.rows).values():
+            check_row(grid, changed(spec, cells(grid, "")[0], line), line)
 
 
-def check_row(grid: Grid, line: str) -> None:
+def check_row(grid: Grid, cell: Cell, line: str) -> None:
     """Raise for a row that can't be built."""
-    from models.checkpoint import build_scorer
+    from models.contract import attempt, build
 
-    cell = changed(cells(grid, "")[0], line)
-    try:
-        build_scorer(cell.model, replace(cell.towers, pretrained=""), ("a",), cell.options)
-    except (ValueError, AssertionError, RuntimeError) as error:
-        raise UserError(f"row {line!r} can't be built: {error}") from error
+    scratch = replace(cell.towers, pretrained="")
+    attempt(f"{cell.model} in row {line!r}", "can't be built", lambda: build(cell.model, scratch, cell.options))
 
 
 def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
     jobs: dict[Place, list[Job]] = {}
+    spec, execution = ablated(config.model), Execution(config.loaders)
     for split in config.splits:
         grid = grid_of(config, split)
         identity, files = render(grid, cores(grid))
-        for row, line in chosen_rows(config.rows).items():
-            if matters(line, relational=split == "spatial"):
-                found = [changed(cell, line) for cell in cells(grid, identity)]
+        for row, line in chosen_rows(spec, config.rows).items():
+            if matters(spec, line, relational=split == "spatial"):
+                varied = [changed(spec, cell, line) for cell in cells(grid, identity)]
                 what = f"{split}, {row}"
-                jobs[Place(split, row)] = [Job(c, files[c.split], out / "cells" / c.id, what) for c in found]
+                jobs[Place(split, row)] = [Job(c, files[c.data.recipe], out, what, execution) for c in varied]
     return jobs
 
 
-def told_cell(grid: Grid) -> str:
+def cell_line(grid: Grid) -> str:
     """What the base row of a split is trained on, and how."""
     place = f"world {grid.world}, {grid.resolution} px, {grid.pairs[0]:.0%} of the pairs in train, none swapped"
-    recipe = told(grid, "oc-clip")
-    return f"{place}; {recipe}"
+    return f"{place}; {recipe_line(grid, grid.models[0])}"
 
 
 def run(config: Config, out: Path) -> None:
@@ -126,15 +134,17 @@ def run(config: Config, out: Path) -> None:
     from studies.runs.cell import finished
     from studies.runs.dispatch import run_cells
     from studies.runs.folder import provenance
+    from studies.runs.shared import clear_shared
 
-    cells_told = {f"{split} cell": told_cell(grid_of(config, split)) for split in config.splits}
-    jobs, notes = jobs_of(config, out), cells_told | provenance()
+    trained_on = {f"{split} cell": cell_line(grid_of(config, split)) for split in config.splits}
+    jobs, notes, spec = jobs_of(config, out), trained_on | provenance(), ablated(config.model)
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
-    publish(out, jobs, notes)
+    publish(out, spec, jobs, notes)
     at_once = workers(grid_of(config, config.splits[0]))
-    run_cells(list(waiting.values()), config.cluster, at_once, out, lambda job: publish(out, jobs, notes))
-    print(f"report: {publish(out, jobs, notes)}")
+    run_cells(list(waiting.values()), config.cluster, at_once, out, lambda job: publish(out, spec, jobs, notes))
+    clear_shared(out)
+    print(f"report: {publish(out, spec, jobs, notes)}")
 
 
 def main() -> None:

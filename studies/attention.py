@@ -14,7 +14,7 @@ from typing import Any
 
 import tyro
 
-from envs.common.errors import UserError, run_command
+from envs.common.errors import UserError, choose, run_command
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
 
@@ -39,16 +39,18 @@ def read_store(run: Path) -> Path:
 
 def split_file(store: Path, cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on."""
+    from generators.splits.recipe_file import KINDS, typed
     from generators.storage.split_file import split_name
 
-    identity, name = cell["settings"]["store"], split_name(cell["settings"].get("kind", ""), cell["settings"]["split"])
-    found = list(store.glob(f"*-{identity}/{name}"))
-    if len(found) != 1:
+    data = cell["settings"]["data"]
+    kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
+    paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+    if len(paths) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not below X; start this command where "
+            f"the split of cell {cell['id']} is not below {store}; start this command where "
             "the study was started, or run the study again: it renders what is missing"
         )
-    return found[0]
+    return paths[0]
 
 
 def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list[dict[str, Any]] | None:

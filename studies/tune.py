@@ -25,9 +25,11 @@ from envs.common.errors import UserError, run_command
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
-from studies.grids.grid import Grid, conditions, cores, options, render, towers, workers
-from studies.grids.grid import cells as grid_cells
+from studies.grids.cells import cells as grid_cells
+from studies.grids.cells import conditions, towers
+from studies.grids.grid import Grid, cores, workers
 from studies.grids.launch import check as check_grid
+from studies.grids.run import render
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.cell import Job
 from studies.runs.command_line import parse
@@ -35,7 +37,7 @@ from studies.runs.command_line import parse
 # A model, a point of the space and a seed -> the training run.
 JobOf = Callable[[str, Mapping[str, Any], int], Job]
 # Shares of the steps, the first ones, that show lone animals only.
-WARM_STARTS = (0.0, 0.25, 0.5)
+PHASES = (0.0, 0.25, 0.5)
 
 
 def hardest(preset: str) -> Grid:
@@ -99,10 +101,10 @@ def check(config: Config) -> None:
 
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
-    from models.checkpoint import build_scorer
+    from models.contract import build
 
     grid = replace(config.grid, architecture=architecture)
-    scorer = build_scorer(model, towers(grid, model), ("a",), options(grid, model))
+    scorer = build(model, towers(grid, model), grid.scorers.of(model))
     count = sum(parameter.numel() for parameter in scorer.parameters())
     if count > config.parameters:
         raise UserError(
@@ -125,7 +127,7 @@ def first_point(config: Config) -> dict[str, Any]:
     """The grid's own recipe, as far as the space holds it: the first trial of every model."""
     own = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
     numbers = {name: own[name] for name, (low, high) in ranges(config).items() if low <= (own[name] or 0) <= high}
-    choices = {"warm_start": WARM_STARTS, "architecture": config.architectures}
+    choices = {"single_object_phase": PHASES, "architecture": config.architectures}
     return numbers | {name: own[name] for name, values in choices.items() if own[name] in values}
 
 
@@ -136,7 +138,7 @@ def suggest(trial: Any, config: Config) -> None:
     trial.suggest_float("weight_decay", *space["weight_decay"], log=True)
     trial.suggest_int("warmup", *space["warmup"])
     trial.suggest_float("singles_share", *space["singles_share"])
-    trial.suggest_categorical("warm_start", WARM_STARTS)
+    trial.suggest_categorical("single_object_phase", PHASES)
     trial.suggest_categorical("architecture", config.architectures)
 
 
@@ -210,7 +212,7 @@ def jobs_for(config: Config, identity: str, files: dict[SplitRecipe, Path], out:
             config.grid, models=(model,), architecture=point["architecture"], recipe=recipe, seeds=config.final_seeds
         )
         cell = grid_cells(grid, identity)[seed]
-        return Job(cell, files[cell.split], out / "cells" / cell.id)
+        return Job(cell, files[cell.data.recipe], out)
 
     return job_of
 
@@ -234,7 +236,7 @@ def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
                 "validation": row["repeated"],
                 "architecture": row["architecture"],
                 "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
-                "tuned_for": conditions(grid),
+                "tuned_for": conditions(grid, row["model"]),
             }
     return found
 

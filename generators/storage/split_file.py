@@ -18,6 +18,7 @@ from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
+from envs.common.identity import differing, digest
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
@@ -88,11 +89,10 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
     )
 
 
-def split_name(kind: str, recipe: Mapping[str, object]) -> str:
-    """A file name that says the fractions and differs whenever the recipe differs."""
-    content = json.dumps({"kind": kind, "version": VERSION, **recipe}, sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
-    return f"{kind}-p{recipe['pairs']:g}-n{recipe['hard_negatives']:g}-s{recipe['seed']}-{digest}.h5"
+def split_name(recipe: SplitRecipe) -> str:
+    """A file name that says the fractions and differs whenever the recipe differs from another in more than defaults."""
+    name = digest({"kind": recipe.kind, "version": VERSION, **differing(recipe)})[:8]
+    return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
@@ -100,7 +100,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
 
     One that is there, whole and in step with the store is kept.
     """
-    path = store.folder / split_name(recipe.kind, asdict(recipe))
+    path = store.folder / split_name(recipe)
     with store.locked():
         try:
             check_store(read_split(path))

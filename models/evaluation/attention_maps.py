@@ -17,7 +17,6 @@ from envs.common.errors import UserError
 from generators.captions.phrases import phrase
 from generators.storage.dataset import SplitDataset
 from models.scorer import Scorer
-from models.towers.pixels import normalise
 
 BLOCK = 64
 
@@ -63,8 +62,8 @@ def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -
 def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     captions = [data.records.captions[i] for i in indices]
     graphs = [data.records.graphs[i] for i in indices]
-    pixels = normalise(data.images(indices).to(scorer.device))
-    patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(captions, graphs))
+    pixels = scorer.pixel_scale(data.images(indices).to(scorer.device))
+    patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
     order = [
         [graph.nodes.index(phrase(t)) for t in data.records.scenes[i].things]
         for i, graph in zip(indices, graphs, strict=True)

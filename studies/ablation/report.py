@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 
@@ -11,7 +11,8 @@ from envs.common.figure_files import write_png
 from envs.common.files import write_csv, write_text
 from envs.common.latex import table
 from envs.common.pages import write_page
-from studies.ablation.rows import BASE, Place
+from models.spec import Claim, ScorerSpec
+from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.runs.cell import Job
@@ -19,49 +20,25 @@ from studies.runs.cell import Job
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
-
-class Claim(NamedTuple):
-    """What the paper says of a row: on these columns it is lower (-1) or higher (1) than OC-CLIP as it is."""
-
-    row: str
-    split: str
-    columns: tuple[tuple[str, str], ...]
-    sign: int
-    text: str
-
-
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 
-CLAIMS = (
-    Claim(
-        *("no local loss", "spatial", COLUMNS["spatial"][:2], -1),
-        "Without the local loss relations are understood less (table 7: swap obj 80.7 to 73.1).",
-    ),
-    Claim(
-        *("regular attention", "binding", COLUMNS["binding"][:3], -1),
-        "Competitive attention helps attributes a little (table 7: swap att 88.7 against 86.0).",
-    ),
-    Claim(
-        *("joint relation", "spatial", COLUMNS["spatial"][:2], -1),
-        "A joint MLP of both slots is worse than the sum of two (table 7: swap obj 80.7 to 78.4).",
-    ),
-)
 
-
-def publish(out: Path, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
+def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
     """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
-    done = read_runs(jobs)
+    done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     splits = list(dict.fromkeys(place.split for place in jobs))
-    tables = {split: accuracy_table(done, split) for split in splits}
+    tables = {split: accuracy_table(done, split, base, spec.ablations.ratio) for split in splits}
     write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title="Ablations of OC-CLIP",
+        title=f"Ablations of {base}",
         tables=tables,
-        claims=[(claim.text, *verdict(done, claim)) for claim in CLAIMS if claim.split in splits],
-        figures={split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split)) for split in splits},
+        claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits],
+        figures={
+            split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
+        },
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,
@@ -75,32 +52,32 @@ def mean(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
 
 
-def accuracy_table(done: Runs, split: str) -> list[list[str]]:
-    """A header, and a row of the study each: accuracies, how the first column's differs, and alpha / beta."""
+def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> list[list[str]]:
+    """A header, and a row of the study each: accuracies, how the first column's differs, and a ratio of weights."""
     columns = COLUMNS[split]
-    relational = split == "spatial"
+    relational = split == "spatial" and ratio is not None
     told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
-    header = ["", *told, f"{told[0]}, difference", *(["alpha / beta"] if relational else [])]
+    header = ["", *told, f"{told[0]}, difference", *([" / ".join(ratio)] if relational else [])]
     rows = []
     for place, runs in done.items():
         if place.split == split:
-            delta = against_base(done, place, columns[:1])
+            delta = against_base(done, place, columns[:1], base)
             cells = [mean(accuracies(runs, *column)) for column in columns]
             ratios = [mean([run.ratio for run in runs])] if relational else []
-            rows.append([place.row, *cells, str(delta) if delta and place.row != BASE else "–", *ratios])
+            rows.append([place.row, *cells, str(delta) if delta and place.row != base else "–", *ratios])
     return [header, *rows]
 
 
-def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]]) -> Difference | None:
-    """How a row differs from OC-CLIP as it is, over the records of all `columns`; None where one is missing."""
-    sides = [done.get(Place(place.split, BASE), ()), done.get(place, ())]
+def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
+    """How a row differs from the model as it is, over the records of all `columns`; None where one is missing."""
+    sides = [done.get(Place(place.split, base), ()), done.get(place, ())]
     points = [pooled(merged(runs), columns) for runs in sides]
     return difference(*points, "", "")
 
 
-def verdict(done: Runs, claim: Claim) -> tuple[str, str]:
+def verdict(done: Runs, claim: Claim, base: str) -> tuple[str, str]:
     """Whether the interval of the difference is on the claim's side of 0, and the difference."""
-    delta = against_base(done, Place(claim.split, claim.row), claim.columns)
+    delta = against_base(done, Place(claim.split, claim.row), claim.columns, base)
     if delta is None:
         return "not tested", "–"
     if delta.low <= 0 <= delta.high:
@@ -122,8 +99,8 @@ def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
                     yield *place, run.seed, subset, task, scores["accuracy"], scores["n"]
 
 
-def accuracy_figure(done: Runs, split: str) -> Figure:
-    """A panel for each column: a dot for each seed of each row, the mean as a bar, OC-CLIP as it is as a line."""
+def accuracy_figure(done: Runs, split: str, base: str) -> Figure:
+    """A panel for each column: a dot for each seed of each row, the mean as a bar, the model as it is as a line."""
     rows = [place for place in done if place.split == split]
     figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
     axes = figure.subplots(1, len(COLUMNS[split]), sharex=True, sharey=True, squeeze=False)[0]
@@ -133,8 +110,8 @@ def accuracy_figure(done: Runs, split: str) -> Figure:
             axis.plot(values, [y] * len(values), "o", color="#0072b2", alpha=0.6, markersize=4)
             if values:
                 axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
-        if base := accuracies(done[Place(split, BASE)], subset, task):
-            axis.axvline(statistics.mean(base), color="0.6", linewidth=1, linestyle=":")
+        if unchanged := accuracies(done[Place(split, base)], subset, task):
+            axis.axvline(statistics.mean(unchanged), color="0.6", linewidth=1, linestyle=":")
         axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
         axis.set_xlabel("accuracy (%)", fontsize=8)
         axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)

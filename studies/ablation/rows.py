@@ -1,69 +1,71 @@
-"""The rows of the ablation study: what differs from OC-CLIP, one line of configuration each."""
+"""The rows of an ablation study: what differs from a model as it is, one line of configuration each.
+
+They come with the model (`ScorerSpec.ablations`).
+"""
 
 import ast
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError, choose
+from envs.common.identity import differing
 from models.recipe import Recipe
-from models.scorers.oc_clip.spec import OCCLIPConfig
+from models.registry import spec_of, specs
+from models.spec import Ablations, ScorerSpec
 from studies.runs.cell import Cell
 
-BASE = "OC-CLIP"
-INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (OC-CLIP, appendix A.1)
 
-# Name -> fields of OCCLIPConfig and Recipe (OC-CLIP, tables 6 and 7, figures 3 and 4, appendix A.1).
-ROWS: dict[str, str] = {
-    BASE: "",
-    "no local loss": "local_weight=0.0",
-    "swapped graph only": "local_negatives=('swapped',)",
-    "shuffled graph only": "local_negatives=('shuffled',)",
-    "regular attention": "competitive=False",
-    "no default token": "default_tokens=0",
-    "1 default token": "default_tokens=1",
-    "joint relation": "relation='joint'",
-    "objects in 16": "dim=16",
-    "objects in 32": "dim=32",
-    "objects in 128": "dim=128",
-    "relations in 8": "relation_dim=8",
-    "relations in 16": "relation_dim=16",
-    "relations in 64": "relation_dim=64",
-}
-# The grid of initial coefficients; asked for as "coefficients".
-COEFFICIENTS = {
-    f"alpha {alpha:g}, beta {beta:g}": f"alpha={alpha} beta={beta}"
-    for alpha in INITIAL
-    for beta in INITIAL
-    if (alpha, beta) != (OCCLIPConfig.alpha, OCCLIPConfig.beta)
-}
-# They change nothing where no caption tells a relation.
-RELATIONAL = frozenset({"local_weight", "local_negatives", "relation", "relation_dim", "alpha", "beta"})
+class Place(NamedTuple):
+    """One training run's place in the tables."""
 
-_TYPES = {field.name: type(field.default) for config in (Recipe, OCCLIPConfig) for field in fields(config)}
+    split: str
+    row: str
 
 
-def chosen_rows(asked: tuple[str, ...]) -> dict[str, str]:
-    """The rows asked for, by name, as a line such as "dim=32 relation_dim=16", or all "coefficients"; the
-    first is always OC-CLIP as it is."""
-    rows = {BASE: ROWS[BASE]}
-    for name in asked:
-        if name == "coefficients":
-            rows |= COEFFICIENTS
+def ablated(model: str) -> ScorerSpec:
+    """The spec of a model that says what to vary; raises for one that doesn't."""
+    spec = spec_of(choose("model", model, specs()))
+    if spec.ablations is None:
+        known = [name for name, other in specs().items() if other.ablations]
+        raise UserError(f"the spec of {model!r} has no ablations; models that have: {', '.join(known)}")
+    return spec
+
+
+def base_row(spec: ScorerSpec) -> str:
+    """The name of the model as it is."""
+    return spec.title or spec.name
+
+
+def named_rows(ablations: Ablations) -> dict[str, str]:
+    """All rows that a model brings with it, those of groups too."""
+    return dict(ablations.rows) | {name: line for group in ablations.more.values() for name, line in group.items()}
+
+
+def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
+    """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
+    as "coefficients"; the first is always the model as it is."""
+    ablations = spec.ablations
+    rows = {base_row(spec): ""}
+    for name in requested or ablations.rows:
+        if name in ablations.more:
+            rows |= ablations.more[name]
         elif "=" in name:
             rows[name] = name
-        else:
-            rows[name] = (ROWS | COEFFICIENTS)[choose("row", name, [*ROWS, *COEFFICIENTS, "coefficients"])]
+        elif name != base_row(spec):
+            known = named_rows(ablations)
+            rows[name] = known[choose("row", name, [base_row(spec), *known, *ablations.more])]
     for line in rows.values():
-        changes(line)
+        changes(spec, line)
     return rows
 
 
-def changes(line: str) -> dict[str, Any]:
+def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
     """The fields that a line sets; raises for one that there isn't, or a value of another type."""
-    found = {}
+    types = {item.name: type(item.default) for config in (Recipe, spec.config) for item in fields(config)}
+    values = {}
     for item in line.split():
         name, _, text = item.partition("=")
-        wanted = _TYPES[choose("field of a row", name, _TYPES)]
+        wanted = types[choose("field of a row", name, types)]
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -72,25 +74,18 @@ def changes(line: str) -> dict[str, Any]:
             value = float(value)
         if wanted is not type(None) and type(value) is not wanted:
             raise UserError(f"row {line!r}: {name} must be of type {wanted.__name__}, got {text!r}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def matters(line: str, relational: bool) -> bool:
-    """Whether a row can differ from OC-CLIP as it is on such a split."""
-    return not line or relational or not changes(line).keys() <= RELATIONAL
+def matters(spec: ScorerSpec, line: str, relational: bool) -> bool:
+    """Whether a row can differ from the model as it is on such a split."""
+    return not line or relational or not changes(spec, line).keys() <= spec.ablations.relational
 
 
-def changed(cell: Cell, line: str) -> Cell:
+def changed(spec: ScorerSpec, cell: Cell, line: str) -> Cell:
     """The cell with a row's fields, tuned ones too."""
-    found = changes(line)
-    module = {name: value for name, value in found.items() if name in cell.options}
-    recipe = {name: value for name, value in found.items() if name not in module}
-    return replace(cell, recipe=replace(cell.recipe, **recipe), options=cell.options | module)
-
-
-class Place(NamedTuple):
-    """One training run's place in the tables."""
-
-    split: str
-    row: str
+    values, own = changes(spec, line), {item.name for item in fields(spec.config)}
+    options = cell.options | {name: value for name, value in values.items() if name in own}
+    recipe = {name: value for name, value in values.items() if name not in own}
+    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(spec.config(**options)))

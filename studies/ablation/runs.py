@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from models.spec import ScorerSpec
 from studies.ablation.rows import Place
 from studies.analysis.paired_bootstrap import Points, read_points
 from studies.runs.cell import Job, finished
@@ -34,35 +35,38 @@ class Run(NamedTuple):
     """Scores by subset and task."""
     points: Points
     """Of the records in `COLUMNS`."""
-    ratio: float
-    """alpha / beta after training; not of use where no caption tells a relation."""
+    ratio: float | None
+    """Of the two weights that the model's ablations compare, after training; None where they name none."""
 
 
 Runs = Mapping[Place, Sequence[Run]]
 
 
-def read_runs(jobs: Mapping[Place, Sequence[Job]]) -> dict[Place, list[Run]]:
+def read_runs(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]]) -> dict[Place, list[Run]]:
     """The runs that are finished."""
+    names = spec.ablations.ratio
     return {
-        place: [read_run(job.folder, job.cell.seed, place.split) for job in its if finished(job.folder)]
+        place: [read_run(job.folder, job.cell.seed, place.split, names) for job in its if finished(job.folder)]
         for place, its in jobs.items()
     }
 
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
-def read_run(folder: Path, seed: int, split: str) -> Run:
+def read_run(folder: Path, seed: int, split: str, names: tuple[str, str] | None) -> Run:
     """One finished run from its folder."""
     points = read_points([(seed, folder)])
     asked = {key: point for key, point in points.items() if key[1:3] in COLUMNS[split]}
-    return Run(seed, finished(folder)["subsets"], asked, ratio(folder / "checkpoint" / "model.safetensors"))
+    return Run(seed, finished(folder)["subsets"], asked, ratio(folder / "checkpoint" / "model.safetensors", names))
 
 
-def ratio(weights: Path) -> float:
-    """alpha / beta in the weights of an OC-CLIP."""
+def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
+    """The first of two scalar weights over the second."""
+    if names is None:
+        return None
     from safetensors import safe_open
 
     with safe_open(weights, "np") as file:
-        return float(file.get_tensor("alpha") / file.get_tensor("beta"))
+        return float(file.get_tensor(names[0]) / file.get_tensor(names[1]))
 
 
 def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
+from envs.common.identity import differing, digest
 from models.recipe import Recipe
 from models.towers.config import TowerConfig
 from studies.runs.data import CellData
-from studies.runs.identity import differing, digest
 
 RESULT, STATE, CHECKPOINT = "result.json", "state.pt", "checkpoint"
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from envs.common.identity import differing
 from generators.splits.recipe import VERSION, SplitRecipe
-from studies.runs.identity import differing
 
 if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark

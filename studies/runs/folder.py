@@ -15,9 +15,9 @@ from typing import Any
 
 from envs.common.errors import UserError
 from envs.common.files import write_text
+from envs.common.identity import differences, plain
 from envs.common.locks import FileLock
 from envs.common.version import commit
-from studies.runs.identity import differences, plain
 
 # In the URL of a database.
 PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")

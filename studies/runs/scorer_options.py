@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from envs.common.errors import UserError
+from envs.common.identity import differing
 from models.registry import spec_of, specs
 from models.spec import ScorerSpec
-from studies.runs.identity import differing
 
 Config = TypeVar("Config")
 SIZES = ("paper", "small", "smoke")

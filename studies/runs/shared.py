@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.files import whole_file
+from envs.common.identity import differing, digest
 from envs.common.locks import FileLock
 from models.recipe import Recipe
 from studies.runs.cell import STATE, Job
 from studies.runs.data import Material, content_digest
-from studies.runs.identity import differing, digest
 
 if TYPE_CHECKING:
     from models.scorer import Scorer

@@ -5,13 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
 from models.recipe import Recipe
-from studies.grids.grid import options, towers, training_recipe, tuned
-from studies.runs.cell import Cell, Job, own_files
+from studies.grids.cells import cell_of as grid_cell
+from studies.grids.cells import training_recipe, tuned
+from studies.runs.cell import Cell, Execution, Job
+
+if TYPE_CHECKING:
+    from generators.storage.image_store import ImageStore
 
 
 @dataclass(frozen=True)
@@ -85,26 +89,16 @@ def recipe_of(config: Any, model: str, singles_share: float | None) -> Recipe:
 
 def cell_of(config: Any, identity: str, model: str, setting: Setting, seed: int) -> Cell:
     """The training run of a model in a setting."""
-    return Cell(
-        model=model,
-        seed=seed,
-        split=split_recipe(config, setting, seed),
-        store=identity,
-        towers=towers(config, model),
-        recipe=recipe_of(config, model, setting.singles_share),
-        options=options(config, model),
-        device=config.device,
-        threads=config.threads,
-        files=own_files(model, config.pretrained),
-    )
+    cell = grid_cell(config, identity, model, split_recipe(config, setting, seed))
+    return replace(cell, recipe=recipe_of(config, model, setting.singles_share))
 
 
-def job_of(store: Any, cell: Cell, out: Path) -> Job:
+def job_of(store: "ImageStore", cell: Cell, out: Path, loaders: int) -> Job:
     """The cell with its split file, whose images are rendered where they are missing."""
     from generators.storage.split_file import make_split
 
-    store.add(cell.split.scenes_to_render())
-    return Job(cell, make_split(store, cell.split), out / "cells" / cell.id)
+    store.add(cell.data.recipe.scenes_to_render())
+    return Job(cell, make_split(store, cell.data.recipe), out, execution=Execution(loaders))
 
 
 def median(values: Sequence[float]) -> float:

@@ -19,6 +19,7 @@ from generators.cluster.worker import Interruption
 from studies.analysis.pareto import Tally
 from studies.runs.cell import Job, finished
 from studies.runs.dispatch import run_interruptible
+from studies.runs.train import Watch
 from studies.sample_search.budget import Setting, cell_of, images_of, job_of, median, setting_of
 from studies.sample_search.samplers import space
 from studies.trials.space import draw
@@ -47,11 +48,13 @@ class Runs:
 
         `tell` hears of validation while it trains, or did train, and may raise to stop it.
         """
-        job = job_of(self.store, cell_of(self.config, self.store.identity, model, setting, seed), self.out)
+        job = job_of(
+            self.store, cell_of(self.config, self.store.identity, model, setting, seed), self.out, self.config.loaders
+        )
         interim = Interim(job, tell)
         with alone(job.folder):
             if finished(job.folder) is None:
-                run_interruptible(job, self.interruption, interim.watch)
+                run_interruptible(job, self.interruption, Watch(interim.look, interim.every))
             else:
                 interim.replay()
         return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
@@ -63,17 +66,17 @@ class Interim:
 
     def __init__(self, job: Job, tell: Tell) -> None:
         self.steps, self.tell = job.cell.recipe.steps, tell
+        self.every = max(1, self.steps // (CHECKS + 1))
         self.file = job.folder / "interim.json"
 
     def known(self) -> dict[str, float]:
         """Accuracy by number of the check."""
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
-    def watch(self, step: int, accuracy: Callable[[], float]) -> None:
+    def look(self, step: int, accuracy: Callable[[], float]) -> None:
         """Ask validation after each quarter of the steps but the last."""
-        every = max(1, self.steps // (CHECKS + 1))
-        check = step // every
-        if step % every or check > CHECKS or step == self.steps:
+        check = step // self.every
+        if step % self.every or check > CHECKS or step == self.steps:
             return
         known = self.known()
         if str(check) not in known:

@@ -10,7 +10,7 @@ from envs.common.files import write_csv, write_text
 from envs.common.latex import table
 from envs.common.pages import write_page
 from studies.analysis.format import flat, shown, write_trials
-from studies.grids.grid import told
+from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import recipe_of
 from studies.sample_search.figures import front_figure, map_figure
@@ -64,7 +64,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
 
 def recipes(config: Any) -> dict[str, str]:
     """The recipe of each model, in which the share of lone animals is the setting's."""
-    return {f"recipe of {model}": told(config, model, recipe_of(config, model, None)) for model in config.models}
+    return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
 def write_tables(out: Path, tables: Mapping[str, list[list[str]]], config: Any) -> None:

@@ -4,13 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from studies.grids.grid import cores, render, workers
+from studies.grids.grid import cores, workers
+from studies.grids.run import render
 from studies.sample_search.budget import everything
 from studies.sample_search.study import Worker, identity, run_worker, searches
 
 
 def run(config: Any, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
+    from studies.runs.shared import clear_shared
     from studies.sample_search.report import write_all
     from studies.trials.launch import Resources, run_trials
     from studies.trials.queue import Trials
@@ -22,6 +24,7 @@ def run(config: Any, study: str, out: Path) -> None:
     fill_store(config)
     resources = Resources(workers(config), config.threads, config.device, config.cluster)
     run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)
+    clear_shared(out)
     by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
     print(f"report: {write_all(out, config, by_name)}")
 

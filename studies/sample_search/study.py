@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from envs.common.identity import plain
 from envs.common.seeds import seed_of
 from generators.cluster.worker import Interruption
 from studies.grids.grid import EXECUTION
-from studies.runs.folder import plain
 from studies.sample_search.budget import everything, images_of, setting_of
 
 # The directions of each search: images and accuracy, images alone.
