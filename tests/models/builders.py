@@ -6,19 +6,22 @@ import torch
 from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer
 from models.scorer import Scorer
-from models.towers.config import TowerConfig
+from models.registry import specs
+from models.towers.config import TextSpace, TowerConfig
 
 THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
 PLACES = ["desert", "city", "circus"]
 WORDS = tuple(sorted({word for text in (*THINGS, *PLACES, "a and in the to left of") for word in text.split()}))
 TOWERS = TowerConfig("nano", resolution=32)
-OPTIONS = {"clip": {}, "oc-clip": {"dim": 16, "relation_dim": 8, "layers": 1, "heads": 2}}
+TEXTS = TextSpace(WORDS)
+OPTIONS = {name: dict(spec.smoke) for name, spec in specs().items()}
+OPTIONS["oc-clip"] = {"dim": 16, "relation_dim": 8, "layers": 1, "heads": 2}
 
 
 def scorer(name: str, seed: int = 0, **options: object) -> Scorer:
     """A tiny scorer with the weights of `seed`."""
     torch.manual_seed(seed)
-    return build_scorer(name, TOWERS, WORDS, OPTIONS[name] | options).eval()
+    return build_scorer(name, TOWERS, TEXTS, OPTIONS[name] | options).eval()
 
 
 def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> SceneGraph:

@@ -8,10 +8,10 @@ from safetensors.torch import load_file, save_file
 
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.registry import SCORERS, check_scorer, scorer_class
+from models.registry import check_scorer, scorer_class, specs
 from models.scorer import Scorer
 from models.towers.build import build_towers, check_towers
-from models.towers.config import TowerConfig
+from models.towers.config import TextSpace, TowerConfig
 from models.towers.small import SMALL_TOWERS
 from models.towers.tokenizers import WordTokenizer
 from tests.models.builders import OPTIONS, WORDS, images, scorer
@@ -74,8 +74,8 @@ def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
     file = tmp_path / "weights.pt"
     torch.save(open_clip.create_model("ViT-S-32-alt", force_image_size=64).state_dict(), file)
     towers = TowerConfig("ViT-S-32-alt", str(file), resolution=64)
-    model = build_scorer("oc-clip", towers, (), OPTIONS["oc-clip"])
-    assert model.config.context == 77
+    model = build_scorer("oc-clip", towers, TextSpace(), OPTIONS["oc-clip"])
+    assert model.texts.context == 77
     save_checkpoint(tmp_path / "checkpoint", "oc-clip", model)
     file.unlink()
     back = load_checkpoint(tmp_path / "checkpoint", "oc-clip")
@@ -90,7 +90,7 @@ def test_a_checkpoint_of_an_unknown_model_is_refused(tmp_path):
         load_checkpoint(tmp_path)
 
 
-@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("name", specs())
 def test_every_registered_scorer_is_one(name):
     assert issubclass(scorer_class(name), Scorer)
 
@@ -116,13 +116,13 @@ def test_words_become_ids_with_the_end_token_largest():
 
 @pytest.mark.parametrize("name", SMALL_TOWERS)
 def test_small_towers_build(name):
-    model, tokenizer = build_towers(TowerConfig(name, resolution=32), WORDS, 8)
+    model, tokenizer = build_towers(TowerConfig(name, resolution=32), TextSpace(WORDS, 8))[:2]
     assert model.encode_image(images(2)).shape == model.encode_text(tokenizer(["red cat", "city"], 8)).shape
 
 
 def test_any_open_clip_architecture_from_scratch():
     """Its own tokenizer, its own towers, our context and resolution."""
-    model, tokenizer = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), (), 12)
+    model, tokenizer = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))[:2]
     tokens = tokenizer(["an asphalt giant tortoise"], 12)
     assert tokens.shape == (1, 12)
     assert model.encode_text(tokens).shape == model.encode_image(torch.zeros(1, 3, 64, 64)).shape
