@@ -70,7 +70,7 @@ def check_contract(model: str, towers: TowerConfig, options: dict[str, Any]) -> 
         for check in CHECKS:
             attempt(
                 model, f"fails at {check.__name__.removeprefix('check_').replace('_', ' ')}", lambda: check(subject)
-            )  # noqa: B023
+            )
 
 
 def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:

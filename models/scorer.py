@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -24,13 +24,19 @@ Tensors = Any
 Code = TypeVar("Code")
 
 
+@runtime_checkable
 class TextReader(Protocol):
     """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable."""
 
     def __call__(
-        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+        self,
+        captions: Sequence[str],
+        graphs: Sequence[SceneGraph],
+        generator: torch.Generator | None = None,
+        own: int | None = None,
     ) -> Tensors:
-        """Tensors on the CPU; what training draws at random comes from `generator`."""
+        """Tensors on the CPU; what training draws at random comes from `generator`. Of training's texts the first
+        `own` belong to images, those behind them are negatives; else all do."""
 
 
 class Scorer(nn.Module, ABC):

@@ -67,7 +67,7 @@ class Feed(torch.utils.data.Dataset):
         variation = draw_variation(n_images, generator) if self.recipe.augment else None
         mask = self.recipe.mask_false_negatives and self.data.complete_captions
         targets = targets_of(texts, n_images, self.data.complete_captions, mask, self.known)
-        read = self.reader([text.text for text in texts], [text.graph for text in texts], generator)
+        read = self.reader([text.text for text in texts], [text.graph for text in texts], generator, n_images)
         return Batch(images, variation, read, targets)
 
 

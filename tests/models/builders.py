@@ -5,8 +5,8 @@ import torch
 
 from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer
-from models.scorer import Scorer
 from models.registry import specs
+from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
 
 THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]

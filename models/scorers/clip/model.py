@@ -27,7 +27,11 @@ class CaptionReader:
     context: int
 
     def __call__(
-        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+        self,
+        captions: Sequence[str],
+        graphs: Sequence[SceneGraph],
+        generator: torch.Generator | None = None,
+        own: int | None = None,
     ) -> Int64[Tensor, "m context"]:
         """Token ids of every caption."""
         return self.tokenizer(captions, self.context)

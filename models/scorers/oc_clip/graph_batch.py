@@ -28,9 +28,16 @@ class GraphBatch(NamedTuple):
     objects: Int64[Tensor, "c e"]
     edge_present: Bool[Tensor, "c e"]
     related: Int64[Tensor, " k"]
-    """The graphs that have edges."""
+    """The graphs that have edges, of those that belong to images."""
     shuffled: Arrangement | None
     """Subjects and objects drawn anew (OC-CLIP, equation 6), where a generator was given."""
+
+    def first(self, count: int) -> "GraphBatch":
+        """The first graphs alone, which must be all that belong to images."""
+        per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
+        kept = {name: getattr(self, name)[:count] for name in per_graph}
+        shuffled = self.shuffled and (self.shuffled[0][:count], self.shuffled[1][:count])
+        return self._replace(**kept, shuffled=shuffled)
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,11 @@ class GraphReader:
     context: int
 
     def __call__(
-        self, captions: Sequence[str], graphs: Sequence[SceneGraph], generator: torch.Generator | None = None
+        self,
+        captions: Sequence[str],
+        graphs: Sequence[SceneGraph],
+        generator: torch.Generator | None = None,
+        own: int | None = None,
     ) -> GraphBatch:
         """Tensors of all graphs."""
         phrases = numbered(node for graph in graphs for node in graph.nodes)
@@ -59,7 +70,7 @@ class GraphReader:
             subjects=subjects,
             objects=objects,
             edge_present=edge_present,
-            related=torch.tensor([i for i, graph in enumerate(graphs) if graph.edges], dtype=torch.int64),
+            related=torch.tensor([i for i, graph in enumerate(graphs[:own]) if graph.edges], dtype=torch.int64),
             shuffled=shuffled_edges(subjects, objects, node_present, generator) if generator else None,
         )
 

@@ -112,6 +112,7 @@ class OCCLIPScorer(Scorer):
         arrangement is the swap, and the shuffled graph equals the swapped one; it takes a third
         node, such as the background, to differ.
         """
+        texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         graphs = texts.graphs
         arrangements = {"swapped": (graphs.objects, graphs.subjects), "shuffled": graphs.shuffled}

@@ -1,0 +1,194 @@
+"""Every registered scorer keeps to the contract; every way to break it is named."""
+
+import pytest
+
+from envs.common.errors import UserError
+from models.checkpoint import load_checkpoint, save_checkpoint
+from models.contract import CHECKS, build, check_contract, contract_texts
+from models.registry import own_class, scorer_class, spec_of, specs
+from models.spec import ScorerSpec
+from models.towers.config import TowerConfig
+from models.towers.tokenizers import text_space
+from studies.runs.scorer_options import only, scorer_options
+
+NANO = TowerConfig("nano", resolution=32)
+
+
+@pytest.mark.parametrize("tokenizer", ["", "open_clip"])
+@pytest.mark.parametrize("name", specs())
+def test_every_scorer_keeps_to_it(name, tokenizer):
+    check_contract(name, TowerConfig("nano", resolution=32, tokenizer=tokenizer), dict(spec_of(name).smoke))
+
+
+@pytest.mark.parametrize("name", specs())
+def test_every_spec_is_whole(name):
+    spec = specs()[name]
+    assert spec.title
+    assert spec.source
+    assert spec.reads
+    assert issubclass(scorer_class(name).config_class, spec.config)
+    for size in (spec.small, spec.smoke):
+        spec.config(**size)
+
+
+OWN = """
+from dataclasses import dataclass
+import torch
+from models.scorers.clip.model import CLIPScorer
+from models.scorers.clip.spec import CLIPConfig
+from models.scorer import Scorer
+
+@dataclass(frozen=True)
+class Config(CLIPConfig):
+    width: int = 3
+    "Some width."
+
+class Mine(CLIPScorer):
+    config_class = Config
+"""
+
+BROKEN = {
+    "no config": ("class Bad(Scorer):\n    pass\n", "needs `config_class`, a dataclass"),
+    "a config that is no dataclass": ("class Bad(CLIPScorer):\n    config_class = dict\n", "needs `config_class`"),
+    "an option without a default": (
+        "@dataclass\nclass C:\n    width: int\n\nclass Bad(CLIPScorer):\n    config_class = C\n",
+        "every option of C, the config of .*, needs a default",
+    ),
+    "options that aren't kept": (
+        "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n        self.config = None\n",
+        "keep the options in self.config",
+    ),
+    "numbers that aren't": (
+        "class Bad(Mine):\n    def similarity(self, i, t):\n        return super().similarity(i, t) / 0 * 0\n",
+        "not finite numbers",
+    ),
+    "the wrong shape": ("class Bad(Mine):\n    def similarity(self, i, t):\n        return t @ i.T\n", "has shape"),
+    "images that see one another": (
+        "class Bad(Mine):\n    def encode_images(self, p):\n        x = super().encode_images(p)\n"
+        "        return x - x.mean(0, keepdim=True)\n",
+        "depends on what else is in the batch",
+    ),
+    "scores scaled by the batch": (
+        "class Bad(Mine):\n    def similarity(self, i, t):\n        s = super().similarity(i, t)\n"
+        "        return s / s.abs().max()\n",
+        "depends on what else is in the batch",
+    ),
+    "pairs that differ from the whole": (
+        "class Bad(Mine):\n    def paired(self, i, t):\n        return super().paired(i, t) + 0.1\n",
+        "`paired` does not give what `similarity` gives",
+    ),
+    "a loss that is no number": (
+        "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a) * float('nan')\n",
+        "not one finite number",
+    ),
+    "a loss without gradients": (
+        "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a).detach()\n",
+        "fails at gradients|gives no gradient",
+    ),
+    "weights that a checkpoint loses": (
+        "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n        self.lost = torch.rand(1)\n"
+        "    def encode_images(self, p):\n        return super().encode_images(p) * self.lost\n",
+        "scores otherwise after its checkpoint was saved and loaded",
+    ),
+    "towers that aren't": (
+        "class Bad(Mine):\n    def backbones(self):\n        return {'vision': [], 'words': []}\n",
+        r"backbones\(\) must give",
+    ),
+    "a mistake of its own": (
+        "class Bad(Mine):\n    def encode_texts(self, t):\n        return t.no_such_thing\n",
+        "fails at scores as configured: AttributeError",
+    ),
+}
+
+
+def written(folder, text):
+    file = folder / "mine.py"
+    file.write_text(OWN + "\n\n" + text)
+    return file
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_what_breaks_it_is_named(fault, tmp_path):
+    text, message = BROKEN[fault]
+    name = f"{written(tmp_path, text)}:Bad"
+    with pytest.raises(UserError, match=message):
+        check_contract(name, NANO, dict(spec_of(name).smoke))
+
+
+def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
+    name = f"{written(tmp_path, '')}:Mine"
+    assert spec_of(name).flag == "mine"
+    check_contract(name, NANO, {"width": 5})
+    options = scorer_options("small", [name])
+    assert options.of(name) == {}
+    assert only(options, [name]).mine.width == 3
+    save_checkpoint(tmp_path / "saved", name, build(name, NANO, {"width": 5}))
+    assert load_checkpoint(tmp_path / "saved", name).config.width == 5
+    with pytest.raises(UserError, match="unknown model"):
+        load_checkpoint(tmp_path / "saved")
+
+
+def test_a_spec_of_ones_own_is_taken(tmp_path):
+    spec = (
+        "spec = ScorerSpec(name='mine', implementation='', config=Config, smoke={'width': 2}, negatives=('captions',))"
+    )
+    text = f"from models.spec import ScorerSpec\n\nclass Spec(Mine):\n    {spec}\n"
+    name = f"{written(tmp_path, text)}:Spec"
+    assert (spec_of(name).flag, spec_of(name).negatives) == ("mine", ("captions",))
+    assert scorer_options("smoke", [name]).of(name) == {"width": 2}
+
+
+def test_a_file_that_fails_is_named(tmp_path):
+    file = tmp_path / "bad.py"
+    file.write_text("import no_such_module")
+    with pytest.raises(UserError, match=r"bad\.py can't be run \(ModuleNotFoundError"):
+        own_class(f"{file}:Any")
+
+
+def test_specs_refuse_fields_that_there_are_not():
+    with pytest.raises(UserError, match="small has no 'widht'"):
+        ScorerSpec(name="x", implementation="", config=specs()["oc-clip"].config, small={"widht": 1})
+
+
+STAGED = """
+from models.spec import ScorerSpec, Stage
+
+class Linear(CLIPScorer):
+    '''A linear map on the images of a frozen, trained CLIP.'''
+    spec = ScorerSpec(name='linear', implementation='', config=CLIPScorer.config_class, stage=Stage('clip'))
+
+    def __init__(self, towers, texts, config, base):
+        Scorer.__init__(self, towers, texts)
+        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
+        self.texts = base.texts
+        self.map = torch.nn.Linear(32, 32, bias=False)
+        torch.nn.init.eye_(self.map.weight)
+
+    def encode_images(self, pixels):
+        return torch.nn.functional.normalize(self.map(self.base.encode_images(pixels)), dim=-1)
+
+    def encode_texts(self, texts):
+        return self.base.encode_texts(texts)
+
+    def backbones(self):
+        return self.base.backbones()
+"""
+
+
+def test_a_scorer_on_a_trained_one(tmp_path):
+    name = f"{written(tmp_path, STAGED)}:Linear"
+    check_contract(name, NANO, {})
+    scorer = build(name, NANO, {})
+    trained = [key for key, parameter in scorer.named_parameters() if parameter.requires_grad]
+    assert trained == ["log_scale", "map.weight"]
+
+
+def test_texts_decide_words_and_context():
+    space = text_space(NANO, contract_texts())
+    assert "red" in space.words
+    assert space.context == 20
+    assert text_space(NANO, [" ".join(["red"] * 21)]).context == 24
+    long = text_space(TowerConfig("nano", tokenizer="open_clip"), [" ".join(["red"] * 200)])
+    assert long.context == 77
+    assert not long.words
+    assert len(CHECKS) == 7

@@ -1,0 +1,167 @@
+"""A step on a GPU waits for nothing, without a GPU: fake CUDA tensors raise on whatever would wait or change device.
+
+`.item()`, `bool(tensor)`, boolean indexing and tensors of two devices raise there (PyTorch's FakeTensorMode).
+"""
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from envs.common.seeds import seed_of
+from generators.captions.templates import Caption
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
+from models.checkpoint import build_scorer
+from models.contract import contract_texts
+from models.objectives import contrastive_loss
+from models.recipe import Recipe
+from models.registry import spec_of, specs
+from models.scorer import moved
+from models.towers.config import TowerConfig
+from models.towers.tokenizers import text_space
+from models.training.feed import Feed, batches
+from models.training.loop import batch_loss
+from models.training.targets import Claims, targets_of
+from tests.generators.conftest import make_split
+from tests.models.builders import caption, graph
+
+NANO = TowerConfig("nano", resolution=32)
+RECIPE = Recipe(steps=4, batch=8)
+
+
+@pytest.fixture(scope="module")
+def spatial(tmp_path_factory):
+    """Training data with relations, so that the local loss has something to do."""
+    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
+    return SplitDataset(make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32), "train")
+
+
+def built(name, data):
+    torch.manual_seed(0)
+    return build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke))
+
+
+def faked(scorer, batch, mode):
+    """Weights and batch on a fake CUDA device."""
+    own = dict(scorer.named_parameters()) | dict(scorer.named_buffers())
+    shapes = {key: (value.shape, value.dtype) for key, value in own.items()}
+    with mode:
+        weights = {key: torch.empty(shape, dtype=dtype, device="cuda") for key, (shape, dtype) in shapes.items()}
+        return weights, moved(fake(batch, mode), "cuda")
+
+
+def fake(code, mode):
+    """Every tensor of a batch as a fake one on the CPU."""
+    if isinstance(code, torch.Tensor):
+        return mode.from_tensor(code)
+    if isinstance(code, tuple):
+        parts = [fake(part, mode) for part in code]
+        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
+    return code
+
+
+class Step(torch.nn.Module):
+    """The forward pass and the loss as one module, whose weights can be put in place."""
+
+    def __init__(self, scorer):
+        super().__init__()
+        self.scorer = scorer
+
+    def forward(self, batch, recipe):
+        return batch_loss(self.scorer, batch, recipe)
+
+
+def step_on_fake_gpu(name, data, recipe=RECIPE):
+    scorer = built(name, data)
+    pairs = np.flatnonzero(~data.strata["single_object"])[:8]
+    batch = Feed(data, scorer.reader, recipe, 0, ("captions",)).batch(pairs, 0)
+    mode = FakeTensorMode(allow_non_fake_inputs=False)
+    weights, there = faked(scorer, batch, mode)
+    prefixed = {f"scorer.{key}": value for key, value in weights.items()}
+    with mode:
+        return torch.func.functional_call(Step(scorer), prefixed, (there, recipe))
+
+
+@pytest.mark.parametrize("name", specs())
+def test_the_forward_pass_and_the_loss_stay_on_the_gpu_and_never_wait(name, spatial):
+    loss = step_on_fake_gpu(name, spatial)
+    assert loss.shape == ()
+    assert loss.device.type == "cuda"
+
+
+def test_the_check_can_fail(spatial, monkeypatch):
+    """Waiting once, as a look at the loss does, is seen."""
+
+    def waits(self, images, texts, targets, recipe):
+        loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
+        return loss * (1 if loss.item() > 0 else 2)
+
+    monkeypatch.setattr("models.scorers.clip.model.CLIPScorer.loss", waits)
+    with pytest.raises(DataDependentOutputException):
+        step_on_fake_gpu("clip", spatial)
+
+
+@pytest.mark.parametrize("name", specs())
+def test_batches_are_the_same_for_any_number_of_workers(name, spatial):
+    scorer = built(name, spatial)
+    feed = Feed(spatial, scorer.reader, RECIPE, 3)
+    alone = list(batches(feed, 1, 4, torch.device("cpu"), 0))
+    helped = list(batches(feed, 1, 4, torch.device("cpu"), 2))
+    assert len(alone) == len(helped) == 3
+    for one, other in zip(flat(alone), flat(helped), strict=True):
+        assert torch.equal(one, other)
+
+
+def flat(code):
+    """All tensors in a batch, in order."""
+    if isinstance(code, torch.Tensor):
+        return [code]
+    return [tensor for part in code for tensor in flat(part)] if isinstance(code, tuple | list) else []
+
+
+def test_negatives_are_texts_without_an_image(spatial):
+    scorer = built("clip", spatial)
+    pairs = np.flatnonzero(~spatial.strata["single_object"])[:4]
+    batch = Feed(spatial, scorer.reader, RECIPE, 0, ("captions",)).batch(pairs, 0)
+    n = len(pairs)
+    assert batch.texts.shape[0] == 2 * n
+    assert batch.targets.same.shape == (n, 2 * n)
+    assert batch.targets.own == n
+    assert not batch.targets.same[:, n:].any()
+    assert not batch.targets.masked[torch.arange(n), n + torch.arange(n)].any()  # its own hard negative is one
+    more = contrastive_loss(torch.zeros(n, 2 * n), torch.tensor(1.0), batch.targets)
+    plain = contrastive_loss(
+        torch.zeros(n, n), torch.tensor(1.0), Feed(spatial, scorer.reader, RECIPE, 0).batch(pairs, 0).targets
+    )
+    assert more > plain
+
+
+def test_without_complete_captions_only_equal_texts_are_right():
+    rng = np.random.default_rng(0)
+    graphs = [graph(rng, 2) for _ in range(5)]
+    texts = [Caption(caption(g), g) for g in [*graphs, graphs[0]]]
+    targets = targets_of(texts, 6, complete=False, mask=True, known=Claims())
+    expected = torch.eye(6, dtype=torch.bool)
+    expected[0, 5] = expected[5, 0] = True
+    assert torch.equal(targets.same, expected)
+    assert not targets.masked.any()
+
+
+def test_a_rectangular_loss_is_what_it_says():
+    """Rows over all texts, columns over the images' own: computed by hand."""
+    similarity = torch.tensor([[0.9, 0.1, 0.5], [0.2, 0.8, 0.4]])
+    graphs = [Caption(text, None) for text in ("a", "b", "c")]
+    targets = targets_of(graphs, 2, complete=False, mask=False, known=Claims())
+    logits = 2.0 * similarity
+    rows = -(logits.log_softmax(1)[0, 0] + logits.log_softmax(1)[1, 1]) / 2
+    columns = -(logits[:, :2].T.log_softmax(1)[0, 0] + logits[:, :2].T.log_softmax(1)[1, 1]) / 2
+    torch.testing.assert_close(contrastive_loss(similarity, torch.tensor(2.0), targets), (rows + columns) / 2)
+
+
+def test_seeds_of_steps_are_those_of_their_number(spatial):
+    scorer = built("clip", spatial)
+    feed = Feed(spatial, scorer.reader, RECIPE, 7)
+    again = feed.batch(feed.sampler.indices(2), seed_of(7, "step", 2))
+    assert all(torch.equal(a, b) for a, b in zip(flat(feed[2]), flat(again), strict=True))
+    assert contract_texts()
