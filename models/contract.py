@@ -7,6 +7,7 @@ Each check raises with what is wrong and in which method; all of them together t
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,9 +69,7 @@ def check_contract(model: str, towers: TowerConfig, options: dict[str, Any]) -> 
         images = torch.randint(0, 256, (len(TEXTS), 3, towers.resolution, towers.resolution), dtype=torch.uint8)
         subject = Subject(model, scorer.eval(), images)
         for check in CHECKS:
-            attempt(
-                model, f"fails at {check.__name__.removeprefix('check_').replace('_', ' ')}", lambda: check(subject)
-            )
+            attempt(model, f"fails at {check.__name__.removeprefix('check_')}", partial(check, subject))
 
 
 def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:

@@ -6,7 +6,8 @@
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
 Each row differs from the model by one line of configuration, which the model brings with it
-(models/scorers/oc_clip/ablations.py), and is trained on the hardest cell of the spatial grid and, where it can make a difference, of the binding grid.
+(models/scorers/oc_clip/ablations.py), and is trained on the hardest cell of the spatial grid and, where
+it can make a difference, of the binding grid.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 

@@ -31,8 +31,17 @@ def differing(value: Any) -> dict[str, Any]:
                 changed[item.name] = inner
         elif plain(own) != plain(default_of(item)):
             changed[item.name] = plain(own)
-    name = type(value).__name__
-    return {"version": VERSIONS[name], **changed} if name in VERSIONS else changed
+    return changed
+
+
+def identity_of(value: Any) -> dict[str, Any]:
+    """What `differing` gives, and the version of its class's defaults where they have changed."""
+    return differing(value) | defaults_version(type(value))
+
+
+def defaults_version(kind: type) -> dict[str, int]:
+    """The version of a class's defaults, where they have changed since they were first released."""
+    return {"defaults": VERSIONS[kind.__name__]} if kind.__name__ in VERSIONS else {}
 
 
 def default_of(item: Any) -> Any:

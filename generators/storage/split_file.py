@@ -18,7 +18,7 @@ from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
-from envs.common.identity import differing, digest
+from envs.common.identity import digest, identity_of
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
@@ -90,8 +90,8 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
 
 
 def split_name(recipe: SplitRecipe) -> str:
-    """A file name that says the fractions and differs whenever the recipe differs from another in more than defaults."""
-    name = digest({"kind": recipe.kind, "version": VERSION, **differing(recipe)})[:8]
+    """A file name with the fractions, which differs whenever recipes do; a new field at its default changes none."""
+    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe)})[:8]
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 

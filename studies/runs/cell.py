@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
-from envs.common.identity import differing, digest
+from envs.common.identity import defaults_version, digest, identity_of
 from models.recipe import Recipe
+from models.registry import spec_of
 from models.towers.config import TowerConfig
 from studies.runs.data import CellData
 
@@ -42,9 +43,10 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the result; of recipes, towers and splits what is no default."""
-        parts = {"towers": differing(self.towers), "recipe": differing(self.recipe), "data": self.data.settings}
+        parts = {"towers": identity_of(self.towers), "recipe": identity_of(self.recipe), "data": self.data.settings}
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
+        given |= defaults_version(spec_of(self.model).config)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
         return run | parts | {name: value for name, value in given.items() if value}
 
@@ -75,7 +77,7 @@ class Job:
     out: Path
     what: str = ""
     """What a study calls it, beside the name of the cell."""
-    execution: Execution = Execution()
+    execution: Execution = field(default_factory=Execution)
 
     @property
     def folder(self) -> Path:

@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from envs.common.identity import differing
+from envs.common.identity import defaults_version, differing
 from generators.splits.recipe import VERSION, SplitRecipe
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Material(NamedTuple):
     """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
 
 
+@runtime_checkable
 class CellData(Protocol):
     """Describes data without opening it."""
 
@@ -71,7 +72,8 @@ class SplitData:
     @property
     def settings(self) -> dict[str, Any]:
         """The recipe's kind, the version of that kind's scenes and texts, the images, and what is no default."""
-        return {"kind": self.recipe.kind, "version": VERSION, "store": self.store, "split": differing(self.recipe)}
+        texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
+        return texts | {"store": self.store, "split": differing(self.recipe)}
 
     def counts(self) -> dict[str, int]:
         """Pairs in train, swapped ones, and all that a fraction counts."""

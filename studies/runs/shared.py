@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.files import whole_file
-from envs.common.identity import differing, digest
+from envs.common.identity import digest, identity_of
 from envs.common.locks import FileLock
 from models.recipe import Recipe
 from studies.runs.cell import STATE, Job
@@ -74,7 +74,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
     from dataclasses import asdict
 
     settings = {name: value for name, value in job.cell.settings.items() if name not in ("data", "recipe")}
-    settings["recipe"] = differing(phase_recipe(job.cell.recipe))
+    settings["recipe"] = identity_of(phase_recipe(job.cell.recipe))
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
     settings["items"] = content_digest(material.content, indices)

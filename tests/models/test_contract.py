@@ -86,7 +86,8 @@ BROKEN = {
         "fails at gradients|gives no gradient",
     ),
     "weights that a checkpoint loses": (
-        "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n        self.lost = torch.rand(1)\n"
+        "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n"
+        "        self.lost = torch.rand(1)\n"
         "    def encode_images(self, p):\n        return super().encode_images(p) * self.lost\n",
         "scores otherwise after its checkpoint was saved and loaded",
     ),
@@ -129,10 +130,8 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
 
 
 def test_a_spec_of_ones_own_is_taken(tmp_path):
-    spec = (
-        "spec = ScorerSpec(name='mine', implementation='', config=Config, smoke={'width': 2}, negatives=('captions',))"
-    )
-    text = f"from models.spec import ScorerSpec\n\nclass Spec(Mine):\n    {spec}\n"
+    spec = "ScorerSpec(name='mine', implementation='', config=Config, smoke={'width': 2}, negatives=('captions',))"
+    text = f"from models.spec import ScorerSpec\n\nclass Spec(Mine):\n    spec = {spec}\n"
     name = f"{written(tmp_path, text)}:Spec"
     assert (spec_of(name).flag, spec_of(name).negatives) == ("mine", ("captions",))
     assert scorer_options("smoke", [name]).of(name) == {"width": 2}

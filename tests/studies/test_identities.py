@@ -1,0 +1,110 @@
+"""Identities last: a new field with a default changes none of them, a changed default changes all."""
+
+import dataclasses
+import json
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from pathlib import Path
+
+import pytest
+
+from envs.common import identity
+from envs.common.errors import UserError
+from envs.common.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
+from generators.splits.recipe_file import KINDS
+from generators.storage.split_file import split_name
+from models.recipe import Recipe
+from models.registry import specs
+from models.towers.config import TowerConfig
+from studies.binding_grid import PRESETS, Config
+from studies.grids.cells import cells
+from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from studies.runs.folder import claim
+
+SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"
+# Everything whose defaults are left out of identities.
+NAMED = [Recipe, TowerConfig, *KINDS.values(), *{spec.config for spec in specs().values()}]
+
+
+def with_field(kind: type, value: object = 3) -> type:
+    """The class with one more field, as the next version may have it."""
+    more = make_dataclass(kind.__name__, [("later", int, field(default=value))], bases=(kind,), frozen=True)
+    return more
+
+
+def smoke() -> Grid:
+    return chosen_alone(PRESETS["smoke"])
+
+
+def test_a_new_field_of_a_recipe_changes_no_cell(monkeypatch):
+    before = [cell.id for cell in cells(smoke(), "store")]
+    later = with_field(Recipe)
+    grid = dataclasses.replace(smoke(), recipe=later(**asdict(smoke().recipe)))
+    assert [cell.id for cell in cells(grid, "store")] == before
+    changed = dataclasses.replace(grid, recipe=dataclasses.replace(grid.recipe, later=4))
+    assert not set(before) & {cell.id for cell in cells(changed, "store")}
+
+
+def test_a_new_field_of_a_split_changes_no_file_and_no_cell():
+    for recipe in splits(smoke()):
+        later = with_field(type(recipe))(**asdict(recipe))
+        assert split_name(later) == split_name(recipe)
+        assert split_name(dataclasses.replace(later, later=4)) != split_name(recipe)
+
+
+def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
+    """A half-finished run of the version before goes on; one that sets the field to something else does not."""
+    claim(tmp_path, smoke(), EXECUTION)
+    claim(tmp_path, smoke(), EXECUTION)
+    later = with_field(Config)
+    own = {item.name: getattr(smoke(), item.name) for item in fields(smoke())}
+    claim(tmp_path, later(**own), EXECUTION)
+    nested = {**own, "recipe": with_field(Recipe)(**asdict(smoke().recipe))}
+    claim(tmp_path, later(**nested), EXECUTION)
+    with pytest.raises(UserError, match=r"later \(3 there, 4 now\)"):
+        claim(tmp_path, later(**own, later=4), EXECUTION)
+
+
+def test_options_of_models_that_are_not_chosen_are_not_recorded(tmp_path):
+    claim(tmp_path, chosen_alone(dataclasses.replace(PRESETS["smoke"], models=("clip",))), EXECUTION)
+    recorded = json.loads((tmp_path / "config.json").read_text())["config"]
+    assert set(recorded["scorers"]) == {"clip"}
+
+
+def test_only_what_differs_counts():
+    assert differing(Recipe()) == {}
+    assert differing(Recipe(steps=7, betas=(0.5, 0.6))) == {"steps": 7, "betas": [0.5, 0.6]}
+
+    @dataclass(frozen=True)
+    class Outer:
+        inner: Recipe = field(default_factory=Recipe)
+        given: int = 1
+
+    assert differing(Outer(Recipe(steps=7))) == {"inner": {"steps": 7}}
+    assert completed({"given": 2, "old": 5}, defaults_of(Outer()))["inner"]["steps"] == Recipe().steps
+    assert differences(plain(asdict(Outer())), Outer(given=4)) == "given (1 there, 4 now)"
+
+
+def test_defaults_that_changed_have_a_new_version():
+    """Whoever changes a default raises the number of its class in `VERSIONS`, and writes it here; new fields need
+    no entry until they are released: `python -m tests.studies.test_identities` writes the file anew."""
+    recorded = json.loads(SNAPSHOT.read_text())
+    for kind in NAMED:
+        before, now = recorded[kind.__name__], plain(asdict(kind()))
+        changed = [name for name, value in before["defaults"].items() if name not in now or now[name] != value]
+        version = identity.VERSIONS.get(kind.__name__, 1)
+        assert not changed or version > before["version"], f"{kind.__name__}: raise its version, {changed} changed"
+
+
+def test_a_raised_version_changes_identities(monkeypatch):
+    before = identity_of(Recipe()), [cell.id for cell in cells(smoke(), "store")]
+    monkeypatch.setitem(identity.VERSIONS, "Recipe", 2)
+    assert digest(identity_of(Recipe())) != digest(before[0])
+    assert not set(before[1]) & {cell.id for cell in cells(smoke(), "store")}
+
+
+if __name__ == "__main__":
+    table = {
+        kind.__name__: {"version": identity.VERSIONS.get(kind.__name__, 1), "defaults": plain(asdict(kind()))}
+        for kind in NAMED
+    }
+    SNAPSHOT.write_text(json.dumps(table, indent=1) + "\n")
