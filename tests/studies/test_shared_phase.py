@@ -1,0 +1,181 @@
+"""The phase that cells share gives the same bytes as if each had trained it by itself, however it is stopped."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from envs.common.errors import Stopped
+from envs.worlds import load_world
+from generators.storage.image_store import ImageStore
+from generators.storage.split_file import make_split
+from models.recipe import Recipe
+from studies.binding_grid import PRESETS
+from studies.grids.cells import cells
+from studies.grids.grid import chosen_alone, splits
+from studies.runs import train as train_module
+from studies.runs.cell import CHECKPOINT, STATE, Job, finished
+from studies.runs.shared import clear_shared, phase_recipe
+from studies.runs.train import Watch, run_cell
+
+RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
+
+
+@pytest.fixture(scope="module")
+def jobs_in(tmp_path_factory):
+    """Makes the jobs of a tiny grid in a folder: both models, without and with hard negatives."""
+    grid = replace(chosen_alone(PRESETS["smoke"]), recipe=RECIPE, test_scenes=8)
+    store = ImageStore(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
+    store.add([scene for recipe in splits(grid) for scene in recipe.scenes_to_render()])
+    files = {recipe: make_split(store, recipe) for recipe in splits(grid)}
+    return lambda out: [Job(cell, files[cell.data.recipe], out) for cell in cells(grid, store.identity)]
+
+
+def made(job):
+    """What a cell makes, but for timing."""
+    result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
+    weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
+    return result, weights, (job.folder / "predictions.csv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def alone(jobs_in, tmp_path_factory):
+    """What every cell makes when it trains all steps by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "start_from_shared_phase", lambda *_: 0)
+        jobs = jobs_in(tmp_path_factory.mktemp("alone"))
+        for job in jobs:
+            run_cell(job, lambda step: None)
+    return {job.cell.id: made(job) for job in jobs}
+
+
+def test_cells_that_share_make_the_same_bytes(jobs_in, alone, tmp_path):
+    jobs, steps = jobs_in(tmp_path), []
+    for job in jobs:
+        seen = []
+        run_cell(job, seen.append)
+        steps.append(seen)
+        assert made(job) == alone[job.cell.id]
+    # The first cell of each model trains all steps, the second only those after the phase.
+    assert [seen[0] for seen in steps] == [1, 1, 7, 7]
+    assert len(list((tmp_path / "shared").glob("*.pt"))) == 2
+    clear_shared(tmp_path)
+    assert not (tmp_path / "shared").exists()
+
+
+def test_a_phase_that_was_stopped_goes_on(jobs_in, alone, tmp_path):
+    first, _, second, _ = jobs_in(tmp_path)
+
+    def stop(step):
+        if step == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_cell(first, stop)
+    assert len(list((tmp_path / "shared").glob("*.unfinished.pt"))) == 1
+    seen = []
+    run_cell(second, seen.append)  # another cell goes on with it
+    assert seen[0] == 4
+    run_cell(first, lambda step: None)
+    assert [made(job) for job in (first, second)] == [alone[job.cell.id] for job in (first, second)]
+
+
+def test_a_cell_that_was_stopped_after_it_goes_on_from_its_own_state(jobs_in, alone, tmp_path):
+    job = jobs_in(tmp_path)[1]
+
+    def stop(step):
+        if step == 8:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_cell(job, stop)
+    assert (job.folder / STATE).exists()
+    seen = []
+    run_cell(job, seen.append)
+    assert seen == [9, 10, 11, 12]
+    assert made(job) == alone[job.cell.id]
+
+
+@pytest.mark.parametrize(("first", "shared"), [(3, 0), (6, 1), (9, 1)])
+def test_who_looks_at_a_cell_sees_the_same(first, shared, jobs_in, tmp_path):
+    """A look inside the phase is worth more than sharing it; one at its end is made from the shared state."""
+    accuracies = []
+    for _ in range(2):
+        looks = {}
+
+        def look(step, accuracy, looks=looks):
+            if step % first == 0:
+                looks[step] = accuracy()
+
+        for job in jobs_in(tmp_path)[:3:2]:  # CLIP's
+            (job.folder / "result.json").unlink(missing_ok=True)
+            run_cell(job, lambda step: None, Watch(look, first))
+        accuracies.append(looks)
+    assert accuracies[0] == accuracies[1]
+    assert list(accuracies[0]) == list(range(first, 13, first))
+    assert len(list((tmp_path / "shared").glob("*.pt"))) == shared
+
+
+def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
+    """Another rate, batch or seed is another phase; what decides later steps alone is not."""
+    base = phase_recipe(RECIPE)
+    assert phase_recipe(replace(RECIPE, singles_share=0.9, local_weight=0.0)) == base
+    for change in ({"learning_rate": 1.0}, {"batch": 4}, {"steps": 20}, {"warmup": 3}, {"augment": False}):
+        assert phase_recipe(replace(RECIPE, **change)) != base
+    clip, _, other, _ = jobs_in(tmp_path)
+    run_cell(clip, lambda step: None)
+    reseeded = replace(other, cell=replace(other.cell, seed=1))
+    seen = []
+    run_cell(reseeded, seen.append)
+    assert seen[0] == 1
+    assert len(list((tmp_path / "shared").glob("*.pt"))) == 2
+
+
+STAGED = """
+import torch
+from models.scorer import Scorer
+from models.scorers.clip.model import CLIPScorer
+from models.spec import ScorerSpec, Stage
+
+class Linear(CLIPScorer):
+    spec = ScorerSpec(name="linear", implementation="", config=CLIPScorer.config_class, stage=Stage("clip"))
+
+    def __init__(self, towers, texts, config, base):
+        Scorer.__init__(self, towers, texts)
+        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
+        self.texts = base.texts
+        self.map = torch.nn.Linear(32, 32, bias=False)
+
+    def encode_images(self, pixels):
+        return torch.nn.functional.normalize(self.map(self.base.encode_images(pixels)), dim=-1)
+
+    def encode_texts(self, texts):
+        return self.base.encode_texts(texts)
+
+    def backbones(self):
+        return self.base.backbones()
+"""
+
+
+def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
+    """A linear map on a frozen CLIP: the CLIP is a cell of its own, trained once, and stays as it is."""
+    from safetensors.numpy import load_file
+
+    (tmp_path / "mine.py").write_text(STAGED)
+    name = f"{tmp_path}/mine.py:Linear"
+    clip = jobs_in(tmp_path)[0]
+    from studies.grids.cells import cell_of
+    from studies.runs.scorer_options import scorer_options
+
+    grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
+    cell = cell_of(grid, clip.cell.data.store, name, clip.cell.data.recipe)
+    assert cell.base.id == clip.cell.id  # so that a grid with both trains it once
+    job = replace(clip, cell=cell)
+    run_cell(job, lambda step: None)
+    assert finished(job.folder)["images_seen"] == 2 * 12 * 8
+    assert finished(clip.folder)["images_seen"] == 12 * 8
+    before = load_file(clip.folder / CHECKPOINT / "model.safetensors")
+    after = load_file(job.folder / CHECKPOINT / "model.safetensors")
+    assert all(np.array_equal(value, after[f"base.{key}"]) for key, value in before.items())
+    assert json.loads((job.folder / CHECKPOINT / "config.json").read_text())["base"] == {"logit_scale": 1 / 0.07}
