@@ -2,16 +2,25 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
+from generators.storage.dataset import SplitDataset
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
 
 
 def test_holds_on_a_sound_split(split):
     assert failed(split) == []
+
+
+def test_holds_on_a_file_of_an_earlier_version():
+    """Made and packed before the folders were rearranged (split 5, store of another identity)."""
+    old = Path(__file__).parents[1] / "data" / "split-5.h5"
+    assert failed(old) == []
+    assert len(SplitDataset(old, "train")[0].caption.split()) > 3
 
 
 @pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.25, 1.0)])
