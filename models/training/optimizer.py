@@ -30,7 +30,8 @@ def build_optimizer(scorer: Scorer, recipe: Recipe) -> torch.optim.AdamW:
             chosen = [p for p in parameters if p.requires_grad and (p.ndim >= 2) == matrices]
             groups.append({"params": chosen, "weight_decay": decay, "peak": peak, "warmup": warmup})
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas)
+    # All parameters in a few calls: the same bytes as one by one, and less of Python.
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, step: int, steps: int) -> None:

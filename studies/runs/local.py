@@ -23,6 +23,8 @@ from studies.runs.cell import Job
 POLL_SECONDS = 0.2
 DONE = -1  # in place of a step: the cell is finished
 
+# glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them.
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 1 << 30}
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -144,6 +146,8 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
     """Run all jobs, `workers` at a time; `on_finished` is called after each."""
     if not jobs:
         return
+    for name, size in MALLOC.items():
+        os.environ.setdefault(name, str(size))
     waiting = list(jobs)
     steps = {job.cell.id: 0 for job in jobs}
     totals = {job.cell.id: job.cell.recipe.steps for job in jobs}
