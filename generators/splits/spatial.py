@@ -15,7 +15,7 @@ from typing import ClassVar
 from envs.common.errors import UserError, choose
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
-from envs.slots import LONE_SLOTS, SLOTS, SLOTS_OF
+from envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from envs.world import World
 from envs.worlds import load_world
 from generators.rules.hold_out import leave_any
@@ -65,7 +65,7 @@ class SpatialRecipe(SplitRecipe):
     @property
     def lone_slots(self) -> tuple[str, ...]:
         """Where lone animals stand in train."""
-        return self.singles_slots or tuple(slot for relation in self.relations for slot in LONE_SLOTS[relation])
+        return self.singles_slots or tuple(slot for relation in self.relations for slot in SINGLE_SLOTS[relation])
 
     @property
     def tests(self) -> tuple[str, ...]:
