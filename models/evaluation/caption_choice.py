@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from envs.common.errors import UserError
-from generators.captions.hard_negatives import TASKS, Choice, Setting, choices, possible
+from generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
 from generators.captions.templates import Caption
 from generators.storage.dataset import SplitDataset
 from models.scorer import Scorer
@@ -112,7 +112,7 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
     told = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
-    setting = Setting(kind, template, seed, split.vocabulary, *told)
+    setting = TaskContext(kind, template, seed, split.vocabulary, *told)
     found = {task: choices(task, r.scenes, setting) for task in TASKS if task != "swap" and possible(task, setting)}
     # The swap is what the file says, whoever made it.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
