@@ -1,6 +1,6 @@
 """The world: vocabulary, bodies, textures, backgrounds, placement, renderer.
 
-Knows nothing of captions or files.
+Independent of captions and of split files.
 """
 
 from envs.scene import Scene, Thing

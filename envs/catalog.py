@@ -1,12 +1,20 @@
-"""Finds a world's ingredients by name: one Python file each, or what a world of the user's own defines."""
+"""A world's animals, textures and backgrounds by name: one Python file each, or registered by a user's world file."""
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.common.errors import UserError, choose
 
-_own: dict[tuple[str, str], tuple[str, Any]] = {}
+if TYPE_CHECKING:
+    from envs.drawing.background import Background
+    from envs.drawing.mesh_file import MeshAnimal
+    from envs.drawing.picture_file import PictureTexture
+    from envs.shapes.texture import Texture
+
+    OwnIngredient = MeshAnimal | Texture | PictureTexture | Background
+
+_own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) -> (digest, ingredient)
 
 
 def names(folder: str) -> tuple[str, ...]:
@@ -15,20 +23,20 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(file.stem.replace("_", " ") for file in files))
 
 
-def register(folder: str, kind: str, name: str, digest: str, ingredient: Any) -> None:
-    """Make an ingredient of the user's own known in this process, under a name that is still free."""
+def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIngredient") -> None:
+    """Register a user's ingredient in this process; a built-in name, or another digest under a known one, raises."""
     if name in names(folder):
         raise UserError(f"{kind} {name!r} is built in; give your own another name")
     known, _ = _own.setdefault((folder, name), (digest, ingredient))
     if known != digest:
         raise UserError(
-            f"the {kind} {name!r} was read before and is another now: start the command again if its file was "
-            "edited meanwhile, or rename one if two worlds call different ones so"
+            f"the {kind} {name!r} was read before and has changed since: start the command again if its file was "
+            "edited meanwhile, or rename one if two worlds use this name for different ones"
         )
 
 
 def load(folder: str, kind: str, name: str) -> Any:
-    """What the file of that name exports under its kind in capitals ("animal": `ANIMAL`)."""
+    """The registered ingredient, or the constant named after its kind (`ANIMAL`) in the file of that name."""
     if (folder, name) in _own:
         return _own[folder, name][1]
     module = choose(kind, name, names(folder)).replace(" ", "_")

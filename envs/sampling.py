@@ -8,13 +8,13 @@ from envs.world import World
 
 
 def random_thing(world: World, animal: str, slot: str, random: np.random.Generator) -> Thing:
-    """The animal in a random texture and, where the world has sizes, in a random one."""
+    """The animal in a random texture and, if the world has sizes, in a random size."""
     texture = str(random.choice(world.textures))
     return Thing(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
-    """Scenes over all backgrounds in turn; a share of `pairs` holds two animals in any relation, the rest one."""
+    """Scenes over all backgrounds in turn; a share `pairs` shows two animals in any relation, the rest one."""
     random, relations = np.random.default_rng(seed), list(RELATIONS)
     scenes = []
     for index in range(count):

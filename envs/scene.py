@@ -1,4 +1,4 @@
-"""What is to be seen in one image: an immutable value with a canonical key."""
+"""The content of one image, as an immutable value with a canonical key."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Scene:
 
     @property
     def relation(self) -> str | None:
-        """The relation that the slots realise ("left/right"), or None for a lone thing."""
+        """The relation that the slots realise ("left/right"), or None for a single thing."""
         return RELATIONS.get(tuple(thing.slot for thing in self.things))
 
     @property

@@ -11,7 +11,7 @@ from envs.common.errors import choose
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one thing: its centre and scale, and the bounds of a view's variation."""
+    """A place for one thing: its centre and scale, and the bounds within which views vary them."""
 
     position: tuple[float, float, float]
     scale: float
@@ -22,12 +22,12 @@ class Slot:
 
     @property
     def widest(self) -> float:
-        """The greatest scale of anything in it."""
+        """The greatest scale of a thing in this slot."""
         return self.scale * (1 + self.scale_range) * max(SIZES.values())
 
 
-# Factors on a slot's scale. Where views vary it most, a small thing is still smaller than any big one. None is above
-# 1: slots have room for what is built to the usual size, and what is smaller about the same point is inside that.
+# Factors on a slot's scale, far enough apart that a small thing is smaller than any big one in every view. None is
+# above 1: a slot has room for an animal of the usual size, and a smaller one about the same point lies inside that.
 SIZES = {"small": 0.65, "big": 1.0}
 
 
@@ -37,8 +37,8 @@ def size_factor(size: str) -> float:
 
 
 SLOTS: dict[str, Slot] = {
-    # A lone thing may stand anywhere and face any way that things side by side may, so that what is learnt of
-    # an animal alone covers how it stands in a pair. What pairs one above the other need is in LONE_SLOTS.
+    # For scenes of a single thing. Its bounds span the positions and directions of left/right pairs, so that what is
+    # learnt of an animal alone covers how it stands in a pair. For above/under pairs see SINGLE_SLOTS.
     "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.88, 0.1), scale_range=0.12),
     "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
     "right": Slot((1.0, 0.0, 0.0), 0.89, (-153.0,)),
@@ -56,5 +56,6 @@ COUNTING = ("lower left", "lower right", "upper left", "upper right")
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
 SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
-# Where lone things stand so that no place is one that only pairs have: it would be a look of its own, not a relation.
-LONE_SLOTS: dict[str, tuple[str, ...]] = {"left/right": ("center",), "above/under": SLOTS_OF["above/under"]}
+# Slots of single-object scenes, by the relation of the pairs in the same split. They cover the places of those pairs: a
+# place that only pairs have could be learnt like an attribute, without the relation.
+SINGLE_SLOTS: dict[str, tuple[str, ...]] = {"left/right": ("center",), "above/under": SLOTS_OF["above/under"]}

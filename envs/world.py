@@ -1,4 +1,4 @@
-"""Closed vocabularies: which animals, textures and backgrounds a world is made of."""
+"""Closed vocabularies: the animals, textures and backgrounds of a world."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,9 +18,9 @@ class World:
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
     sizes: tuple[str, ...] = ()
-    """Sizes in which all animals come (see `envs.slots`); none of them: things have no size."""
+    """Sizes in which all animals come (see `envs.slots`); if empty, things have no size."""
     own: str = ""
-    """Hash of the ingredients that are the user's own."""
+    """Hash of the ingredients that a world file defines."""
     source: str = field(default="", repr=False, compare=False)
     """The TOML file that the world was read from."""
 
@@ -50,7 +50,7 @@ class World:
                     yield from self.in_sizes(Scene(background, both, view))
 
     def in_sizes(self, scene: Scene) -> Iterator[Scene]:
-        """`scene` with its animals in every size, those of one kind in the same; as it is without sizes."""
+        """`scene` in every choice of one size per kind of animal; `scene` itself in a world without sizes."""
         if not self.sizes:
             yield scene
             return
@@ -60,7 +60,7 @@ class World:
             yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
-        """Return `scene` if this world has all it names; else raise with the nearest name."""
+        """Return `scene` if this world has all its names; else raise with the nearest name."""
         choose("background", scene.background, self.backgrounds)
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)

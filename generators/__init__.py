@@ -1,4 +1,4 @@
-"""Scenes become captions and scene graphs, splits and HDF5 files. Knows nothing of networks."""
+"""From scenes to captions, scene graphs, splits and HDF5 files. Independent of models."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ __all__ = ["Example", "SplitDataset"]
 
 
 def __getattr__(name: str) -> object:
-    """Import torch's part only when it is asked for: the command line must answer at once."""
+    """Import what needs torch only at its first use, to keep the command line fast."""
     if name in __all__:
         from generators.storage import dataset
 

@@ -1,13 +1,13 @@
 """Splits from the command line.
 
-python -m generators list                               # the recipes that come with the project
+python -m generators list                               # the built-in recipes
 python -m generators make spatial --pairs 0.6 --dry-run # a recipe by name, with overrides
-python -m generators make mine.toml                     # a recipe of your own
+python -m generators make mine.toml                     # your own recipe
 python -m generators make spatial --cluster slurm       # renders in a job array
-python -m generators audit FILE                         # proves a split from its file alone
-python -m generators inspect FILE --html report.html    # what is in it: subsets, fractions, samples, co-occurrences
-python -m generators pack FILE                          # one self-contained file, for a colleague
-python -m generators export FILE --format coco --out F  # another tool's format
+python -m generators audit FILE                         # checks a split from its file alone
+python -m generators inspect FILE --html report.html    # its content: subsets, fractions, samples, co-occurrences
+python -m generators pack FILE                          # one self-contained file to share
+python -m generators export FILE --format coco --out F  # the format of another tool
 python -m generators check                              # renders every scene of a world and checks it
 """
 
@@ -28,7 +28,7 @@ from generators.splits.recipe_file import read_recipe
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
 
-# At 64 px on one core of the machine of docs/speed.md, HDF5 included: an order of magnitude.
+# Order of magnitude at 64 px on one core of the machine of docs/speed.md, writing HDF5 included.
 SCENES_PER_SECOND = 2000
 
 
@@ -46,16 +46,16 @@ class Make:
     workers: int = 1
     """Processes that render."""
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
-    """Where scenes are rendered; the store doesn't depend on it."""
+    """Where scenes are rendered; this doesn't affect the store."""
     tasks: int = 8
-    """With --cluster, tasks that share the rendering."""
+    """With --cluster, number of tasks that share the rendering."""
     dry_run: bool = False
-    """Only tell how many scenes each subset would hold, and what rendering would take."""
+    """Only report how many scenes each subset would hold, and what rendering would take."""
 
 
 @dataclass(frozen=True)
 class List:
-    """Name the recipes that come with the project."""
+    """List the built-in recipes."""
 
 
 @dataclass(frozen=True)
@@ -68,29 +68,29 @@ class Audit:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Tell what is in a split file: what it was made of, its subsets, and what of its world is in train."""
+    """Report the content of a split file: its recipe, its subsets, and what of its world is in train."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
     html: Path | None = None
-    """A page to write, with sample images and co-occurrences; a file that is there is left alone."""
+    """A page to write, with sample images and co-occurrences; an existing file is not overwritten."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Write a split and its images as one self-contained file, for a colleague."""
+    """Write a split and its images as one self-contained file to share."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
     out: Path = Path("packed.h5")
-    """The file to write; one that is there is left alone."""
+    """The file to write; an existing one is not overwritten."""
     codec: str = "none"
     """Compression: none, lz4 or zstd (the latter need hdf5plugin to read)."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """Write a split in the format of another tool, with a data sheet; goes on where it was stopped."""
+    """Write a split in the format of another tool, with a data sheet; an interrupted export is continued."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
@@ -99,12 +99,12 @@ class Export:
     format: str
     """webdataset, coco or sugarcrepe."""
     subsets: tuple[str, ...] = ()
-    """Subsets to write; all, if none is named."""
+    """Subsets to write; default: all."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Render every scene of a world in memory: all visible, inside the frame, as captions say, no two alike."""
+    """Render every scene of a world in memory; check visibility, frame, spatial captions, and that no two are alike."""
 
     world: str = "pug"
     """A world by name, or a TOML file."""
@@ -117,7 +117,7 @@ class Check:
 
 
 def make(command: Make) -> int:
-    """Write the split and print where it is."""
+    """Write the split and print its path."""
     from envs.worlds import load_world
     from generators.storage.image_store import ImageStore
     from generators.storage.split_file import make_split
@@ -127,7 +127,7 @@ def make(command: Make) -> int:
         raise UserError(f"--tasks must be at least 1, got {command.tasks}")
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
     if command.dry_run:
-        tell(command.recipe, store)
+        print_plan(command.recipe, store)
         return 0
     scenes = command.recipe.scenes_to_render()
     missing = len(store.missing(scenes))
@@ -142,8 +142,8 @@ def make(command: Make) -> int:
     return 0
 
 
-def tell(recipe: SplitRecipe, store: "ImageStore") -> None:
-    """Print what a split would hold and what is still to be rendered."""
+def print_plan(recipe: SplitRecipe, store: "ImageStore") -> None:
+    """Print the scenes that a split would hold and those that are still to be rendered."""
     counts = recipe.counts()
     print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
     subsets = recipe.subsets()
@@ -156,7 +156,7 @@ def tell(recipe: SplitRecipe, store: "ImageStore") -> None:
 
 
 def list_recipes(command: List) -> int:
-    """Print names and what they are."""
+    """Print the name and description of every built-in recipe."""
     from generators.splits.recipe_file import SHIPPED, about
 
     for name in SHIPPED:
@@ -169,9 +169,9 @@ def audit(command: Audit) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from generators.audit.run import audit as find
+    from generators.audit.run import audit as run_checks
 
-    findings = find(command.file)
+    findings = run_checks(command.file)
     table = Table("check", "", "detail", title=str(command.file))
     for claim, holds, detail in findings:
         table.add_row(claim, "ok" if holds else "FAILED", detail)
@@ -182,7 +182,7 @@ def audit(command: Audit) -> int:
 
 
 def inspect(command: Inspect) -> int:
-    """Print facts and subsets, write the page if asked for, and print where it is."""
+    """Print facts and subsets; with --html, write the page and print its path."""
     from rich.console import Console
     from rich.table import Table
 
@@ -192,15 +192,15 @@ def inspect(command: Inspect) -> int:
     if command.html:
         check_free(command.html, "--html")
     split = open_inspected(command.file)
-    told = Table.grid(padding=(0, 2))
+    fact_table = Table.grid(padding=(0, 2))
     subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
     for fact in facts(split).items():
-        told.add_row(*fact)
+        fact_table.add_row(*fact)
     for i, name in enumerate(COLUMNS):
         subsets.add_column(name, justify="right" if i else "left", no_wrap=not i)
     for row in subset_rows(split):
         subsets.add_row(*row.texts)
-    Console(markup=False, emoji=False, highlight=False).print(str(command.file), "", told, "", subsets, sep="\n")
+    Console(markup=False, emoji=False, highlight=False).print(str(command.file), "", fact_table, "", subsets, sep="\n")
     if command.html:
         from generators.inspection.split_page import write_page
 
@@ -210,7 +210,7 @@ def inspect(command: Inspect) -> int:
 
 
 def pack(command: Pack) -> int:
-    """Write the packed file and print where it is."""
+    """Write the packed file and print its path."""
     from generators.storage.pack import pack as write
 
     with progress_bars("pack", "check") as progress:
@@ -220,7 +220,7 @@ def pack(command: Pack) -> int:
 
 
 def export(command: Export) -> int:
-    """Write the export, and print what it holds and what of the split it leaves out."""
+    """Write the export, and print the number of samples in it and of records left out."""
     from generators.export.write import export as write
 
     with progress_bars("export") as progress:
@@ -235,7 +235,7 @@ def export(command: Export) -> int:
 
 
 def check(command: Check) -> int:
-    """Print what is wrong, if anything, and how long it took."""
+    """Print the problems, if any, and the time taken."""
     import time
 
     from envs.worlds import load_world
@@ -244,12 +244,12 @@ def check(command: Check) -> int:
     start = time.perf_counter()
     with progress_bars("factors", "scenes") as progress:
         world = load_world(command.world)
-        scenes, found = check_factorial(world, command.resolution, command.view, command.workers, progress)
-    for problem in found[:20]:
+        scenes, problems = check_factorial(world, command.resolution, command.view, command.workers, progress)
+    for problem in problems[:20]:
         print(problem)
     seconds = time.perf_counter() - start
-    print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(found)} problems")
-    return int(bool(found))
+    print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(problems)} problems")
+    return int(bool(problems))
 
 
 def main() -> int:
@@ -264,7 +264,7 @@ def main() -> int:
         "check": (Check, check),
     }
     kinds = {name: kind for name, (kind, _) in commands.items()}
-    # Which options `make` has depends on its recipe, which comes first.
+    # The options of `make` depend on the kind of its recipe, which comes first.
     if sys.argv[1:2] == ["make"] and sys.argv[2:3] and not sys.argv[2].startswith("-"):
         start = Make(read_recipe(sys.argv[2]))
         return make(tyro.cli(Make, default=start, args=sys.argv[3:], prog=f"python -m generators make {sys.argv[2]}"))

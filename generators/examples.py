@@ -1,4 +1,4 @@
-"""What any data set gives: an image with its texts and graphs."""
+"""The record of any data set: an image with its texts and graphs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from generators.captions.graph import SceneGraph
 class Example(NamedTuple):
     """One image with its caption, its hard negative, and the scene graphs of both.
 
-    Real data sets take the same form. `negative` is empty where there is none.
+    Real data sets have the same form. `negative` is empty if there is none.
     """
 
     image: UInt8[Tensor, "3 h w"]

@@ -10,7 +10,7 @@ from envs.scene import MOST_THINGS, Scene, Thing
 from envs.slots import SLOTS
 from envs.world import World
 
-# Factor indices; -1 where a scene has fewer things, or its world no sizes.
+# Indices of factors; -1 for missing things, and for sizes in worlds without sizes.
 SCENE_TYPE = np.dtype(
     [
         ("background", "i2"),
@@ -35,7 +35,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, world: World) -> "Vocabulary":
-        """The vocabulary of `world`, with all slots there are."""
+        """The vocabulary of `world`, with all slots."""
         return cls(world.animals, world.textures, world.backgrounds, tuple(SLOTS), world.sizes)
 
     @classmethod

@@ -82,16 +82,16 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """All that can draw here; what can't says why."""
-    from envs.checks.external_renderers import open_witness
+    from envs.checks.external_renderers import open_external_renderer
     from envs.checks.reference import render_forward
 
     found: dict[str, Draw] = {
         "menagerie": composer(config, world),
         "menagerie, direct": timed(lambda scenes: [render_forward(scene, config.resolution) for scene in scenes]),
     }
-    for name, method in (("pyrender", "picture"), ("tiny", "see")):
+    for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
-            draw = getattr(open_witness(name, config.resolution), method)
+            draw = getattr(open_external_renderer(name, config.resolution), method)
             found[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")

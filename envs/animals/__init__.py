@@ -1,4 +1,4 @@
-"""The animals that a world can name: one file each, found by its name."""
+"""The animals that a world can name: one file each, loaded by name."""
 
 from typing import TYPE_CHECKING
 

@@ -25,7 +25,7 @@ from envs.textures import load_texture
 
 
 class EntryKey(NamedTuple):
-    """What an entry is of."""
+    """What an entry shows."""
 
     animal: str
     slot: str
@@ -34,7 +34,7 @@ class EntryKey(NamedTuple):
 
     @classmethod
     def of(cls, thing: Thing, view: int) -> "EntryKey":
-        """What a thing of a scene needs; its texture is in every entry."""
+        """The key for a thing of a scene; an entry holds all textures."""
         return cls(thing.animal, thing.slot, view, thing.size)
 
 
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def area(self) -> int:
-        """Pixels that the thing covers when alone: at least half of each."""
+        """Number of pixels that the thing covers, without other things, by at least half."""
         return int((self.alpha >= 128).sum())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -72,7 +72,7 @@ class _Window(NamedTuple):
     side: int  # samples along a pixel
 
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
-        """Sum of `values` (one row a sample) over each pixel, over its number of samples."""
+        """Sum of `values` (one row per sample) within each pixel, divided by the samples per pixel."""
         canvas = np.zeros((self.height * self.side, self.width * self.side, *values.shape[1:]), np.float32)
         canvas[samples.rows - self.top * self.side, samples.columns - self.left * self.side] = values
         return average(canvas, self.side)

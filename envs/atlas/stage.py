@@ -23,18 +23,18 @@ class Ground:
 
     lit: Float32[np.ndarray, "h w 3"]
     unlit: Float32[np.ndarray, "h w 3"]  # in full shadow
-    light_points: Float32[np.ndarray, "h w 3"]  # what is seen, in light space
+    light_points: Float32[np.ndarray, "h w 3"]  # the visible points, in light space
     distance: Float32[np.ndarray, "h w"]  # metres from the eye
 
 
 def camera(resolution: int, view: View) -> Camera:
-    """The camera of a resolution: its samples, not its pixels."""
+    """The camera of a resolution; its size counts samples, not pixels."""
     return Camera(resolution * supersampling(resolution), view)
 
 
 @lru_cache(maxsize=16)
 def ground(name: str, resolution: int, view: View) -> Ground:
-    """The background called `name` without things."""
+    """The background called `name`, empty."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
     lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)

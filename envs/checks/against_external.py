@@ -1,4 +1,4 @@
-"""Compares our silhouettes and depth with those of independent renderers."""
+"""Compares our silhouettes and depth with those of external renderers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from envs.atlas.stage import camera, placed
-from envs.checks.external_renderers import WITNESSES, Seen, open_witness
+from envs.checks.external_renderers import EXTERNAL_RENDERERS, ExternalRendering, open_external_renderer
 from envs.drawing.camera import average, supersampling
 from envs.drawing.raster import trace
 from envs.drawing.view import view_of
@@ -15,13 +15,13 @@ from envs.scene import Scene
 
 LEAST_OVERLAP = 0.97  # intersection over union of a thing's masks
 DEPTH_ERROR = 0.01  # share of the depth
-# Share of the common mask within it. The rest lies on inner edges, where a sample that two
+# Share of the common mask whose depth is within it. The rest lies on inner edges, where a sample that two
 # renderers round to different sides shows a near leg to one and a far leg to the other.
 LEAST_WITHIN = 0.999
 
 
 class Agreement(NamedTuple):
-    """How a witness agrees with us on one scene."""
+    """Agreement of an external renderer with ours on one scene."""
 
     key: str
     overlap: float  # least intersection over union of the things' masks
@@ -38,41 +38,41 @@ def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
     return depth
 
 
-def agreement(scene: Scene, mask: UInt8[np.ndarray, "h w"], seen: Seen) -> Agreement:
-    """Judge one scene: our composed mask, and what the witness saw with as many samples."""
+def agreement(scene: Scene, mask: UInt8[np.ndarray, "h w"], external: ExternalRendering) -> Agreement:
+    """Compare our composed mask of a scene with an external rendering at the resolution of our samples."""
     side = supersampling(len(mask))
-    shares = [average((seen.mask == k).astype(np.float32), side) for k in range(len(scene.things) + 1)]
+    shares = [average((external.mask == k).astype(np.float32), side) for k in range(len(scene.things) + 1)]
     theirs = np.argmax(shares, 0)
     overlaps = [
         ((mask == k) & (theirs == k)).sum() / max(((mask == k) | (theirs == k)).sum(), 1)
         for k in range(1, len(scene.things) + 1)
     ]
     ours = own_depth(scene, len(mask))
-    common = (ours > 0) & (seen.mask > 0)
-    error = (np.abs(ours - seen.depth) / np.maximum(ours, 1e-6))[common]
+    common = (ours > 0) & (external.mask > 0)
+    error = (np.abs(ours - external.depth) / np.maximum(ours, 1e-6))[common]
     return Agreement(scene.key, float(min(overlaps)), float((error <= DEPTH_ERROR).mean()), float(error.mean()))
 
 
-def ask(name: str, scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> list[Agreement]:
-    """What the witness called `name` says of each scene."""
+def compare_with(name: str, scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> list[Agreement]:
+    """Agreement of the external renderer called `name` on each scene."""
     resolution = masks.shape[1]
-    witness = open_witness(name, resolution * supersampling(resolution))
+    renderer = open_external_renderer(name, resolution * supersampling(resolution))
     try:
-        return [agreement(scene, mask, witness.see(scene)) for scene, mask in zip(scenes, masks, strict=True)]
+        return [agreement(scene, mask, renderer.render(scene)) for scene, mask in zip(scenes, masks, strict=True)]
     finally:
-        witness.close()
+        renderer.close()
 
 
 def report(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> bool:
-    """Print what all witnesses say; returns whether they agree with us."""
+    """Print the agreement of all external renderers; returns whether it is within the bounds."""
     agreed = True
-    for name in WITNESSES:
-        found = ask(name, scenes, masks)
-        worst, deepest = min(found, key=lambda a: a.overlap), min(found, key=lambda a: a.within)
+    for name in EXTERNAL_RENDERERS:
+        results = compare_with(name, scenes, masks)
+        worst, deepest = min(results, key=lambda a: a.overlap), min(results, key=lambda a: a.within)
         agreed &= worst.overlap >= LEAST_OVERLAP and deepest.within >= LEAST_WITHIN
-        print(f"{name}, {len(found)} scenes")
-        print(f"  mask overlap, mean {np.mean([a.overlap for a in found]):.4f}", end="")
+        print(f"{name}, {len(results)} scenes")
+        print(f"  mask overlap, mean {np.mean([a.overlap for a in results]):.4f}", end="")
         print(f", worst {worst.overlap:.4f} >= {LEAST_OVERLAP} ({worst.key})")
-        print(f"  depth error, mean {np.mean([a.depth for a in found]):.4%}; within {DEPTH_ERROR:.0%}: ", end="")
+        print(f"  depth error, mean {np.mean([a.depth for a in results]):.4%}; within {DEPTH_ERROR:.0%}: ", end="")
         print(f"worst {deepest.within:.3%} of the common mask >= {LEAST_WITHIN:.1%} ({deepest.key})")
     return agreed

@@ -1,11 +1,11 @@
 """Checks the compositor against the oracle on random scenes.
 
     python -m envs check --scenes 100 --resolution 224 --seed 0
-    python -m envs check --witness --scenes 50
+    python -m envs check --external --scenes 50
 
 Renders every scene both ways and requires that they agree; also reports whether the animals
-stay inside the frame and how much of each the other leaves in sight. 100 scenes at 224 pixels
-take about half a minute on one core. With `--witness`, other people's renderers draw the same
+stay inside the frame and how much of each the other leaves visible. 100 scenes at 224 pixels
+take about half a minute on one core. With `--external`, external renderers draw the same
 scenes instead, and their silhouettes and depth must agree with ours.
 """
 
@@ -24,15 +24,15 @@ WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
 TOUCHED_MEAN = 45.0  # dB, over the pixels that things or their shadows touch
 TOUCHED_WORST = 38.0
 MASKS_AGREE = 0.98  # share of the touched pixels
-UNCOVERED = 0.75  # share of a thing that the others leave in sight
+UNCOVERED = 0.75  # share of a thing that the others leave visible
 
 
 @dataclass(frozen=True)
-class Config:
+class CheckConfig:
     """Compare the compositor with the oracle; exit 1 if they disagree."""
 
     scenes: int = 100
-    """How many random scenes, pairs and singles, over views 0 to 3."""
+    """Number of random scenes, of one and of two animals, over views 0 to 3."""
     resolution: int = 224
     """Pixels along a scene's side."""
     seed: int = 0
@@ -41,12 +41,12 @@ class Config:
     """World to draw from."""
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
-    witness: bool = False
-    """Compare with pyrender and TinyRenderer instead of our own direct renderer."""
+    external: bool = False
+    """Compare with external renderers (pyrender, TinyRenderer) instead of our own direct renderer."""
 
 
 class Result(NamedTuple):
-    """How one scene fared."""
+    """Measures of one scene."""
 
     key: str
     whole: float  # dB
@@ -54,7 +54,7 @@ class Result(NamedTuple):
     masks_differ: float  # share of the touched pixels
     cut: bool  # an animal touches the frame
     widths: tuple[float, ...]  # share of the image's width, of each thing
-    uncovered: tuple[float, ...]  # share of each thing that the others leave in sight
+    uncovered: tuple[float, ...]  # share of each thing that the others leave visible
 
 
 def psnr(squared_error: "np.ndarray") -> float:
@@ -65,7 +65,7 @@ def psnr(squared_error: "np.ndarray") -> float:
 
 
 def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray") -> Result:
-    """Judge a composed image and mask of `scene` against the oracle."""
+    """Compare a composed image and mask of `scene` with the oracle."""
     import numpy as np
 
     from envs.checks.reference import render_forward
@@ -119,7 +119,7 @@ def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
     ]
 
 
-def main(config: Config) -> int:
+def main(config: CheckConfig) -> int:
     """Print the table; returns 1 if a bound is missed."""
     from envs.render.renderer import Renderer
     from envs.sampling import random_scenes
@@ -130,7 +130,7 @@ def main(config: Config) -> int:
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, config.seed)
     images, masks = Renderer(world, config.resolution, config.cache).render(scenes)
-    if config.witness:
+    if config.external:
         from envs.checks.against_external import report
 
         return int(not report(scenes, masks))

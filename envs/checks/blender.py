@@ -1,4 +1,4 @@
-"""Blender's Cycles draws scenes from our meshes: for the comparison of speed alone."""
+"""Blender's Cycles renders scenes from our meshes, for the comparison of speed only."""
 
 import json
 import subprocess

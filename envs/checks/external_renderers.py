@@ -1,9 +1,8 @@
-"""Independent witnesses: other people's renderers draw a scene from the same meshes.
+"""External renderers that draw a scene from the same meshes: pyrender and pybullet's TinyRenderer.
 
-pyrender (OpenGL; without a display through EGL) and pybullet's TinyRenderer. They share
-nothing with ours but the meshes, the poses and the camera's description, so that silhouettes
-and depth agree only if our rasteriser, camera and compositor are right. Their colours and
-light are their own.
+pyrender uses OpenGL, without a display through EGL. Both share only the meshes, the poses and the
+camera parameters with ours, so silhouettes and depth agree only if our rasteriser, camera and
+compositor are correct. Colours and lighting differ.
 """
 
 import os
@@ -29,11 +28,11 @@ from envs.shapes.mesh import animal_mesh
 from envs.textures import load_texture
 
 NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
-GROUND = 12.0  # metres, half the side of the witness's ground
+GROUND = 12.0  # metres, half the side of the ground plate
 
 
-class Seen(NamedTuple):
-    """What a witness saw."""
+class ExternalRendering(NamedTuple):
+    """What an external renderer returns for one scene."""
 
     image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
@@ -85,7 +84,7 @@ class Pyrender:
             import pyrender
 
             self._renderer = pyrender.OffscreenRenderer(size, size)
-        except Exception as error:  # no package, no EGL, no driver: each raises its own
+        except Exception as error:  # no package, no EGL, no driver: each raises its own type
             raise UserError(
                 f"pyrender can't draw here ({type(error).__name__}: {error}); it needs libegl1 or PYOPENGL_PLATFORM"
             ) from error
@@ -109,13 +108,13 @@ class Pyrender:
             world.add(self._mesh(t.animal, t.texture), pose=thing_matrix(t, scene.view)) for t in scene.things
         ]
 
-    def see(self, scene: Scene) -> Seen:
+    def render(self, scene: Scene) -> ExternalRendering:
         """Image, mask and depth of a scene without its background."""
         world, nodes = self._scene(scene)
         image, _ = self._renderer.render(world)  # its depth is smeared along edges by multisampling
         colors = {node: (index, 0, 0) for index, node in enumerate(nodes, start=1)}
         marked, depth = self._renderer.render(world, self._pyrender.RenderFlags.SEG, colors)
-        return Seen(image, marked[..., 0], depth)
+        return ExternalRendering(image, marked[..., 0], depth)
 
     def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
         """The image alone, on a ground that takes shadows: what `studies/throughput.py` times."""
@@ -124,7 +123,7 @@ class Pyrender:
         return self._renderer.render(world, self._pyrender.RenderFlags.SHADOWS_DIRECTIONAL)[0]
 
     def close(self) -> None:
-        """Give the OpenGL context back."""
+        """Release the OpenGL context."""
         self._renderer.delete()
 
 
@@ -154,7 +153,7 @@ class TinyRenderer:
         shape = self._shape(thing.animal, thing.texture, pose.scale)
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
 
-    def see(self, scene: Scene) -> Seen:
+    def render(self, scene: Scene) -> ExternalRendering:
         """Image, mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
         bodies = [self._put(thing, scene.view) for thing in scene.things]
@@ -173,7 +172,9 @@ class TinyRenderer:
             mask[owner == body] = index
             bullet.removeBody(body)
         depth = np.where(mask > 0, 2 * FAR * NEAR / (FAR + NEAR - (2 * buffer - 1) * (FAR - NEAR)), 0)
-        return Seen(np.reshape(image, (*shape, 4))[..., :3].astype(np.uint8), mask, depth.astype(np.float32))
+        return ExternalRendering(
+            np.reshape(image, (*shape, 4))[..., :3].astype(np.uint8), mask, depth.astype(np.float32)
+        )
 
     def close(self) -> None:
         """Disconnect from pybullet."""
@@ -181,9 +182,9 @@ class TinyRenderer:
         self._folder.cleanup()
 
 
-WITNESSES: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}
+EXTERNAL_RENDERERS: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}
 
 
-def open_witness(name: str, size: int) -> Pyrender | TinyRenderer:
-    """The witness called `name` for images of `size` pixels a side; close it after use."""
-    return WITNESSES[choose("witness", name, WITNESSES)](size)
+def open_external_renderer(name: str, size: int) -> Pyrender | TinyRenderer:
+    """The external renderer called `name` for images of `size` pixels a side; close it after use."""
+    return EXTERNAL_RENDERERS[choose("external renderer", name, EXTERNAL_RENDERERS)](size)

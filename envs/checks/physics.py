@@ -31,18 +31,18 @@ SAFE = 15.0  # degrees; an animal that tips further has fallen over
 
 
 @dataclass(frozen=True)
-class Config:
+class PhysicsConfig:
     """Settle animals and look for contacts."""
 
     write: bool = False
-    """Write the settled poses to envs/drawing/poses.json; otherwise compare them with what is there."""
+    """Write the settled poses to envs/drawing/poses.json; otherwise compare with those in the file."""
     animals: tuple[str, ...] = ()
     """Animals by name; without any, all of them."""
 
 
 @contextlib.contextmanager
 def client() -> Iterator[object]:
-    """pybullet, connected to a world of its own with a ground plane."""
+    """pybullet, connected to a simulation of its own with a ground plane."""
     try:
         with silence():
             import pybullet
@@ -101,7 +101,7 @@ def add(bullet, path: Path, scale: float = 1.0, mass: float = 0.0, center: Seque
 def settle(bullet, name: str, folder: Path) -> Settled:
     """Drop an animal from just above the ground, upright, and let it come to rest.
 
-    One that hovers does not touch the ground: it stays as it was drawn.
+    An animal that hovers does not touch the ground: it stays as it was modelled.
     """
     if load_animal(name).hover > 0:
         return UPRIGHT
@@ -109,7 +109,7 @@ def settle(bullet, name: str, folder: Path) -> Settled:
     center = mesh.center_mass
     body = add(bullet, decomposed(bullet, name, folder), mass=1.0, center=center)
     bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
-    # Bullet tells of, and is told, where the centre of mass is.
+    # Bullet's base position is the centre of mass.
     bullet.resetBasePositionAndOrientation(body, center + np.array([0, 0, DROP]), (0, 0, 0, 1))
     for _ in range(int(SECONDS * RATE)):
         bullet.stepSimulation()
@@ -141,8 +141,8 @@ def extreme_yaws(slot: Slot) -> tuple[float, ...]:
 
 
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
-    """The least distance of any two animals in each relation, and which they are."""
-    found = {}
+    """For each relation, the least distance of any two animals in metres, by the relation and their names."""
+    least = {}
     for relation, slots in ((relation, tuple(SLOTS[s] for s in names_)) for names_, relation in RELATIONS.items()):
         bodies = {
             (name, k): add(bullet, decomposed(bullet, name, folder), slot.widest)
@@ -154,10 +154,10 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
             for first, second in permutations(names, 2)
         }
         nearest = min(distances, key=distances.__getitem__)
-        found[nearest] = distances[nearest]
+        least[nearest] = distances[nearest]
         for body in bodies.values():
             bullet.removeBody(body)
-    return found
+    return least
 
 
 def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
@@ -177,7 +177,7 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
     return lines
 
 
-def main(config: Config) -> int:
+def main(config: PhysicsConfig) -> int:
     """Settle, compare or write, look for contacts; returns 1 if something is wrong."""
     names = config.animals or animal_names()
     with tempfile.TemporaryDirectory() as folder, client() as bullet:

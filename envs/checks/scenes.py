@@ -1,4 +1,4 @@
-"""Checks on everything that is rendered: a scene that can't be told from its picture names itself."""
+"""Checks on every rendered scene: things visible, uncut and in their relation, and no two scenes with one picture."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from jaxtyping import Float, Int, UInt8
 from envs.common.errors import UserError
 from envs.scene import Scene
 
-LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave in sight
+LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave visible
 # Along which axis of an image the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
 
 
 class RenderChecks:
-    """Checks batch after batch, and remembers pictures so that no two scenes share one."""
+    """Checks batches, and keeps a digest of every picture to detect two scenes with the same one."""
 
     def __init__(self) -> None:
         self._scene_of: dict[bytes, str] = {}
@@ -27,37 +27,37 @@ class RenderChecks:
         masks: UInt8[np.ndarray, "n h w"],
         areas: Sequence[Sequence[int]],
     ) -> list[str]:
-        """One line for each scene and each thing wrong with it.
+        """One line for each problem of each scene.
 
-        `areas` holds, for each thing of each scene, the pixels that it covers when alone.
+        `areas` holds, for each thing of each scene, the number of pixels that it covers without the others.
         """
         most = max((len(scene.things) for scene in scenes), default=0)
         covered, centers = measure(masks, most)
         border = np.concatenate([masks[:, 0], masks[:, -1], masks[:, :, 0], masks[:, :, -1]], 1)
-        found = []
+        lines = []
         for n, scene in enumerate(scenes):
             for k, thing in enumerate(scene.things):
                 visible = covered[n, k] / max(areas[n][k], 1)
                 if covered[n, k] == 0 or visible < LEAST_VISIBLE:
-                    found.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
+                    lines.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
             if border[n].any():
-                found.append(f"{scene.key}: the {_thing(scene, border[n].max())} is cut by the frame")
+                lines.append(f"{scene.key}: the {_thing(scene, border[n].max())} is cut by the frame")
             if scene.relation in AXIS_OF_RELATION:
                 first, second = centers[n, :2, AXIS_OF_RELATION[scene.relation]]
                 if not first < second:
-                    found.append(f"{scene.key}: the masks' centres contradict {scene.relation}")
-            found += self._twin(scene, images[n])
-        return found
+                    lines.append(f"{scene.key}: the masks' centres contradict {scene.relation}")
+            lines += self._duplicate(scene, images[n])
+        return lines
 
     def require(self, *batch) -> None:
         """Raise on the first of the `problems`."""
-        if found := self.problems(*batch):
+        if lines := self.problems(*batch):
             raise UserError(
-                f"{len(found)} render checks failed; the first: {found[0]}. Nothing of this batch was stored; "
+                f"{len(lines)} render checks failed; the first: {lines[0]}. Nothing of this batch was stored; "
                 "change the world's slots, sizes or views, or leave the scene out"
             )
 
-    def _twin(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"]) -> list[str]:
+    def _duplicate(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"]) -> list[str]:
         digest = hashlib.blake2b(image.tobytes(), digest_size=16).digest()
         other = self._scene_of.setdefault(digest, scene.key)
         return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]

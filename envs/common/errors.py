@@ -1,4 +1,4 @@
-"""The one exception that a user's mistake raises, and the helpers that phrase it."""
+"""The exception for a user's mistake, and helpers that raise and report it."""
 
 import difflib
 import os
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 
 
 class UserError(Exception):
-    """Bad input, told in one line: what is wrong, where, and the way out."""
+    """Bad input, reported in one line: what is wrong, where, and the way out."""
 
 
 class Stopped(BaseException):
-    """A task was asked to end. Not an `Exception`, like Ctrl-C: no handler of errors shall take it for one."""
+    """A task was requested to end. Like `KeyboardInterrupt` no `Exception`, so that error handlers don't catch it."""
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
@@ -35,8 +35,8 @@ def run_command(main: Callable[[], int | None]) -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         status = 2
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left must go somewhere
+    except BrokenPipeError:  # the reader of the output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
         status = 141
     except OSError as error:  # no permission, a full disk, a file where a folder should be
         print(f"error: {error}", file=sys.stderr)

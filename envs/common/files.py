@@ -1,4 +1,4 @@
-"""Output files appear whole or not at all."""
+"""Output files that are written whole or not at all."""
 
 import contextlib
 import csv
@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 
 @contextlib.contextmanager
@@ -33,7 +32,7 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a table to `path`, whole or not at all; None is an empty cell."""
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows((header, *rows))

@@ -11,7 +11,7 @@ def escape(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table environment; the first columns that hold words are set left, numbers right."""
+    """A table environment; columns that hold words are aligned left, numbers right."""
     columns = "".join("l" if any(not number(row[k]) for row in rows) else "r" for k in range(len(header)))
     lines = [" & ".join(map(escape, row)) + r" \\" for row in (header, *rows)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Locks between processes of one machine, or of several on a file system that knows them."""
+"""Locks between processes of one machine, or of several on a file system with `flock`."""
 
 import fcntl
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import IO
 
 
 class FileLock:
-    """A lock on a file, which the kernel frees when its holder ends, however it ends.
+    """A lock on a file, which the kernel frees when the holding process ends, also if it is killed.
 
-    `with FileLock(path): ...` waits for it. The file stays where it is: deleting it would let two hold it.
+    `with FileLock(path): ...` waits for it. The file is never deleted: that would let two processes hold it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -16,7 +16,7 @@ class FileLock:
         self._file: IO[str] | None = None
 
     def acquire(self, wait: bool = True) -> bool:
-        """Hold the lock, alone; without `wait`, False where another has it."""
+        """Take the lock exclusively; without `wait`, return False if another process holds it."""
         file = self.path.open("a")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -27,12 +27,12 @@ class FileLock:
         return True
 
     def share(self) -> None:
-        """Hold the lock together with all that share it; one that is held alone becomes shared."""
+        """Take the lock shared with others; an exclusive one becomes shared."""
         self._file = self._file or self.path.open("a")
         fcntl.flock(self._file, fcntl.LOCK_SH)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""Processes that don't outlive who started them."""
+"""Worker processes that end with their parent."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from threading import Thread
 
 
 def end_with_parent() -> None:
-    """In a worker process: stop when the parent is gone, however it went."""
+    """In a worker process: exit when the parent has ended, also if it was killed."""
     parent = os.getppid()
 
     def watch() -> None:

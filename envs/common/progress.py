@@ -1,4 +1,4 @@
-"""Progress of long work: bars on a terminal, lines now and then where there is none."""
+"""Progress of long work: bars on a terminal, else a line now and then."""
 
 import contextlib
 import sys
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar() -> "Progress":
-    """A bar with what is done and an estimate of the end."""
+    """A bar with the number done and the estimated time left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -34,12 +34,12 @@ def progress_bar() -> "Progress":
 
 @dataclass
 class PlainLines:
-    """Prints now and then how far a bar is, where there is no terminal to draw it on."""
+    """Prints the state of a bar every `seconds` where there is no terminal to draw it on."""
 
     seconds: float = 30.0
     last: float = field(default_factory=time.monotonic)
 
-    def show(self, bar: "Progress", task: "TaskID") -> None:
+    def report(self, bar: "Progress", task: "TaskID") -> None:
         """Print a line if it is time for one."""
         if bar.console.is_terminal or time.monotonic() - self.last < self.seconds:
             return
@@ -51,7 +51,7 @@ class PlainLines:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, gone when all is done; none where output goes to a file."""
+    """A bar on the terminal for each of `stages`, removed at the end; none where output goes to a file."""
     from rich import progress
 
     with progress.Progress(transient=True, disable=not sys.stdout.isatty()) as bars:

@@ -1,4 +1,4 @@
-"""Seeds that depend on a number and on text, and on nothing else."""
+"""Seeds derived from a number and text only."""
 
 import hashlib
 

@@ -1,11 +1,11 @@
-"""Which code this is."""
+"""The commit of the running code."""
 
 import subprocess
 from pathlib import Path
 
 
 def commit() -> str:
-    """The commit of this code, with "+" where it has changes; empty outside git."""
+    """The commit of this code, with "+" if there are uncommitted changes; empty outside git."""
     here = Path(__file__).parent
     try:
         call = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]

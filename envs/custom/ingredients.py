@@ -1,4 +1,4 @@
-"""One entry of a world file: an animal, a texture or a background of the user's own."""
+"""One entry of a world file: a user's animal, texture or background."""
 
 import hashlib
 import re
@@ -6,21 +6,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from envs.common.errors import UserError, choose
 
+if TYPE_CHECKING:
+    from envs.catalog import OwnIngredient
+    from envs.drawing.background import Background
+    from envs.drawing.mesh_file import MeshAnimal
+    from envs.drawing.picture_file import PictureTexture
+    from envs.shapes.texture import Texture
+
 NAME = re.compile(r"[a-z]+( [a-z]+)*")
 FILES = ("mesh", "image", "function")
-# What an entry may say, and what it says when it doesn't.
+# The fields of an entry with their defaults.
 FIELDS: dict[str, dict[str, Any]] = {
     "animal": {"mesh": "", "size": 1.4, "hover": 0.0, "turn": [0, 0, 0]},
     "texture": {"image": "", "function": "", "tile": 1.0, "specular": 0.1, "gloss": 10.0},
     "background": {"image": "", "function": "", "horizon": 0.45},
 }
-# Least and greatest of every number.
+# Least and greatest value of each number.
 BOUNDS = {
     "size": (0.1, 3.0),
     "hover": (0.0, 1.0),
@@ -34,11 +41,11 @@ LARGEST_FILE = 64 << 20  # bytes
 
 
 class Ingredient(NamedTuple):
-    """What an entry makes, and a hash of all that decides it."""
+    """The object that an entry defines, and a hash of the entry and its file."""
 
     name: str
     digest: str
-    value: Any
+    value: "OwnIngredient"
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Source:
     path: Path
 
     def file(self, kind: str, name: str, relative: str) -> Path:
-        """A file that an entry names."""
+        """The path of a file that an entry names; one that is outside, missing or too large raises."""
         root = self.path.parent
         path = (root / relative.replace("\0", "")).resolve()
         if not path.is_relative_to(root):
@@ -64,7 +71,7 @@ class Source:
         return UserError(f"{self.path}: {text}")
 
     def stamps(self, table: dict[str, Any]) -> Iterator[tuple]:
-        """Name, time and size of the TOML file and of all files it may name: whether to read it again."""
+        """Name, time and size of the TOML file and of all files it names, to detect changes."""
         entries = [entry for kind in FIELDS for entry in table.get(kind, {}).values()]
         named = [str(entry.get(key, "")).partition(":")[0] for entry in entries for key in FILES]
         for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
@@ -73,9 +80,9 @@ class Source:
 
 
 def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
-    """Read what an entry says and the file that it names."""
+    """Check an entry's fields and read the file that it names."""
     if not NAME.fullmatch(name):
-        raise source.error(f"{kind} {name!r}: a name is lower-case words, as captions say them")
+        raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
     for key in entry:
         choose(f"field of {kind} {name!r} in {source.path}", key, FIELDS[kind])
     values = {key: checked(source, name, key, value) for key, value in (FIELDS[kind] | entry).items()}
@@ -91,7 +98,7 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
     return Ingredient(name, content.hexdigest()[:16], value)
 
 
-def checked(source: Source, name: str, key: str, value: Any) -> Any:
+def checked(source: Source, name: str, key: str, value: object) -> str | float | list[float]:
     """A field's value, of its type and within its bounds."""
     if key in FILES:
         if not isinstance(value, str):
@@ -106,14 +113,14 @@ def checked(source: Source, name: str, key: str, value: Any) -> Any:
     return value
 
 
-def own_animal(values: dict[str, Any], path: Path, _: None):
+def own_animal(values: dict[str, Any], path: Path, _: None) -> "MeshAnimal":
     """An animal from a mesh."""
     from envs.drawing.mesh_file import read_mesh
 
     return read_mesh(path, values["size"], values["hover"], tuple(values["turn"]))
 
 
-def own_texture(values: dict[str, Any], path: Path, function: Callable | None):
+def own_texture(values: dict[str, Any], path: Path, function: Callable | None) -> "Texture | PictureTexture":
     """A texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
     from envs.drawing.picture_file import PictureTexture, read_picture
     from envs.shapes.texture import Texture
@@ -125,7 +132,7 @@ def own_texture(values: dict[str, Any], path: Path, function: Callable | None):
     return Texture(function, values["specular"], values["gloss"])
 
 
-def own_background(values: dict[str, Any], path: Path, function: Callable | None):
+def own_background(values: dict[str, Any], path: Path, function: Callable | None) -> "Background":
     """A background from a picture, or from a function that draws along rays (see `envs.drawing.background`)."""
     from envs.drawing.background import Background, Rays
     from envs.drawing.camera import Camera
@@ -138,23 +145,23 @@ def own_background(values: dict[str, Any], path: Path, function: Callable | None
 
 
 def python_function(source: Source, name: str, path: Path, function: str) -> Callable:
-    """The function of the user's own Python file."""
+    """The function in a user's Python file."""
     spec = spec_from_file_location(f"menagerie_own_{path.stem}", path)
     if path.suffix != ".py" or not function or spec is None or spec.loader is None:
         raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        found = getattr(module, function)
+        called = getattr(module, function)
     except (Exception, SystemExit) as error:
         raise source.error(f"{path}:{function} can't be loaded ({type(error).__name__}: {error})") from error
-    if not callable(found):
+    if not callable(called):
         raise source.error(f"{path}:{function} is not a function")
-    return found
+    return called
 
 
 def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
-    """Call once, so that a mistake shows before anything is rendered."""
+    """Call the function once, so that a mistake is reported before anything is rendered."""
     try:
         colors = np.asarray(call())
     except (Exception, SystemExit) as error:

@@ -1,7 +1,7 @@
 """Whether an animal fits its slots: inside the frame, and on its own side of a pair.
 
-Checked at the extremes of every slot's bounds under every camera. A plane between the two
-slots of a relation that no animal crosses proves that they never touch.
+Checked at the extremes of every slot's bounds under every camera. If no animal crosses the plane
+between the two slots of a relation, no two animals can touch.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from envs.shapes.mesh import animal_mesh
 from envs.slots import SLOTS, Slot
 
 MARGIN = 1.0  # percent of the image's side
-# Axis and position in metres of the planes that a slot keeps to, and on which side of them.
+# Planes that bound a slot: axis, position in metres, and the side on which the slot lies.
 LEFT, RIGHT, LOWER, UPPER = (0, 0.0, -1), (0, 0.0, 1), (2, 1.40, -1), (2, 1.40, 1)
 SIDES = {
     "left": (LEFT,),
@@ -34,7 +34,7 @@ CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
 
 
 def misplaced(name: str, animal) -> str | None:
-    """What is wrong with `animal` in any slot; None if nothing is."""
+    """The first slot in which `animal` doesn't fit, as a message; None if it fits all."""
     mesh, settled = animal_mesh(animal), read_poses().get(name, UPRIGHT)
     corners = hull(mesh.vertices)
     for slot, bounds in SLOTS.items():
@@ -51,7 +51,7 @@ def misplaced(name: str, animal) -> str | None:
 
 
 def hull(vertices: np.ndarray) -> np.ndarray:
-    """The vertices that are furthest out in some direction: no other can leave the frame first."""
+    """The vertices of the convex hull: no other vertex can leave the frame first."""
     from scipy.spatial import ConvexHull
 
     return vertices[ConvexHull(vertices.astype(np.float64)).vertices]

@@ -1,4 +1,4 @@
-"""Worlds of the user's own: a TOML file that subsets or extends a world with meshes and pictures."""
+"""Users' worlds: a TOML file that subsets a world or extends it with meshes and pictures."""
 
 import re
 import tomllib
@@ -21,7 +21,7 @@ _loaded: dict[tuple, World] = {}
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
-    """Read a world and make its ingredients known in this process; `above` are the files that extend it."""
+    """Read a world and register its ingredients in this process; `above` are the files that extend it."""
     path = path.resolve()
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
@@ -33,7 +33,7 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """The TOML file as a dictionary, its keys known and of their types."""
+    """The TOML file as a dictionary; unknown keys and wrong types raise."""
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -50,7 +50,7 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) -> World:
-    """The world of a table; its ingredients are registered once all of it is known to be right."""
+    """The world of a table; its ingredients are registered only after all checks."""
     base = base_world(source, table.get("extends", "pug"), above)
     own = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.get(kind, {}).items()}
@@ -82,7 +82,7 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
 def chosen_names(
     source: Source, table: dict[str, Any], plural: str, base: tuple[str, ...], own: dict[str, Ingredient]
 ) -> tuple[str, ...]:
-    """The names that the world keeps, in its order."""
+    """The names that the world uses, in its order."""
     known = [*base, *own]
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in table.get(plural, known))
     least = 1 if plural == "backgrounds" else 2
@@ -102,10 +102,10 @@ def chosen_sizes(source: Source, table: dict[str, Any], base: tuple[str, ...]) -
 def check_phrases(
     source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
 ) -> None:
-    """Raise unless a caption's "texture animal" can be meant in one way only, with a size before it or without."""
+    """Raise unless each phrase "texture animal", with or without a size before it, is unambiguous."""
     for name in (*textures, *animals):
-        if found := set(sizes) & set(name.split()):
-            raise source.error(f"{name!r} has the word {min(found)!r}, which is a size of this world; rename it")
+        if clashes := set(sizes) & set(name.split()):
+            raise source.error(f"{name!r} has the word {min(clashes)!r}, which is a size of this world; rename it")
     seen: dict[str, tuple[str, str]] = {}
     for texture, animal in product(textures, animals):
         other = seen.setdefault(f"{texture} {animal}", (texture, animal))

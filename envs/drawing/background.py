@@ -76,14 +76,14 @@ class Backdrop:
     """The picture of a background, in linear light, one row for each row of samples."""
 
     ambient: Float32[np.ndarray, "h w 3"]
-    direct: Float32[np.ndarray, "h w 3"]  # what a shadow takes away
-    points: Float32[np.ndarray, "h w 3"]  # what is seen, in the world
+    direct: Float32[np.ndarray, "h w 3"]  # sunlight: absent in shadow
+    points: Float32[np.ndarray, "h w 3"]  # the visible points, in world coordinates
     distance: Float32[np.ndarray, "h w"]  # metres from the eye
 
 
 @dataclass(frozen=True)
 class Background:
-    """`draw` paints what rays meet; `light` falls on the things too."""
+    """`draw` renders it along rays; `light` lights the things too."""
 
     light: Light
     draw: Callable[[Rays, Light], Backdrop]

@@ -13,14 +13,14 @@ FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 
 @dataclass(frozen=True)
 class Camera:
-    """A square camera of `size` samples a side, where `view` has it."""
+    """A square camera of `size` samples a side, at the position that `view` gives."""
 
     size: int
     view: View = VIEWS[0]
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
-        """Where it stands, in metres."""
+        """Position in metres."""
         return self.view.eye
 
     @property

@@ -1,4 +1,4 @@
-"""Animals from mesh files of the user's own."""
+"""Animals read from a user's mesh files."""
 
 import io
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # small files that may hold enormo
 
 @dataclass(frozen=True, eq=False)
 class MeshAnimal:
-    """What `envs.shapes.animal.Animal` is for bodies of parts, for a mesh: no paint, no tagged parts."""
+    """An animal given as a mesh: the counterpart of `envs.shapes.animal.Animal`, without paint and tagged parts."""
 
     vertices: Float32[np.ndarray, "v 3"]
     faces: Int32[np.ndarray, "f 3"]
@@ -51,7 +51,7 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
 
     mesh = load_mesh(path)
     check_mesh(path, mesh)
-    mesh.vertices -= mesh.bounds.mean(0)  # in double precision: single loses what lies far out
+    mesh.vertices -= mesh.bounds.mean(0)  # in double precision: single is too coarse far from the origin
     mesh.merge_vertices(merge_tex=True, merge_norm=True)
     trimesh.repair.fix_normals(mesh, multibody=True)
     if not mesh.is_watertight or mesh.volume <= 0:
@@ -76,7 +76,7 @@ def load_mesh(path: Path):
         return trimesh.load(
             io.BytesIO(path.read_bytes()), file_type=kind, force="mesh", skip_materials=True, process=False
         )
-    except Exception as error:  # each format's reader raises its own
+    except Exception as error:  # each format's reader raises its own type
         raise UserError(
             f"{path} can't be read as a mesh ({type(error).__name__}: {error}); "
             "a file that refers to others (.gltf) must be exported as one (.glb, .ply, .stl, .obj)"

@@ -1,4 +1,4 @@
-"""Textures and backgrounds from picture files of the user's own."""
+"""Textures and backgrounds read from a user's image files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
             pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
     except UserError:
         raise
-    except Exception as error:  # a truncated file, a bomb, not a picture: each raises its own
+    except Exception as error:  # a truncated file, a bomb, not a picture: each raises its own type
         raise UserError(f"{path} can't be read as a picture ({type(error).__name__}: {error})") from error
     return pixels ** np.float32(2.2)
 
@@ -43,7 +43,10 @@ def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
 def sample(
     picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray, repeat: bool
 ) -> Float32[np.ndarray, "*n 3"]:
-    """Bilinear colours at columns `u` and rows `v`, in pictures; beyond its edges it repeats or goes on as it ends."""
+    """Bilinear colours at columns `u` and rows `v`, as shares of width and height.
+
+    Outside the picture either the whole repeats or its edge pixels do.
+    """
     height, width = picture.shape[:2]
     x, y = u * width - 0.5, v * height - 0.5
     left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
@@ -61,7 +64,7 @@ def sample(
 
 @dataclass(frozen=True, eq=False)
 class PictureTexture:
-    """A picture carried through the body along a slanting line, so that no side shows streaks."""
+    """A picture projected through the body along an oblique line, so that no side shows streaks."""
 
     picture: Float32[np.ndarray, "h w 3"]
     tile: float  # metres
@@ -77,12 +80,12 @@ class PictureTexture:
 def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
     """A picture behind the things; below `horizon` (share of its height) it is ground that takes shadows.
 
-    It hangs on the directions of the rays, so that it moves with the camera as scenery far away does.
+    It is looked up by the direction of a ray, so that it moves with the camera as distant scenery does.
     """
 
     def draw(rays: Rays, light: Light) -> Backdrop:
         slope = rays.height / REACH
-        lowest = -0.75  # of the directions that cameras see, in the same measure
+        lowest = -0.75  # least slope that any camera sees, in the same unit
         v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
         colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
         return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)

@@ -30,7 +30,7 @@ class Pose:
 def place(animal: str, slot: str, view: int, size: str = "") -> Pose:
     """The pose of `animal` in `slot` in view number `view`; the same for every scene.
 
-    Sizes differ in nothing but the scale, about the point on which the animal stands, or over which it hangs.
+    A size changes only the scale, about the point on which the animal stands or above which it floats.
     """
     bounds = SLOTS[choose("slot", slot, SLOTS)]
     random = np.random.default_rng(zlib.crc32(f"{animal}|{slot}|{view}".encode()))

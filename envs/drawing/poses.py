@@ -1,4 +1,4 @@
-"""The table of settled poses: how each animal rests on the ground, found by `envs.checks.physics`."""
+"""The table of settled poses: how each animal rests on the ground, computed by `envs.checks.physics`."""
 
 import json
 from functools import lru_cache
@@ -26,7 +26,7 @@ UPRIGHT = Settled()
 
 @lru_cache(maxsize=1)
 def read_poses() -> dict[str, Settled]:
-    """Poses by animal; one that is not in the table stands as it was drawn."""
+    """Poses by animal; an animal that is not in the table stands as it was modelled."""
     return {name: Settled(*values) for name, values in json.loads(TABLE.read_text()).items()}
 
 

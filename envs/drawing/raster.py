@@ -36,7 +36,7 @@ def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Floa
 
 
 def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
-    """What the camera sees of each thing; all share one depth buffer."""
+    """The visible samples of each thing; all share one depth buffer."""
     shape = (camera.size, camera.size)
     depth = np.full(shape, EMPTY, np.float32)
     owner, face = np.full(shape, -1, np.int32), np.zeros(shape, np.int32)

@@ -1,7 +1,7 @@
 """The one shader: sun, sky and bounce on skin; then to display values.
 
 A surface has two display colours, lit and unlit. Shadow mixes them *in display space*, both
-here and in the compositor, so that factors can be shaded apart and mixed later.
+here and in the compositor, so that factors can be shaded separately and mixed later.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _TAG_TABLE = np.array(list(TAG_COLORS.values()), np.float32)
 
 @dataclass(frozen=True)
 class Light:
-    """Linear colours of the sun, of the sky above and of the light that the ground throws back."""
+    """Linear colours of the sun, of the sky above and of the light that the ground reflects."""
 
     sun: tuple[float, float, float]
     sky: tuple[float, float, float]
@@ -53,7 +53,7 @@ def mix(unlit: np.ndarray, lit: np.ndarray, visibility: Float32[np.ndarray, "*n"
 
 @dataclass(frozen=True, eq=False)
 class Skin:
-    """What light meets at the samples of one textured thing."""
+    """Surface properties at the samples of one textured thing."""
 
     albedo: Float32[np.ndarray, "n 3"]
     specular: Float32[np.ndarray, "n 1"]

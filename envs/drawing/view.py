@@ -1,7 +1,7 @@
 """What a view's number sets for the whole scene: where the camera stands and where the sun is.
 
-Few of each, so that backgrounds are drawn once for many scenes; what varies for each thing by
-itself is in `envs.drawing.placement`.
+There are few of each, so that one drawn background serves many scenes. What varies per thing is in
+`envs.drawing.placement`.
 """
 
 import zlib

@@ -25,7 +25,7 @@ RENDERERS = ("menagerie", "forward", "pyrender", "tiny")
 
 
 @dataclass(frozen=True)
-class Config:
+class GalleryConfig:
     """Draw a contact sheet."""
 
     out: Path
@@ -43,12 +43,12 @@ class Config:
     seed: int = 0
     """Seed of the draw."""
     renderer: str = "menagerie"
-    """menagerie (the compositor), forward (ours, scene by scene), or a witness: pyrender, tiny."""
+    """menagerie (the compositor), forward (ours, scene by scene), or an external renderer: pyrender, tiny."""
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
 
 
-def random_sheet(world: "World", config: Config) -> Sheet:
+def random_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Random scenes, mostly pairs."""
     from envs.sampling import random_scenes
 
@@ -58,7 +58,7 @@ def random_sheet(world: "World", config: Config) -> Sheet:
 
 
 def _sizes(world: "World") -> tuple[str, ...]:
-    """The sizes of a world; one that has no name where it has none."""
+    """The sizes of a world; ("",) if it has none."""
     return world.sizes or ("",)
 
 
@@ -68,7 +68,7 @@ def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene
     return Sheet(list(world.animals), columns, rows)
 
 
-def texture_sheet(world: "World", config: Config) -> Sheet:
+def texture_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Every animal in every texture, on one background after another."""
 
     def scene(animal: str, texture: str) -> Scene:
@@ -79,7 +79,7 @@ def texture_sheet(world: "World", config: Config) -> Sheet:
     return _alone(world, list(world.textures), scene)
 
 
-def background_sheet(world: "World", config: Config) -> Sheet:
+def background_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Every animal on every background, in one texture after another."""
 
     def scene(animal: str, background: str) -> Scene:
@@ -90,7 +90,7 @@ def background_sheet(world: "World", config: Config) -> Sheet:
     return _alone(world, list(world.backgrounds), scene)
 
 
-def slot_sheet(world: "World", config: Config) -> Sheet:
+def slot_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Every animal in every slot and size."""
     from envs.slots import SLOTS
 
@@ -102,7 +102,7 @@ def slot_sheet(world: "World", config: Config) -> Sheet:
     return _alone(world, list(columns), scene)
 
 
-def view_sheet(world: "World", config: Config) -> Sheet:
+def view_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Every animal in several views."""
 
     def scene(animal: str, view: str) -> Scene:
@@ -112,7 +112,7 @@ def view_sheet(world: "World", config: Config) -> Sheet:
     return _alone(world, [str(view) for view in range(config.columns)], scene)
 
 
-def blind_sheet(world: "World", config: Config) -> Sheet:
+def blind_sheet(world: "World", config: GalleryConfig) -> Sheet:
     """Every animal once, numbered in random order, each in a random texture, background and view."""
     import numpy as np
 
@@ -127,7 +127,7 @@ def blind_sheet(world: "World", config: Config) -> Sheet:
     return Sheet([f"{1 + i * config.columns}..." for i in range(len(rows))], [""] * config.columns, rows)
 
 
-KINDS: dict[str, Callable[["World", Config], Sheet]] = {
+KINDS: dict[str, Callable[["World", GalleryConfig], Sheet]] = {
     "scenes": random_sheet,
     "animals": texture_sheet,
     "backgrounds": background_sheet,
@@ -137,8 +137,8 @@ KINDS: dict[str, Callable[["World", Config], Sheet]] = {
 }
 
 
-def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
-    """Images (n, h, w, 3) uint8 of the scenes by the renderer asked for."""
+def draw(world: "World", scenes: list[Scene], config: GalleryConfig) -> "np.ndarray":
+    """Images (n, h, w, 3) uint8 of the scenes by the renderer of `config`."""
     import numpy as np
 
     from envs.checks.reference import render_forward
@@ -148,15 +148,15 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
         return Renderer(world, config.resolution, config.cache).render(scenes)[0]
     if config.renderer == "forward":
         return np.array([render_forward(scene, config.resolution).image for scene in scenes])
-    from envs.checks.external_renderers import open_witness
+    from envs.checks.external_renderers import open_external_renderer
 
-    witness = open_witness(config.renderer, config.resolution)
-    images = np.array([witness.see(scene).image for scene in scenes])
-    witness.close()
+    renderer = open_external_renderer(config.renderer, config.resolution)
+    images = np.array([renderer.render(scene).image for scene in scenes])
+    renderer.close()
     return images
 
 
-def main(config: Config) -> None:
+def main(config: GalleryConfig) -> None:
     """Write the sheet."""
     from envs.gallery.sheets import write_page, write_picture
     from envs.render.renderer import LARGEST, SMALLEST

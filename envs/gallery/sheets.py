@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 from envs.common.files import whole_file, write_text
 from envs.scene import Scene
 
-# Pixels: width of the rows' labels and height of the columns', a further line of those, a letter.
+# Pixels: (width of row labels, height of column labels), height of a further line of those, width of a letter.
 LABEL, LINE, LETTER = (110, 22), 13, 8
 
 
@@ -56,7 +56,7 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]) -> None:
-    """An HTML page that needs no other file; each picture tells its scene."""
+    """An HTML page that needs no other file; each picture's title is its scene's key."""
     remaining = iter(images)
     head = "".join(f"<th>{escape(label)}</th>" for label in ("", *sheet.columns))
     rows = []

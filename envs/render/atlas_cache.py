@@ -1,4 +1,4 @@
-"""Atlas entries on disk: one file each, in a folder named after all that decides their pixels."""
+"""Atlas entries on disk: one file each, in a folder named by the hash of everything that determines their pixels."""
 
 import zipfile
 import zlib
@@ -11,7 +11,7 @@ from envs.common.files import whole_file
 
 
 def entry_path(folder: Path, key: EntryKey) -> Path:
-    """Where the entry of `key` is kept."""
+    """The file of the entry of `key`."""
     parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
     return folder / f"{'-'.join(map(str, parts))}.npz"
 

@@ -1,4 +1,4 @@
-"""Holds atlas entries end to end in a few large arrays, as the compositor reads them."""
+"""Atlas entries end to end in a few large arrays, as the compositor reads them."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from envs.scene import Scene
 
 
 class _Growing:
-    """An array that grows at its end, doubling its room."""
+    """An array that grows at its end by doubling its capacity."""
 
     def __init__(self, dtype: type, *columns: int, room: int = 1024):
         self.array, self.length = np.empty((room, *columns), dtype), 0
@@ -30,8 +30,8 @@ class _Growing:
         return start
 
 
-class Pool:
-    """Entries of one world at one resolution, ready to be put together."""
+class EntryPool:
+    """Entries of one world at one resolution, ready for the compositor."""
 
     def __init__(self, textures: tuple[str, ...], backgrounds: tuple[str, ...], resolution: int):
         self.textures, self.backgrounds, self.resolution = textures, backgrounds, resolution
@@ -94,7 +94,7 @@ class Pool:
         return requests
 
     def _backdrop(self, background: str, view: View) -> int:
-        """Where the lit and the unlit picture of a background lie; drawn when first asked for."""
+        """Index of a background's lit and unlit picture; drawn at its first use."""
         key = (background, view)
         if key not in self._backdrop_index:
             drawn, side = ground(background, self.resolution, view), supersampling(self.resolution)
@@ -104,6 +104,6 @@ class Pool:
 
 
 def _light_box(entry: Entry) -> Float64[np.ndarray, "6"]:
-    """Where a thing receives light, and how near the sun it comes; see `envs.render.compositor`."""
+    """Box in light space where a thing receives light, and its map's least depth: see `envs.render.compositor`."""
     column, row, depth = entry.light[entry.alpha > 0].T
     return np.array([column.min(), column.max(), row.min(), row.max(), depth.max(), entry.map_depth.min()], np.float64)

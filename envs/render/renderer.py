@@ -1,4 +1,4 @@
-"""Renders scenes: builds the atlas entries they need, keeps them, and puts scenes together."""
+"""Renders scenes: builds the atlas entries that they need, caches them, and composes the scenes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +16,7 @@ from envs.common.errors import UserError, choose
 from envs.common.processes import end_with_parent
 from envs.drawing.view import view_of
 from envs.render.atlas_cache import entry_path, read_entry, write_entry
-from envs.render.entry_pool import Pool
+from envs.render.entry_pool import EntryPool
 from envs.render.identity import entry_identity
 from envs.scene import Scene
 from envs.slots import SLOTS
@@ -24,12 +24,12 @@ from envs.world import World
 from envs.worlds import load_world
 
 SMALLEST, LARGEST = 16, 1024  # pixels a side
-CHUNK = 256  # scenes put together at once
+CHUNK = 256  # scenes composed at once
 POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
 
 
 def start_worker(world: World) -> None:
-    """In a worker process: know the ingredients of the user's own, and stop with the parent."""
+    """In a worker process: load the user's own ingredients, and stop with the parent."""
     end_with_parent()
     if world.source and load_world(world.source) != world:
         raise UserError(f"{world.source} or its files changed since they were read")
@@ -58,14 +58,13 @@ class Renderer:
         )
         name = entry_identity(resolution, world)
         self._folder = None if cache is None else Path(cache) / name
-        self._pool: Pool | None = None
+        self._pool: EntryPool | None = None
         self._areas: dict[EntryKey, int] = {}
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
-        """Build the entries that `scenes` need and that are not there yet.
+        """Build the entries that `scenes` need and that are not cached yet, in `workers` processes.
 
-        They are built in `workers` processes; `progress` is called with how many are done and
-        how many there are to do.
+        `progress` is called with the number built so far and the total.
         """
         missing = [key for key in self._keys(scenes) if not self._has(key)]
         for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
@@ -76,8 +75,8 @@ class Renderer:
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
         """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
 
-        `out` takes them where it is given: a loop that reuses it is several times faster,
-        because fresh memory costs more than the pixels.
+        They are written into `out` if it is given: reusing it in a loop is several times faster,
+        because allocating memory costs more than the pixels.
         """
         side = self.resolution
         images, masks = out or (
@@ -93,14 +92,14 @@ class Renderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """For each thing of scenes rendered before, the pixels that it covers when alone."""
+        """For each thing of scenes rendered before, the number of pixels that it covers without the others."""
         return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
 
     @property
-    def _held(self) -> Pool:
+    def _held(self) -> EntryPool:
         """The entries in memory."""
         if self._pool is None:
-            self._pool = Pool(self.world.textures, self.world.backgrounds, self.resolution)
+            self._pool = EntryPool(self.world.textures, self.world.backgrounds, self.resolution)
         return self._pool
 
     def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
@@ -111,7 +110,7 @@ class Renderer:
             for thing in scene.things:
                 choose("slot", thing.slot, SLOTS)
                 keys.add(EntryKey.of(thing, scene.view))
-        # Entries of one view share its backgrounds, which are kept for a while only.
+        # Sorted by view: entries of one view share backgrounds, of which only the last few are cached.
         return sorted(keys, key=lambda key: (view_of(key.view).camera, view_of(key.view).light, key))
 
     def _has(self, key: EntryKey) -> bool:
@@ -136,7 +135,7 @@ class Renderer:
                 ) from error
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:
-        """On disk where there is a cache, which spares memory; else in memory."""
+        """On disk if there is a cache folder, to save memory; else in memory."""
         if self._folder is None:
             self._held.add(key, entry)
             self._areas[key] = entry.area
@@ -144,7 +143,7 @@ class Renderer:
             write_entry(entry_path(self._folder, key), entry)
 
     def _load(self, scenes: Sequence[Scene]) -> None:
-        """Hold in memory what `scenes` need."""
+        """Load into memory the entries that `scenes` need."""
         if self._held.nbytes > POOL_BYTES and self._folder is not None:
             self._pool = None
         self.prepare(scenes)

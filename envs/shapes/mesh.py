@@ -33,7 +33,7 @@ class Mesh:
 
 @runtime_checkable
 class HasMesh(Protocol):
-    """An animal that brings its mesh along."""
+    """An animal that provides its own mesh."""
 
     def mesh(self) -> Mesh:
         """Its mesh."""
@@ -114,7 +114,7 @@ def _outward(vertices: np.ndarray, faces: np.ndarray, normals: np.ndarray) -> tu
 
 
 def _ambient(parts: Sequence[Part], vertices: np.ndarray, normals: np.ndarray, longest: float) -> np.ndarray:
-    """How open the surface is: the field a little way out, compared with that way's length."""
+    """Share of the sky's light at each vertex: by the field at two points along the normal, and by height."""
     blocked = np.zeros(len(vertices), np.float32)
     for step, weight in ((0.03, 0.5), (0.08, 0.5)):
         out = np.float32(step * longest)

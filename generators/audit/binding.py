@@ -1,4 +1,4 @@
-"""What the audit asks of attribute-binding splits: pairs and their assignments of textures."""
+"""Checks of attribute-binding splits: pairs and their assignments of textures."""
 
 from collections.abc import Iterator
 from itertools import combinations, permutations, product
@@ -14,7 +14,7 @@ def pairs_of(records: Records) -> set[frozenset[str]]:
 
 
 def check_pairs(split: Split) -> Iterator[Finding]:
-    """Pairs that are held out as pairs never meet in train, nor in one another's subset."""
+    """Animal pairs of `unseen_pairs` and validation are not in train, nor in each other."""
     seen = pairs_of(split.subsets["train"])
     held = {name: pairs_of(split.subsets[name]) for name in ("unseen_pairs", "validation")}
     for name, pairs in held.items():
@@ -25,7 +25,7 @@ def check_pairs(split: Split) -> Iterator[Finding]:
 
 
 def textured(scene: Scene) -> frozenset[tuple[str, str]]:
-    """The (animal, texture) combinations of a scene, wherever they stand."""
+    """The (animal, texture) combinations of a scene, without their slots."""
     return frozenset((thing.animal, thing.texture) for thing in scene.things)
 
 
@@ -51,23 +51,23 @@ def check_bindings(split: Split) -> Iterator[Finding]:
 
 
 def check_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions are the nearest to the asked ones; textures are as they should be."""
+    """The realised fractions are the nearest to the requested ones; each pair has one assignment, or also its swap."""
     assignments: dict[frozenset[str], set] = {}
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
             assignments.setdefault(pair, set()).add(textured(scene))
     totals = trainable(split, unusable(split))
-    swapped = [pair for pair, found in assignments.items() if len(found) == 2]
-    asked, asked_swapped = split.recipe["pairs"], split.recipe["hard_negatives"]
-    yield nearest("training pairs", len(assignments), asked, totals)
-    yield nearest("pairs with hard negatives in train", len(swapped), asked_swapped, [len(assignments)])
-    odd = [sorted(pair) for pair, found in assignments.items() if not sound_assignment(found)]
+    swapped = [pair for pair, textured_pairs in assignments.items() if len(textured_pairs) == 2]
+    yield nearest("training pairs", len(assignments), split.recipe["pairs"], totals)
+    fraction = split.recipe["hard_negatives"]
+    yield nearest("pairs with hard negatives in train", len(swapped), fraction, [len(assignments)])
+    odd = [sorted(pair) for pair, textured_pairs in assignments.items() if not sound_assignment(textured_pairs)]
     claim = "each training pair has one assignment of two different textures, or that and its swap"
     yield Finding(claim, not odd, f"first: {odd[0]}" if odd else "")
 
 
 def unusable(split: Split) -> int:
-    """Pairs of which the hold-out rules leave no scene of two different textures."""
+    """Number of pairs of which the hold-out rules leave no scene with two different textures."""
     v = split.vocabulary
     if not rules_of(split):
         return 0
@@ -83,9 +83,9 @@ def unusable(split: Split) -> int:
     return sum(not leave_any(split, its) for its in scenes.values())
 
 
-def sound_assignment(found: set[frozenset[tuple[str, str]]]) -> bool:
-    """Whether the textured pairs found of one animal pair are one assignment, or it and its swap."""
-    one, *others = found
+def sound_assignment(textured_pairs: set[frozenset[tuple[str, str]]]) -> bool:
+    """Whether the textured pairs of one animal pair are one assignment, or it and its swap."""
+    one, *others = textured_pairs
     different = len({texture for _, texture in one}) == 2
     (a, texture_a), (b, texture_b) = one
     return different and others in ([], [frozenset({(a, texture_b), (b, texture_a)})])

@@ -1,4 +1,4 @@
-"""What the audit asks of counting splits: how many of which animal train and tests show."""
+"""Checks of counting splits: which numbers of which animals train and tests show."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ WORDS = ("a", "two", "three", "four")
 
 
 def numbers_of(records: Records) -> set[tuple[str, int]]:
-    """All (animal, how many) of a subset."""
+    """All (animal, number) of a subset."""
     return {(scene.things[0].animal, len(scene.things)) for scene in records.scenes}
 
 
@@ -30,30 +30,34 @@ def countable(scene: Scene) -> bool:
     return alike and {thing.slot for thing in scene.things} <= set(COUNTING)
 
 
-def check_told_numbers(split: Split) -> Iterator[Finding]:
-    """A caption tells the number of its things; its negative tells another one of them, and nothing else differs."""
+def check_stated_numbers(split: Split) -> Iterator[Finding]:
+    """A caption states the number of its things; its negative states another number and differs in nothing else."""
     for name, r in split.subsets.items():
         rows = list(zip(r.scenes, r.captions, r.negatives, strict=True))
-        wrong = (s.key for s, text, _ in rows if told(text) != len(s.things))
-        yield Finding(f"every caption of {name} tells the number", *first(wrong))
-        other = (s.key for s, text, negative in rows if bare(text) != bare(negative) or told(negative) == len(s.things))
-        yield Finding(f"every negative of {name} tells another number and nothing else", *first(other))
+        wrong = (s.key for s, text, _ in rows if stated_number(text) != len(s.things))
+        yield Finding(f"every caption of {name} states the number", *first(wrong))
+        other = (
+            s.key
+            for s, text, negative in rows
+            if bare(text) != bare(negative) or stated_number(negative) == len(s.things)
+        )
+        yield Finding(f"every negative of {name} states another number and differs in nothing else", *first(other))
 
 
-def told(text: str) -> int:
-    """The number that a caption tells; 0 if none."""
-    found = [WORDS.index("a" if word == "an" else word) + 1 for word in text.split() if word in {*WORDS, "an"}]
-    return max(found, default=0)  # "a photo of three red cats"
+def stated_number(text: str) -> int:
+    """The number that a caption states; 0 if none."""
+    numbers = [WORDS.index("a" if word == "an" else word) + 1 for word in text.split() if word in {*WORDS, "an"}]
+    return max(numbers, default=0)  # "a photo of three red cats"
 
 
 def bare(text: str) -> str:
-    """A caption without its number words, nouns cut to what singular and plural share."""
+    """A caption without its number words, nouns cut to the stem that singular and plural share."""
     words = [word for word in text.split() if word not in {*WORDS, "an"}]
     return " ".join(re.sub(r"(ies|y|e|s)+$", "", word) for word in words)
 
 
 def check_held_animals(split: Split) -> Iterator[Finding]:
-    """Animals of `unseen_counts` and validation are in train alone only; those of `seen_counts` were counted."""
+    """Train shows animals of `unseen_counts` and validation only singly, and each number of `seen_counts`."""
     train = numbers_of(split.subsets["train"])
     counted = {animal for animal, number in train if number > 1}
     for name in ("unseen_counts", "validation"):
@@ -66,27 +70,27 @@ def check_held_animals(split: Split) -> Iterator[Finding]:
     yield Finding("unseen_counts and validation share no animal", *first(iter(shared)))
 
 
-def check_alone(split: Split) -> Iterator[Finding]:
-    """Every animal is in train alone in every texture, background and size; counted ones in every number too."""
+def check_singles(split: Split) -> Iterator[Finding]:
+    """Train shows every animal singly in every texture, background and size, and counted ones in every number."""
     v, scenes = split.vocabulary, split.subsets["train"].scenes
     shown = {(scene.background, *scene.things[0][:2], len(scene.things), "") for scene in scenes}
     shown |= {(s.background, *s.things[0][:2], 1, s.things[0].size) for s in scenes if len(s.things) == 1}
     counted = {animal for _, animal, _, number, _ in shown if number > 1}
-    asked = {
+    required = {
         (background, animal, texture, number, size)
         for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
         for number, size in [*product((1,), v.sizes or ("",)), *((n, "") for n in range(2, 5) if animal in counted)]
     }
-    lacking = (str(place) for place in sorted(asked - shown))
+    lacking = (str(place) for place in sorted(required - shown))
     yield Finding("every animal is in train in all its numbers, textures and backgrounds", *first(lacking))
 
 
 def check_animal_fraction(split: Split) -> Iterator[Finding]:
-    """The realised fraction of counted animals is the nearest to the asked one."""
+    """The realised fraction of counted animals is the nearest to the requested one."""
     counted = {animal for animal, number in numbers_of(split.subsets["train"]) if number > 1}
     n = len(split.vocabulary.animals)
     held = sum(max(round(share * n), share > 0) for share in (split.recipe["reserve"], split.recipe["validation"]))
     yield nearest("counted animals", len(counted), split.recipe["pairs"], [n - held])
 
 
-CHECKS = (check_same_things, check_told_numbers, check_held_animals, check_alone, check_animal_fraction)
+CHECKS = (check_same_things, check_stated_numbers, check_held_animals, check_singles, check_animal_fraction)

@@ -1,4 +1,4 @@
-"""What the audit asks of splits of steered dependence: which textures train shows on which animal, and how often."""
+"""Checks of dependence splits: which textures train shows on which animal, and how often."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from generators.audit.binding import pairs_of
 from generators.audit.findings import Finding, first, nearest, trainable
 from generators.storage.split_file import Records, Split
 
-# Quotas are whole numbers: so far may the realised value be from the asked one.
+# Largest difference of realised and requested information: quotas are whole numbers.
 TOLERANCE = 0.01
 
 
@@ -16,7 +16,7 @@ def painted(records: Records) -> set[tuple[str, str]]:
 
 
 def check_painted(split: Split) -> Iterator[Finding]:
-    """Train shows every animal in what `seen_textures` tests and never in what `unseen_textures` does."""
+    """Train shows every animal in its textures of `seen_textures`, never in those of `unseen_textures`."""
     train = painted(split.subsets["train"])
     for name in ("unseen_textures", "validation"):
         leaked = (f"{texture} {animal}" for animal, texture in sorted(painted(split.subsets[name]) & train))
@@ -26,7 +26,7 @@ def check_painted(split: Split) -> Iterator[Finding]:
 
 
 def check_dependence_pairs(split: Split) -> Iterator[Finding]:
-    """Validation's pairs are apart; the realised fraction of training pairs is the nearest to the asked one."""
+    """Validation has its own pairs; the realised fraction of training pairs is the nearest to the requested one."""
     train, validation = pairs_of(split.subsets["train"]), pairs_of(split.subsets["validation"])
     tests = pairs_of(split.subsets["seen_textures"]) | pairs_of(split.subsets["unseen_textures"])
     shared = sorted(map(sorted, validation & (train | tests)))
@@ -34,25 +34,25 @@ def check_dependence_pairs(split: Split) -> Iterator[Finding]:
     yield nearest("training pairs", len(train), split.recipe["pairs"], trainable(split, 0))
 
 
-def check_lone(split: Split) -> Iterator[Finding]:
-    """Every animal is in train alone, on every background and in every size."""
+def check_singles(split: Split) -> Iterator[Finding]:
+    """Train shows every animal singly, on every background and in every size."""
     v = split.vocabulary
-    alone = (scene for scene in split.subsets["train"].scenes if len(scene.things) == 1)
-    lone = {(scene.background, scene.things[0].animal, scene.things[0].size) for scene in alone}
-    missing = len(v.backgrounds) * len(v.animals) * max(len(v.sizes), 1) - len(lone)
+    singles = (scene for scene in split.subsets["train"].scenes if len(scene.things) == 1)
+    shown = {(scene.background, scene.things[0].animal, scene.things[0].size) for scene in singles}
+    missing = len(v.backgrounds) * len(v.animals) * max(len(v.sizes), 1) - len(shown)
     yield Finding("every animal is in train alone on every background", not missing, f"{missing} missing")
 
 
 def check_information(split: Split) -> Iterator[Finding]:
-    """The normalised mutual information of texture and animal, over all things of train, is as asked."""
+    """The normalised mutual information of texture and animal, over all things of train, is the requested one."""
     from sklearn.metrics import normalized_mutual_info_score
 
     things = [thing for scene in split.subsets["train"].scenes for thing in scene.things]
     animals, textures = zip(*((thing.animal, thing.texture) for thing in things), strict=True)
-    found = normalized_mutual_info_score(animals, textures, average_method="arithmetic")
-    asked = split.recipe["information"]
-    detail = f"{found:.4f}, asked {asked:.4f} (arithmetic mean of both entropies)"
-    yield Finding("information of texture and animal: as asked", abs(found - asked) <= TOLERANCE, detail)
+    realised = normalized_mutual_info_score(animals, textures, average_method="arithmetic")
+    requested = split.recipe["information"]
+    detail = f"{realised:.4f}, requested {requested:.4f} (arithmetic mean of both entropies)"
+    yield Finding("information of texture and animal: as requested", abs(realised - requested) <= TOLERANCE, detail)
 
 
-CHECKS = (check_painted, check_dependence_pairs, check_lone, check_information)
+CHECKS = (check_painted, check_dependence_pairs, check_singles, check_information)

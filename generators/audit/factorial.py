@@ -1,4 +1,4 @@
-"""Renders a world's whole factorial in memory and checks every scene and its spatial caption."""
+"""Renders every scene of a world in memory and checks it and its spatial caption."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from generators.captions.templates import caption
 
 CHUNK = 1024  # scenes
 
-# Where the subject of a predicate lies, seen from its object: axis of the image, and direction.
+# Predicate -> where its subject lies relative to its object: axis of the image, and sign.
 DIRECTIONS = {
     predicate: (AXIS_OF_RELATION[relation], direction)
     for relation, both in PREDICATES.items()
@@ -28,25 +28,25 @@ DIRECTIONS = {
 def check_factorial(
     world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
 ) -> tuple[int, list[str]]:
-    """How many scenes there are, and one line for each thing wrong with any of them."""
-    scenes, checks, found = list(world.factorial((view,))), RenderChecks(), []
+    """The number of scenes, and one line for each problem of any of them."""
+    scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
     with tempfile.TemporaryDirectory() as cache:
         renderer = Renderer(world, resolution, Path(cache), workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):
             pictures = renderer.render(chunk)
-            found += checks.problems(chunk, *pictures, renderer.areas(chunk))
-            found += false_captions(chunk, pictures)
+            problems += checks.problems(chunk, *pictures, renderer.areas(chunk))
+            problems += false_captions(chunk, pictures)
             done += len(chunk)
             report("scenes", done, len(scenes))
-    return len(scenes), found
+    return len(scenes), problems
 
 
 def false_captions(scenes: Sequence[Scene], pictures: Pictures) -> list[str]:
     """Spatial captions that the centres of the masks contradict."""
     centers = measure(pictures.masks, 2)[1]
-    found = []
+    problems = []
     for scene, center in zip(scenes, centers, strict=True):
         if scene.relation not in PREDICATES:
             continue
@@ -56,5 +56,5 @@ def false_captions(scenes: Sequence[Scene], pictures: Pictures) -> list[str]:
         subject, other = (center[phrases.index(graph.nodes[end])] for end in (edge.subject, edge.object))
         axis, direction = DIRECTIONS[edge.predicate]
         if np.sign(subject[axis] - other[axis]) != direction:
-            found.append(f"{scene.key}: {text!r} contradicts the masks")
-    return found
+            problems.append(f"{scene.key}: {text!r} contradicts the masks")
+    return problems

@@ -1,4 +1,4 @@
-"""What the audit asks of training captions that may tell less than all: how much do they tell?"""
+"""Checks of incomplete training captions: how often things and textures are mentioned."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from generators.storage.split_file import Split
 NO = "no "
 
 
-class Asked(NamedTuple):
-    """The chances that a recipe asks for; one that names none tells all."""
+class RequestedChances(NamedTuple):
+    """The probabilities in a recipe; by default captions are complete."""
 
     mentioned: float = 1.0
     attributes: float = 1.0
@@ -22,73 +22,76 @@ class Asked(NamedTuple):
     negated: float = 0.0
 
 
-def asked_of(split: Split) -> Asked:
-    """What the split says that its training captions tell."""
-    return Asked(**{name: split.recipe[name] for name in Asked._fields if name in split.recipe})
+def requested_chances(split: Split) -> RequestedChances:
+    """The probabilities that the split's recipe sets for its training captions."""
+    return RequestedChances(**{name: split.recipe[name] for name in RequestedChances._fields if name in split.recipe})
 
 
-def told_of(graph: SceneGraph, scene: Scene) -> list[str]:
-    """What a graph says of each thing of its scene: "red cat", "cat" or ""; "small red cat", "small cat" or ""."""
-    choices = [(phrase(thing), phrase(thing._replace(texture=""))) for thing in scene.things]
-    return [next((said for said in either if said in graph.nodes), "") for either in choices]
+def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
+    """The phrase by which a graph mentions each thing of its scene: "red cat", "cat", or "" if it doesn't."""
+    candidates = [(phrase(thing), phrase(thing._replace(texture=""))) for thing in scene.things]
+    return [next((text for text in texts if text in graph.nodes), "") for texts in candidates]
 
 
-def hints(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether `graph` tells nothing but the truth: one or more things, none twice, and the background."""
-    told = [phrase for phrase in told_of(graph, scene) if phrase]
-    said = sorted(node for node in graph.nodes if not node.startswith(NO))
-    return bool(told) and not graph.edges and said == sorted([*told, scene.background]) and denies_truly(graph, scene)
+def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether `graph` states only what is true of `scene`: one or more things, none twice, and the background."""
+    mentioned = [text for text in mentioned_phrases(graph, scene) if text]
+    affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
+    true = affirmed == sorted([*mentioned, scene.background]) and denies_only_absent(graph, scene)
+    return bool(mentioned) and not graph.edges and true
 
 
-def denies_truly(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether nothing that a graph denies is in the scene."""
+def denies_only_absent(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether nothing that a graph negates is in the scene."""
     denied = {node.removeprefix(NO) for node in graph.nodes if node.startswith(NO)}
     return not denied & set(map(phrase, scene.things))
 
 
 def salient_of(scene: Scene) -> int:
-    """Which of two things is salient: the bigger one, else the first, which is the left one."""
+    """Index of the salient one of two things: the bigger one, else the first, which is the left one."""
     left, right = (SIZES.get(thing.size, 1.0) for thing in scene.things)
     return int(right > left)
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
-    """Animals and textures are told as often as asked."""
-    mentioned, attributes, salient, negated = asked = asked_of(split)
-    if asked == Asked():
+    """Animals and textures are mentioned as often as requested."""
+    mentioned, attributes, salient, negated = chances = requested_chances(split)
+    if chances == RequestedChances():
         return
     train = split.subsets["train"]
-    told = [(scene, told_of(graph, scene)) for graph, scene in zip(train.graphs, train.scenes, strict=True)]
-    pairs = [(salient_of(scene), phrases) for scene, phrases in told if len(phrases) == 2]
+    phrases_of = [
+        (scene, mentioned_phrases(graph, scene)) for graph, scene in zip(train.graphs, train.scenes, strict=True)
+    ]
+    pairs = [(salient_of(scene), phrases) for scene, phrases in phrases_of if len(phrases) == 2]
     both = sum(all(phrases) for _, phrases in pairs)
     alone = sum(bool(phrases[big]) and not phrases[1 - big] for big, phrases in pairs)
     chance = (1 - salient) * mentioned**2
     yield within("training pairs whose caption mentions both", both, len(pairs), chance)
-    # Of two that aren't drawn either is taken, so that apart from the salient one both are alone as often.
+    # If neither of the two is drawn, one is taken at random: so without `salient` either is alone equally often.
     chance = salient + (1 - salient) * (1 - mentioned**2) / 2
     yield within("training pairs whose caption mentions the salient one only", alone, len(pairs), chance)
-    mentions = sum(bool(said) for _, phrases in told for said in phrases)
-    textured = sum(said in map(phrase, scene.things) for scene, phrases in told for said in phrases)
+    mentions = sum(bool(text) for _, phrases in phrases_of for text in phrases)
+    textured = sum(text in map(phrase, scene.things) for scene, phrases in phrases_of for text in phrases)
     yield within("mentions in train with their texture", textured, mentions, attributes)
     denying = sum(any(node.startswith(NO) for node in graph.nodes) for graph in train.graphs)
-    yield within("captions in train that deny something", denying, len(train), negated)
+    yield within("captions in train with a negation", denying, len(train), negated)
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:
-    """A training scene has a negative where its caption tells both textures, and nowhere else."""
+    """A training scene has a negative if and only if its caption mentions both textures."""
     r = split.subsets["train"]
     strange = (
         scene.key
         for scene, graph, negative in zip(r.scenes, r.graphs, r.negatives, strict=True)
-        if bool(negative) != all_told(graph, scene)
+        if bool(negative) != mentions_both_textures(graph, scene)
     )
-    yield Finding("train has a negative where, and only where, both textures are told", *first(strange))
+    yield Finding("train has a negative where, and only where, both textures are mentioned", *first(strange))
 
 
-def all_told(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether a graph tells two things and both their textures."""
-    told = set(map(phrase, scene.things))
-    return len(told) == 2 and told <= set(graph.nodes)
+def mentions_both_textures(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether a graph mentions two things with their textures."""
+    complete = set(map(phrase, scene.things))
+    return len(complete) == 2 and complete <= set(graph.nodes)
 
 
 CHECKS = (check_shares, check_negatives)

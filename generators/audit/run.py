@@ -1,8 +1,8 @@
 """Proves from a split file alone that nothing held out is in train and nothing is mislabelled.
 
-The audit recomputes pairs, fractions, words and graphs from what the file says, apart from the
-generator of splits, so that a mistake in one does not hide in the other. What it shares with it are
-the words of numbers and relations and the language of hold-out rules, which have tests of their own.
+The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the
+code that generates splits, so that a mistake in one does not hide in the other. They share only the
+words for numbers and relations and the language of hold-out rules, which have tests of their own.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from envs.scene import Scene, Thing
 from envs.slots import SLOTS_OF
 from generators.audit import binding, counting, dependence, mentions, spatial
 from generators.audit.findings import Finding, animal_pair, first, rules_of
-from generators.audit.mentions import Asked, asked_of, hints
+from generators.audit.mentions import RequestedChances, requested_chances, states_in_part
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import attributes, counted
 from generators.captions.relations import edge_holds
@@ -24,7 +24,7 @@ from generators.parsers.world_grammar import parse
 from generators.rules.hold_out import HELD_OUT
 from generators.storage.split_file import REMEDY, Split, check_store, read_split
 
-# Kinds whose negatives differ in a word.
+# Kinds whose negatives don't have the caption's bag of words.
 OTHER_WORDS = {"counting"}
 
 
@@ -35,7 +35,7 @@ def true_nodes(scene: Scene) -> set[str]:
 
 
 def states(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether every node and edge of `graph` is true of `scene` and no thing is left out."""
+    """Whether every node and edge of `graph` is true of `scene` and all things are mentioned."""
     return set(graph.nodes) == true_nodes(scene) and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 
@@ -54,32 +54,33 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:
-    """Train has scenes, and so has what reserve and validation are for, unless rules may have taken them."""
-    asked = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
+    """Train, validation and unseen tests have scenes; the latter two may be empty with hold-out rules."""
+    required = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
     unseen = split.recipe["reserve"] > 0 and not rules_of(split)
-    asked |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
-    empty = (name for name, must in asked.items() if must and not len(split.subsets[name]))
+    required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
+    empty = (name for name, must in required.items() if must and not len(split.subsets[name]))
     yield Finding("train, validation and unseen tests have scenes", *first(empty))
 
 
-def check_lone_animals(split: Split) -> Iterator[Finding]:
-    """Every texture-animal-background conjunction is in train as a lone animal, in every slot and every size."""
+def check_single_objects(split: Split) -> Iterator[Finding]:
+    """Every texture-animal-background conjunction is in train as a single-object scene, in every slot and size."""
     v = split.vocabulary
     rules = rules_of(split)
-    slots = split.recipe.get("singles_slots") or places_of(split.recipe.get("relations", ("left/right",)))
-    lone = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
-    asked = {
+    slots = split.recipe.get("singles_slots") or single_slots_of(split.recipe.get("relations", ("left/right",)))
+    shown = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
+    required = {
         Scene(background, (Thing(*thing),))
         for background, *thing in product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
     }
-    asked = {scene for scene in asked if not any(rule.matches(scene) for rule in rules)}
-    missing = asked - lone
-    yield Finding("every lone animal is in train", not missing, f"{len(lone)} conjunctions, {len(missing)} missing")
-    yield Finding("lone animals stand where the recipe says", *first(scene.key for scene in lone - asked))
+    required = {scene for scene in required if not any(rule.matches(scene) for rule in rules)}
+    missing, strange = required - shown, (scene.key for scene in shown - required)
+    detail = f"{len(shown)} conjunctions, {len(missing)} missing"
+    yield Finding("every single-object scene is in train", not missing, detail)
+    yield Finding("every single-object scene of train has a slot of the recipe", *first(strange))
 
 
-def places_of(relations: Iterable[str]) -> set[str]:
-    """The slots of lone animals: in the middle for what stands side by side, else those of the pairs."""
+def single_slots_of(relations: Iterable[str]) -> set[str]:
+    """The slots of single-object scenes: the centre for left/right pairs, else the slots of the pairs."""
     sets = ({"center"} if relation == "left/right" else set(SLOTS_OF[relation]) for relation in relations)
     return set().union(*sets)
 
@@ -89,7 +90,7 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
     rules = rules_of(split)
     for name, records in split.subsets.items():
         matched = [any(rule.matches(scene) for rule in rules) for scene in records.scenes]
-        strange = (s.key for s, found in zip(records.scenes, matched, strict=True) if found != (name == HELD_OUT))
+        strange = (s.key for s, held in zip(records.scenes, matched, strict=True) if held != (name == HELD_OUT))
         claim = "a rule holds out every scene of" if name == HELD_OUT else "no rule holds out any scene of"
         yield Finding(f"{claim} {name}", *first(strange))
     if rules:
@@ -102,27 +103,28 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
 def check_texts(split: Split) -> Iterator[Finding]:
     """Captions and graphs are true, negatives are false and have the same bag of words.
 
-    Only training captions may tell less than all, and only where the recipe says so.
+    Only training captions may be incomplete, and only if the recipe requests it.
     """
     v = split.vocabulary
     for name, r in split.subsets.items():
-        says = hints if name == "train" and asked_of(split) != Asked() else states
+        incomplete = name == "train" and requested_chances(split) != RequestedChances()
+        holds = states_in_part if incomplete else states
         rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
-        untrue = (s.key for s, c, g, _, _ in rows if not (says(g, s) and parse(c, v) == g))
-        yield Finding(f"every caption of {name} is true and says its graph", *first(untrue))
+        untrue = (s.key for s, c, g, _, _ in rows if not (holds(g, s) and parse(c, v) == g))
+        yield Finding(f"every caption of {name} is true and states its graph", *first(untrue))
         negatives = [row for row in rows if row[3]]
         if split.recipe["kind"] not in OTHER_WORDS:
             bag = (s.key for s, c, _, n, _ in negatives if words(c) != words(n))
             yield Finding(f"every negative of {name} has its caption's bag of words", *first(bag))
-        true = (s.key for s, _, _, n, g in negatives if says(g, s) or parse(n, v) != g)
-        yield Finding(f"every negative of {name} is false and says its graph", *first(true))
+        true = (s.key for s, _, _, n, g in negatives if holds(g, s) or parse(n, v) != g)
+        yield Finding(f"every negative of {name} is false and states its graph", *first(true))
         if name != "train":
             lacking = (row[0].key for row in rows if not row[3])
             yield Finding(f"every scene of {name} has a negative", *first(lacking))
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:
-    """In a world with sizes every thing has one, and animals that are alike have the same."""
+    """In a world with sizes every thing has one, and all things of one animal have the same."""
     if split.vocabulary.sizes:
         for name, records in split.subsets.items():
             strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
@@ -130,27 +132,27 @@ def check_sizes(split: Split) -> Iterator[Finding]:
 
 
 def soundly_sized(scene: Scene) -> bool:
-    """Whether each animal of a scene has one size and not none."""
+    """Whether each animal of a scene has exactly one size."""
     sizes = {(thing.animal, thing.size) for thing in scene.things}
     return len(sizes) == len({thing.animal for thing in scene.things}) and all(size for _, size in sizes)
 
 
 def check_file(split: Split) -> Iterator[Finding]:
-    """The file is as it was written, and the shards beside it show its scenes."""
+    """The file is as it was written, and the shards of its store hold its scenes."""
     yield Finding("the file has the checksum that it was written with", split.intact, "")
     try:
         check_store(split)
     except UserError as error:
-        yield Finding("the store shows the scenes that the split says", False, str(error))
+        yield Finding("the store shows the scenes that the split lists", False, str(error))
     else:
-        yield Finding("the store shows the scenes that the split says", True, f"{len(split.shards)} shards")
+        yield Finding("the store shows the scenes that the split lists", True, f"{len(split.shards)} shards")
 
 
-# Asked of every split, and of each kind.
+# Checks of every split, and of each kind.
 CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_sizes, check_texts)
 CHECKS_OF = {
-    "binding": (check_lone_animals, *binding.CHECKS, *mentions.CHECKS),
-    "spatial": (check_lone_animals, *spatial.CHECKS),
+    "binding": (check_single_objects, *binding.CHECKS, *mentions.CHECKS),
+    "spatial": (check_single_objects, *spatial.CHECKS),
     "dependence": dependence.CHECKS,
     "counting": counting.CHECKS,
 }

@@ -1,4 +1,4 @@
-"""What the audit asks of spatial splits: orders of animals, apart for each relation."""
+"""Checks of spatial splits: orders of animals, for each relation separately."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from generators.storage.split_file import Split
 
 
 class Order(NamedTuple):
-    """Who is in a relation's first slot, and who in its second."""
+    """The animals in a relation's first and second slot."""
 
     relation: str
     first: str
@@ -20,7 +20,7 @@ class Order(NamedTuple):
 
     @property
     def swapped(self) -> "Order":
-        """The other way round."""
+        """The reversed order."""
         return self._replace(first=self.second, second=self.first)
 
     @property
@@ -30,28 +30,28 @@ class Order(NamedTuple):
 
 
 def order_of(scene: Scene) -> Order | None:
-    """The order of a scene of two; None for a lone animal."""
+    """The order of a scene of two; None for a single animal."""
     return Order(scene.relation, *(thing.animal for thing in scene.things)) if len(scene.things) == 2 else None
 
 
 def orders_of(scenes: Sequence[Scene]) -> set[Order]:
-    """All orders of some scenes."""
+    """All orders of `scenes`."""
     return {order for scene in scenes if (order := order_of(scene))}
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
-    """Unseen orders are trained the other way round only; held-out pairs not at all."""
+    """Train shows unseen orders only reversed, and held-out pairs not at all."""
     train = orders_of(split.subsets["train"].scenes)
     trained = {order.pair for order in train}
     for name, records in split.subsets.items():
-        found = orders_of(records.scenes)
+        orders = orders_of(records.scenes)
         if name.endswith("unseen_order"):
-            leaked = (str(tuple(order)) for order in sorted(found & train))
+            leaked = (str(tuple(order)) for order in sorted(orders & train))
             yield Finding(f"no order of {name} is in train", *first(leaked))
-            strange = (str(tuple(order)) for order in sorted(found) if order.swapped not in train)
-            yield Finding(f"every order of {name} is in train the other way round", *first(strange))
+            strange = (str(tuple(order)) for order in sorted(orders) if order.swapped not in train)
+            yield Finding(f"every order of {name} is in train reversed", *first(strange))
         elif name == "validation" or name.endswith("unseen_pairs"):
-            leaked = (str(tuple(order)) for order in sorted(found) if order.pair in trained)
+            leaked = (str(tuple(order)) for order in sorted(orders) if order.pair in trained)
             yield Finding(f"no animal pair of {name} is in train with its relation", *first(leaked))
     validation = {order.pair for order in orders_of(split.subsets["validation"].scenes)}
     for name in (name for name in split.subsets if name.endswith("unseen_pairs")):
@@ -60,30 +60,32 @@ def check_orders(split: Split) -> Iterator[Finding]:
 
 
 def check_relations(split: Split) -> Iterator[Finding]:
-    """Scenes realise the recipe's relations, tests their own, and captions tell them."""
-    asked = set(split.recipe["relations"])
+    """Scenes are in the recipe's relations, tests in their own, and captions state them."""
+    relations = set(split.recipe["relations"])
     for name, r in split.subsets.items():
-        own = {relation for relation in asked if name.startswith(relation.replace("/", "_"))} or asked
+        own = {relation for relation in relations if name.startswith(relation.replace("/", "_"))} or relations
         pairs = [(scene, graph) for scene, graph in zip(r.scenes, r.graphs, strict=True) if len(scene.things) == 2]
-        yield Finding(f"every pair of {name} stands as asked", *first(s.key for s, _ in pairs if s.relation not in own))
         yield Finding(
-            f"every caption of a pair of {name} tells its relation", *first(s.key for s, g in pairs if not g.edges)
+            f"every pair of {name} is in a requested relation", *first(s.key for s, _ in pairs if s.relation not in own)
+        )
+        yield Finding(
+            f"every caption of a pair of {name} states its relation", *first(s.key for s, g in pairs if not g.edges)
         )
 
 
 def check_textures(split: Split) -> Iterator[Finding]:
-    """Each order of train is there in all textures, on all backgrounds, but for what rules hold out."""
+    """Train shows each of its orders in all textures and on all backgrounds, except for held-out scenes."""
     seen: dict[Order, set] = {}
     for scene in split.subsets["train"].scenes:
         if order := order_of(scene):
             bare = tuple(thing._replace(size="") for thing in scene.things)
             seen.setdefault(order, set()).add(replace(scene, things=bare, view=0))
-    lacking = (str(tuple(order)) for order, found in seen.items() if found != left_of(order, split))
+    lacking = (str(tuple(order)) for order, scenes in seen.items() if scenes != left_of(order, split))
     yield Finding("every order of train is there in all textures and backgrounds", *first(lacking))
 
 
 def left_of(order: Order, split: Split) -> set[Scene]:
-    """The scenes of an order that no rule holds out in all sizes, in one view and without their sizes."""
+    """The scenes of an order, in one view and without sizes, that the rules leave in some sizes."""
     v = split.vocabulary
     slots = SLOTS_OF[order.relation]
     scenes = (
@@ -94,7 +96,7 @@ def left_of(order: Order, split: Split) -> set[Scene]:
 
 
 def unusable(split: Split, relation: str) -> int:
-    """Pairs of which the hold-out rules leave no scene under a relation."""
+    """Number of pairs of which the hold-out rules leave no scene in a relation."""
     if not rules_of(split):
         return 0
     both = (
@@ -104,7 +106,7 @@ def unusable(split: Split, relation: str) -> int:
 
 
 def check_order_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions of each relation are the nearest to the asked ones."""
+    """The realised fractions of each relation are the nearest to the requested ones."""
     train = orders_of(split.subsets["train"].scenes)
     for relation in split.recipe["relations"]:
         orders = {order for order in train if order.relation == relation}

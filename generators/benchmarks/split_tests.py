@@ -8,7 +8,7 @@ from torch import Tensor, cat
 from envs.common.errors import UserError
 from envs.scene import Scene
 from generators.benchmarks.benchmark import Benchmark, Item
-from generators.captions.hard_negatives import TASKS, Choice, Setting, choices, possible
+from generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
 from generators.captions.templates import Caption
 from generators.storage.dataset import SplitDataset
 
@@ -58,8 +58,8 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
     kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
     shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
-    setting = Setting(kind, template, seed, split.vocabulary, *shown)
-    by_task = {task: choices(task, r.scenes, setting) for task in TASKS if task != "swap" and possible(task, setting)}
+    context = TaskContext(kind, template, seed, split.vocabulary, *shown)
+    by_task = {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
     # The swap is what the file says, whoever made it.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
     return {"swap": list(map(Choice, true, false))} | by_task

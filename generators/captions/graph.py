@@ -1,4 +1,4 @@
-"""Scene graphs: what a caption claims, as nodes and directed edges."""
+"""Scene graphs: the content of a caption, as nodes and directed edges."""
 
 from typing import NamedTuple
 

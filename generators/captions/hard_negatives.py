@@ -1,9 +1,9 @@
 """Binary tests on a scene of two things: a true caption against a false one.
 
-`swap` asks for binding, and so does `swap size` where things have sizes; `replace ...` and `add ...`
-ask for recognition (SugarCrepe's taxonomy), `one animal` for binding by captions that mention one of
-the two (OC-CLIP, figure 6). Add one by adding an entry to `TASKS`: a function that gives None for a
-scene that it doesn't suit, which then isn't counted.
+`swap` tests binding, and so does `swap size` in worlds with sizes; `replace ...` and `add ...` test
+recognition (SugarCrepe's taxonomy); `one animal` tests binding with captions that mention one of the two
+(OC-CLIP, figure 6). To add a task, add an entry to `TASKS`: a function that returns None for a scene to
+which it doesn't apply; such scenes are not counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from generators.captions.incomplete import absent_things
 from generators.captions.relations import PREDICATES
 from generators.captions.templates import (
     Caption,
+    build_caption,
     caption,
     hard_negative,
     mention_order,
     phrasing_of,
-    predicate_told,
-    put,
+    predicate_for,
 )
 from generators.vocabulary import Vocabulary
 
@@ -32,118 +32,120 @@ class Choice(NamedTuple):
     false: Caption
 
 
-class Setting(NamedTuple):
-    """What a task knows of the split beside the scene; `relations` are those that it tells, `negated`
-    how often its training captions deny something."""
+class TaskContext(NamedTuple):
+    """What a task needs to know of a split."""
 
     kind: str
     template: str
     seed: int
     vocabulary: Vocabulary
     relations: tuple[str, ...] = ()
+    """Relations that its captions state."""
     negated: float = 0.0
+    """Chance that a training caption negates an absent object."""
 
 
-def swap(scene: Scene, of: Setting) -> Choice:
+def swap(scene: Scene, context: TaskContext) -> Choice:
     """The two textures, or the two places, exchanged: the same words."""
-    return Choice(true_caption(scene, of), hard_negative(scene, of.seed, of.template, of.kind))
+    return Choice(true_caption(scene, context), hard_negative(scene, context.seed, context.template, context.kind))
 
 
-def one_animal(scene: Scene, of: Setting) -> Choice:
+def one_animal(scene: Scene, context: TaskContext) -> Choice:
     """ "a red cat" against "a white cat", of a red cat and a white caribou."""
-    thing, other = mention_order(scene, of.seed)
+    thing, other = mention_order(scene, context.seed)
     false = thing._replace(texture=other.texture)
-    return Choice(told(scene, (thing,), of), told(scene, (false,), of))
+    return Choice(caption_of(scene, (thing,), context), caption_of(scene, (false,), context))
 
 
-def swap_size(scene: Scene, of: Setting) -> Choice | None:
-    """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; not where
-    both are as big."""
-    first, second = mention_order(scene, of.seed)
+def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
+    """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; None
+    where both have one size."""
+    first, second = mention_order(scene, context.seed)
     if first.size == second.size:
         return None
     swapped = first._replace(size=second.size), second._replace(size=first.size)
-    return Choice(true_caption(scene, of), told_in_place(scene, swapped, of))
+    return Choice(true_caption(scene, context), caption_in_place(scene, swapped, context))
 
 
-def replace_texture(scene: Scene, of: Setting) -> Choice:
-    """One thing in a texture that the scene doesn't show."""
-    return Choice(true_caption(scene, of), replaced(scene, of, "texture", of.vocabulary.textures))
+def replace_texture(scene: Scene, context: TaskContext) -> Choice:
+    """One thing gets a texture that the scene doesn't show."""
+    return Choice(true_caption(scene, context), replaced(scene, context, "texture", context.vocabulary.textures))
 
 
-def replace_animal(scene: Scene, of: Setting) -> Choice:
-    """One thing as an animal that the scene doesn't show."""
-    return Choice(true_caption(scene, of), replaced(scene, of, "animal", of.vocabulary.animals))
+def replace_animal(scene: Scene, context: TaskContext) -> Choice:
+    """One thing becomes an animal that the scene doesn't show."""
+    return Choice(true_caption(scene, context), replaced(scene, context, "animal", context.vocabulary.animals))
 
 
-def replace_size(scene: Scene, of: Setting) -> Choice:
-    """One thing in a size that it doesn't have; the other may have it."""
-    random = generator(of.seed, "replace", "size", scene.key)
-    things = list(mention_order(scene, of.seed))
+def replace_size(scene: Scene, context: TaskContext) -> Choice:
+    """One thing gets a size that it doesn't have; the other thing may have it."""
+    random = generator(context.seed, "replace", "size", scene.key)
+    things = list(mention_order(scene, context.seed))
     chosen = int(random.integers(len(things)))
-    others = [size for size in of.vocabulary.sizes if size != things[chosen].size]
+    others = [size for size in context.vocabulary.sizes if size != things[chosen].size]
     things[chosen] = things[chosen]._replace(size=others[random.integers(len(others))])
-    return Choice(true_caption(scene, of), told_in_place(scene, things, of))
+    return Choice(true_caption(scene, context), caption_in_place(scene, things, context))
 
 
-def replace_relation(scene: Scene, of: Setting) -> Choice:
+def replace_relation(scene: Scene, context: TaskContext) -> Choice:
     """The predicate of another relation."""
-    others = [predicate for name in of.relations if name != scene.relation for predicate in PREDICATES[name]]
-    predicate = others[generator(of.seed, "replace", "relation", scene.key).integers(len(others))]
-    return Choice(true_caption(scene, of), told(scene, mention_order(scene, of.seed), of, predicate))
+    others = [predicate for name in context.relations if name != scene.relation for predicate in PREDICATES[name]]
+    predicate = others[generator(context.seed, "replace", "relation", scene.key).integers(len(others))]
+    false = caption_of(scene, mention_order(scene, context.seed), context, predicate)
+    return Choice(true_caption(scene, context), false)
 
 
-def add_animal(scene: Scene, of: Setting) -> Choice:
+def add_animal(scene: Scene, context: TaskContext) -> Choice:
     """A third animal, in any texture and size, that the scene doesn't show."""
-    random = generator(of.seed, "add", scene.key)
-    things = mention_order(scene, of.seed)
-    absent = absent_from(scene, "animal", of.vocabulary.animals)
-    textures, sizes = of.vocabulary.textures, of.vocabulary.sizes
+    random = generator(context.seed, "add", scene.key)
+    things = mention_order(scene, context.seed)
+    absent = absent_from(scene, "animal", context.vocabulary.animals)
+    textures, sizes = context.vocabulary.textures, context.vocabulary.sizes
     added = Thing(absent[random.integers(len(absent))], textures[random.integers(len(textures))], "")
     added = added._replace(size=sizes[random.integers(len(sizes))]) if sizes else added
-    return Choice(true_caption(scene, of), told(scene, (*things, added), of))
+    return Choice(true_caption(scene, context), caption_of(scene, (*things, added), context))
 
 
-def add_attribute(scene: Scene, of: Setting) -> Choice:
+def add_attribute(scene: Scene, context: TaskContext) -> Choice:
     """ "a cat and a white caribou" against "a grass cat and a white caribou", of a red cat and a white caribou."""
-    random = generator(of.seed, "add", "texture", scene.key)
-    things, absent = mention_order(scene, of.seed), absent_from(scene, "texture", of.vocabulary.textures)
+    random = generator(context.seed, "add", "texture", scene.key)
+    things, absent = mention_order(scene, context.seed), absent_from(scene, "texture", context.vocabulary.textures)
     bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in things] for texture in ("", added))
-    return Choice(*(told_in_place(scene, its, of) for its in either))
+    return Choice(*(caption_in_place(scene, its, context) for its in either))
 
 
-def negation(scene: Scene, of: Setting) -> Choice:
+def negation(scene: Scene, context: TaskContext) -> Choice:
     """ "a red cat and no grass pig" against "a red cat and no white caribou", of a red cat and a white caribou."""
-    thing, other = mention_order(scene, of.seed)
-    return _denied(scene, of, (thing,), other)
+    thing, other = mention_order(scene, context.seed)
+    return _denied(scene, context, (thing,), other)
 
 
-def pure_negation(scene: Scene, of: Setting) -> Choice:
+def pure_negation(scene: Scene, context: TaskContext) -> Choice:
     """ "no grass pig" against "no white caribou", of a red cat and a white caribou."""
-    return _denied(scene, of, (), mention_order(scene, of.seed)[1])
+    return _denied(scene, context, (), mention_order(scene, context.seed)[1])
 
 
-def _denied(scene: Scene, of: Setting, told: tuple[Thing, ...], present: Thing) -> Choice:
-    others = absent_things(scene, of.vocabulary)
-    absent = others[generator(of.seed, "negation", scene.key).integers(len(others))]
-    phrasing = phrasing_of(scene, of.seed, of.template)
-    return Choice(*(put(phrasing, scene, told, denied=(thing,)) for thing in (absent, present)))
+def _denied(scene: Scene, context: TaskContext, mentioned: tuple[Thing, ...], present: Thing) -> Choice:
+    others = absent_things(scene, context.vocabulary)
+    absent = others[generator(context.seed, "negation", scene.key).integers(len(others))]
+    phrasing = phrasing_of(scene, context.seed, context.template)
+    return Choice(*(build_caption(phrasing, scene, mentioned, denied=(thing,)) for thing in (absent, present)))
 
 
-def true_caption(scene: Scene, of: Setting) -> Caption:
-    """The caption that the split gives the scene."""
-    return caption(scene, of.seed, of.template)
+def true_caption(scene: Scene, context: TaskContext) -> Caption:
+    """The scene's caption in the split."""
+    return caption(scene, context.seed, context.template)
 
 
-def told(scene: Scene, things: Sequence[Thing], of: Setting, predicate: str = "") -> Caption:
-    """Things of the scene or false ones, in the phrasing of its true caption."""
-    return put(phrasing_of(scene, of.seed, of.template), scene, things, predicate)
+def caption_of(scene: Scene, things: Sequence[Thing], context: TaskContext, predicate: str = "") -> Caption:
+    """A caption of `things`, which need not be those of the scene, in the phrasing of the scene's true caption."""
+    return build_caption(phrasing_of(scene, context.seed, context.template), scene, things, predicate)
 
 
-def told_in_place(scene: Scene, things: Sequence[Thing], of: Setting) -> Caption:
-    """As `told`, of things in the slots of the scene, with their relation if captions tell one."""
-    return told(scene, things, of, predicate_told(scene, things, of.template))
+def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext) -> Caption:
+    """As `caption_of`, for things in the slots of the scene: with their relation, if the template states it."""
+    return caption_of(scene, things, context, predicate_for(scene, things, context.template))
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
@@ -151,17 +153,17 @@ def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
-def replaced(scene: Scene, of: Setting, field: str, names: Sequence[str]) -> Caption:
-    """The caption with something absent for one thing's animal or texture."""
-    random = generator(of.seed, "replace", field, scene.key)
+def replaced(scene: Scene, context: TaskContext, field: str, names: Sequence[str]) -> Caption:
+    """The caption with one thing's animal or texture replaced by an absent one."""
+    random = generator(context.seed, "replace", field, scene.key)
     absent = absent_from(scene, field, names)
-    things = list(mention_order(scene, of.seed))
+    things = list(mention_order(scene, context.seed))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
-    return told_in_place(scene, things, of)
+    return caption_in_place(scene, things, context)
 
 
-TASKS: dict[str, Callable[[Scene, Setting], Choice | None]] = {
+TASKS: dict[str, Callable[[Scene, TaskContext], Choice | None]] = {
     "swap": swap,
     "swap size": swap_size,
     "one animal": one_animal,
@@ -176,8 +178,8 @@ TASKS: dict[str, Callable[[Scene, Setting], Choice | None]] = {
 }
 
 
-# Kinds of splits that a task suits, if not all: things of one texture can't be told apart by it, captions
-# with relations don't know "and", and things that are alike can't be replaced one by one.
+# The kinds of splits to which a task applies, where not to all: `one animal` needs two textures, `add animal` captions
+# without a relation, and the others things that differ.
 KINDS_OF = {
     "one animal": ("binding", "dependence"),
     "add animal": ("binding", "dependence"),
@@ -190,7 +192,7 @@ KINDS_OF = {
     "negation": ("binding",),
     "pure negation": ("binding",),
 }
-# What a task needs names of, and how many: of textures and animals one that a scene of two doesn't show.
+# The names that a task needs and how many: one more texture or animal than a scene of two shows.
 NEEDS = {
     "replace texture": ("textures", 3),
     "replace animal": ("animals", 3),
@@ -201,16 +203,16 @@ NEEDS = {
 }
 
 
-def possible(task: str, of: Setting) -> bool:
-    """Whether a split's kind and its world's words allow a task."""
+def possible(task: str, context: TaskContext) -> bool:
+    """Whether a task applies to the split's kind and vocabulary."""
     names, least = NEEDS.get(task, ("animals", 0))
-    enough = len(getattr(of.vocabulary, names)) >= least
-    # A model that never read "no" has no word for it.
-    enough = enough and ("negation" not in task or of.negated > 0)
-    enough = enough and (task != "replace relation" or len(of.relations) > 1)
-    return enough and of.kind in KINDS_OF.get(task, (of.kind,))
+    enough = len(getattr(context.vocabulary, names)) >= least
+    # A model that never saw "no" in training can't be tested on it.
+    enough = enough and ("negation" not in task or context.negated > 0)
+    enough = enough and (task != "replace relation" or len(context.relations) > 1)
+    return enough and context.kind in KINDS_OF.get(task, (context.kind,))
 
 
-def choices(task: str, scenes: Sequence[Scene], of: Setting) -> list[Choice | None]:
-    """The choice of a task for every scene; None for one that it doesn't suit."""
-    return [TASKS[task](scene, of) for scene in scenes]
+def choices(task: str, scenes: Sequence[Scene], context: TaskContext) -> list[Choice | None]:
+    """The choice of a task for every scene; None for a scene to which it doesn't apply."""
+    return [TASKS[task](scene, context) for scene in scenes]

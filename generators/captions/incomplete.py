@@ -1,8 +1,8 @@
-"""Training captions that tell less than all of their scene.
+"""Training captions that describe their scene incompletely.
 
-Three properties of the captions of photographs on which CLIP fails to learn binding (Gurung, Hoffmann and Brox
-2025, "Common data properties limit object-attribute binding in CLIP"): things are not mentioned, attributes are
-left out, and what stands out is mentioned rather than the rest. All draws depend on (seed, scene) only.
+Three properties of photograph captions with which CLIP fails to learn binding (Gurung, Hoffmann and Brox 2025,
+"Common data properties limit object-attribute binding in CLIP"): objects are not mentioned, attributes are left
+out, and salient objects are mentioned more often. All draws depend on (seed, scene) only.
 """
 
 from itertools import product
@@ -19,22 +19,22 @@ from generators.vocabulary import Vocabulary
 
 
 class Chances(NamedTuple):
-    """What the captions of training scenes tell."""
+    """Probabilities that decide what a training caption mentions."""
 
     mentioned: float
-    """That a thing of two is mentioned; one always is."""
+    """That a thing of a pair is mentioned; one of the two always is."""
     attributes: float
-    """That a mention has its texture."""
+    """That a mentioned thing has its texture in the caption."""
     salient: float
-    """That nothing but the salient thing of two is mentioned, whatever `mentioned` says (see `salient_slot`)."""
+    """That only the salient thing of a pair is mentioned, regardless of `mentioned` (see `salient_slot`)."""
     negated: float
-    """That something is denied that isn't there: "a red cat and no white caribou" (Alhamoud et al. 2025,
+    """That an absent object is negated: "a red cat and no white caribou" (Alhamoud et al. 2025,
     "Vision-language models do not understand negation": hybrid captions)."""
 
 
-def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
-    """What the caption of a training scene mentions, in mention order; a texture left out is "", sizes stay."""
-    random = generator(seed, "textures told", scene.key)
+def mentioned_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
+    """The things that a training caption mentions, in mention order; an omitted texture is "", sizes are kept."""
+    random = generator(seed, "textures told", scene.key)  # the text is part of the seed
     texture = {thing.slot: random.random() < chances.attributes for thing in scene.things}
     slots = mentioned_slots(scene, seed, chances)
     things = [thing for thing in mention_order(scene, seed) if thing.slot in slots]
@@ -42,9 +42,9 @@ def told_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
 
 
 def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:
-    """What the caption of a training scene denies: mostly nothing, else one thing that isn't there.
+    """The thing that a training caption negates: with probability `chance` one absent from the scene, else none.
 
-    What a rule holds out isn't denied either: the model shall not have read of it.
+    Things that a rule holds out are not negated either, so that no training text names them.
     """
     random = generator(seed, "denied", scene.key)
     if random.random() >= chance:
@@ -55,25 +55,25 @@ def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...]
 
 
 def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
-    """The textured animals that neither the scene nor its swap shows, in all sizes."""
+    """The textured animals that neither the scene nor its texture swap shows, in all sizes."""
     shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
     things = product(words.animals, words.textures, words.sizes or ("",))
     return [Thing(*pair, "center", size) for *pair, size in things if tuple(pair) not in shown]
 
 
 def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
-    """Where the things that a caption mentions stand."""
+    """The slots of the things that a caption mentions."""
     slots = [thing.slot for thing in scene.things]
-    random = generator(seed, "things told", scene.key)
+    random = generator(seed, "things told", scene.key)  # the text is part of the seed
     only_salient, spare = random.random(), slots[random.integers(len(slots))]
     drawn = {slot for slot in slots if random.random() < chances.mentioned}
     return {salient_slot(scene)} if only_salient < chances.salient else drawn or {spare}
 
 
 def salient_slot(scene: Scene) -> str:
-    """Where the thing stands that stands out: the biggest one, of equally big ones the one in the first slot.
+    """The slot of the salient thing: the biggest one, and the one in the first slot among equally big ones.
 
-    Without sizes our animals are built to one visual size, and how much of each is visible is known only when it
-    is rendered: then it is the first slot by definition.
+    In worlds without sizes all animals have about one visual size, and visible areas are known only after
+    rendering; there the first slot is salient by definition.
     """
     return max(scene.things, key=lambda thing: size_factor(thing.size)).slot

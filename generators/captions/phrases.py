@@ -1,4 +1,4 @@
-"""Several of the same thing: their words, and the scene with another number of them."""
+"""Noun phrases of one or several like things, and the scene with another number of them."""
 
 import zlib
 from dataclasses import replace
@@ -23,14 +23,14 @@ def plural(noun: str) -> str:
 
 
 def counted(attributes: str, animal: str, number: int) -> str:
-    """ "red cat", "three small red cats", "three cats" of things whose attributes are left out ("")."""
+    """ "red cat", "three small red cats", "three cats" if attributes are left out ("")."""
     if number == 1:
         return f"{attributes} {animal}".lstrip()
     return f"{NUMBERS[number - 2]} {attributes} {plural(animal)}".replace("  ", " ")
 
 
 def attributes(thing: Thing) -> str:
-    """ "small red": what is told of a thing beside what it is."""
+    """ "small red": the words of a thing's size and texture."""
     return f"{thing.size} {thing.texture}".strip()
 
 
@@ -40,7 +40,7 @@ def phrase(thing: Thing) -> str:
 
 
 def other_number(scene: Scene) -> Scene:
-    """The scene with one to four of its things, but not as many as it has; which number depends on the scene."""
+    """The scene with another number of its things, from one to four; the number depends on the scene's key."""
     things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
     number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
     free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]

@@ -7,23 +7,24 @@ from envs.scene import Scene
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.phrases import phrase
 
-# What is said of the thing in a relation's first slot, and of the one in its second (OC-CLIP, A.5.1).
+# Relation -> the predicate of the thing in its first slot, and of the thing in its second (OC-CLIP, A.5.1).
 PREDICATES: dict[str, tuple[str, str]] = {
     "left/right": ("to the left of", "to the right of"),
     "above/under": ("above", "under"),
 }
 
 
-# Predicate -> what is said the other way round.
+# Predicate -> its converse.
 CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both, both[::-1])}
 
 
 def claims(graph: SceneGraph) -> frozenset[str]:
-    """All that `graph` claims, however it is put: its nodes, and its edges with the phrases in place
-    of indices, "b to the right of a" as "a to the left of b".
+    """All statements that `graph` implies, as texts in a canonical form.
 
-    A small red cat is also a small cat, a red cat and a cat. Without a vocabulary that holds for all words but the
-    last: a giant tortoise is a tortoise. Phrases are unique in our graphs.
+    They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left
+    of b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. As there is no
+    vocabulary here, every word but the last may be dropped: a giant tortoise is a tortoise. Our graphs have no phrase
+    twice.
     """
     claimed = {less for node in graph.nodes for less in shortened(node)}
     for predicate, subject, object_ in graph.edges:
@@ -35,24 +36,28 @@ def claims(graph: SceneGraph) -> frozenset[str]:
 
 
 @cache
-def shortened(said: str) -> frozenset[str]:
-    """ "red cat" -> "red cat", "cat": what is still true of a thing when words before the last are left out.
-    Of what is denied ("no red cat") nothing may be left out."""
-    if said.startswith("no "):
-        return frozenset({said})
-    *before, last = said.split()
+def shortened(text: str) -> frozenset[str]:
+    """ "red cat" -> "red cat", "cat": a phrase with any of the words before its last left out.
+
+    Nothing may be left out of a negation ("no red cat").
+    """
+    if text.startswith("no "):
+        return frozenset({text})
+    *before, last = text.split()
     kept = (words for number in range(len(before) + 1) for words in combinations(before, number))
     return frozenset(" ".join((*words, last)) for words in kept)
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
-    """What is said of thing number `subject` (0 or 1) of a scene with a relation."""
+    """The predicate of thing number `subject` (0 or 1) of a scene with a relation."""
     return PREDICATES[scene.relation][subject]
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether one edge of `graph` is true of `scene`; one that refers to no thing is not. Nodes may leave out what
-    they tell of their things: "cat" is a red cat."""
+    """Whether one edge of `graph` is true of `scene`; an edge to a node that isn't a thing is false.
+
+    Nodes may omit attributes: "cat" matches a red cat.
+    """
     ends = edge.subject, edge.object
     if scene.relation is None or not all(0 <= end < len(graph.nodes) for end in ends):
         return False

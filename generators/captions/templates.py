@@ -1,7 +1,7 @@
 """From a scene to a caption, its scene graph and its hard negative.
 
-A caption is put in a template: one phrasing, or several of which each scene draws its own. Every
-synthetic caption knows its graph exactly; nothing is parsed.
+A template has one phrasing, or several from which one is drawn for each scene. Captions and graphs are
+built together from the scene; nothing is parsed.
 """
 
 from collections import Counter
@@ -24,12 +24,12 @@ class Caption(NamedTuple):
 
 
 class Template(NamedTuple):
-    """One way or several to put one meaning."""
+    """One or several phrasings of the same content."""
 
     phrasings: tuple[str, ...]
     """Each with {things}, and with {place} ("in the desert") or {background} ("desert")."""
     relation: bool = False
-    """Whether it tells where two things stand; if not, they are joined by "and"."""
+    """Whether it states the relation of two things; if not, they are joined by "and"."""
 
 
 # OC-CLIP's: "a red cat and a white caribou in the desert".
@@ -46,7 +46,7 @@ FREE = (
     "the {background} with {things}",
 )
 
-# Add a template by adding an entry. What stands between two things is "and" or the predicate in all of them.
+# To add a template, add an entry. Two things are always joined by "and" or by the predicate.
 TEMPLATES: dict[str, Template] = {
     "conjunction": Template((PAPER,)),
     "pug-conjunction": Template((PUG,)),
@@ -57,7 +57,7 @@ TEMPLATES: dict[str, Template] = {
 }
 
 
-# How a caption places a scene in a background; any other background is "in the".
+# The words for a background; any other is "in the ...".
 PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
 
@@ -67,46 +67,46 @@ def place(scene: Scene) -> str:
 
 
 def with_article(phrase: str) -> str:
-    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"; "two red cats" and "no red cat" as they are."""
+    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"; "two red cats" and "no red cat" unchanged."""
     if phrase.split()[0] in ("no", *NUMBERS):
         return phrase
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
 
 
-def put(
+def build_caption(
     phrasing: str, scene: Scene, things: Sequence[Thing], predicate: str = "", denied: Sequence[Thing] = ()
 ) -> Caption:
-    """Things in the order given, in the background of `scene`; with a predicate, the first is its subject.
-    After them "no white caribou" for each of `denied`, which is a node of the graph as it is said.
+    """The caption of `things`, in the order given, in the background of `scene`, with its graph.
 
-    The background is a node of the graph too: like the animals it is a thing that the caption
-    mentions, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
+    With a predicate, the first thing is its subject. Each of `denied` adds "no white caribou" to the text and, as a
+    node, to the graph. The background is a node too: the caption mentions it like the animals, and it gives
+    shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
-    # Things that are alike are told together.
+    # Like things are mentioned together: "two red cats".
     numbers = Counter((attributes(thing), thing.animal) for thing in things)
     phrases = [counted(*named, number) for named, number in numbers.items()]
     phrases += [f"no {phrase(thing)}" for thing in denied]
-    said = f" {predicate or 'and'} ".join(map(with_article, phrases))
-    text = phrasing.format(things=said, place=place(scene), background=scene.background)
+    joined = f" {predicate or 'and'} ".join(map(with_article, phrases))
+    text = phrasing.format(things=joined, place=place(scene), background=scene.background)
     edges = (Edge(predicate, 0, 1),) if predicate else ()
     return Caption(text, SceneGraph((*phrases, scene.background), edges))
 
 
 def phrasing_of(scene: Scene, seed: int, template: str) -> str:
-    """The phrasing of a template that `scene` gets."""
+    """The phrasing of a template that is drawn for `scene`."""
     phrasings = TEMPLATES[template].phrasings
     return phrasings[generator(seed, "phrasing", scene.key).integers(len(phrasings))]
 
 
-def predicate_told(scene: Scene, things: Sequence[Thing], template: str) -> str:
-    """What a template says of the first of `things`; "" where it tells no relation, or there is none."""
+def predicate_for(scene: Scene, things: Sequence[Thing], template: str) -> str:
+    """The predicate whose subject is the first of `things`; "" if the template or the scene has no relation."""
     if not TEMPLATES[template].relation or scene.relation is None:
         return ""
     return predicate_of(scene, [thing.slot for thing in scene.things].index(things[0].slot))
 
 
 def mention_order(scene: Scene, seed: int) -> tuple[Thing, ...]:
-    """The things of `scene` in random order, so that word order tells nothing of position."""
+    """The things of `scene` in random order, so that word order carries no information about position."""
     order = generator(seed, "mention", scene.key).permutation(len(scene.things))
     return tuple(scene.things[i] for i in order)
 
@@ -119,12 +119,12 @@ def swap_textures(scene: Scene) -> Scene:
 
 
 def swap_places(scene: Scene) -> Scene:
-    """The scene of the spatial hard negative: two things exchange their slots, each as large as it was."""
+    """The scene of the spatial hard negative: two things exchange their slots and keep their sizes."""
     first, second = scene.things
     return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
 
 
-# How each kind of split makes the scene that its hard negatives are true of.
+# Kind of split -> function from a scene to the one that its hard negative describes.
 SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "binding": swap_textures,
     "spatial": swap_places,
@@ -136,20 +136,20 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
 def caption(scene: Scene, seed: int, template: str = "conjunction") -> Caption:
     """The true caption of `scene`."""
     things = mention_order(scene, seed)
-    return put(phrasing_of(scene, seed, template), scene, things, predicate_told(scene, things, template))
+    return build_caption(phrasing_of(scene, seed, template), scene, things, predicate_for(scene, things, template))
 
 
 def hard_negative(
     scene: Scene, seed: int, template: str = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
 ) -> Caption | None:
-    """The same bag of words for the swapped scene: the phrasing is the true caption's, and what stands in
-    a slot is mentioned where the true caption mentions what stands there.
+    """The caption of the swapped scene, with the true caption's phrasing and bag of words.
 
-    None where a swap changes nothing: a lone thing, or two things of one texture that would exchange it.
+    Slots are mentioned in the order of the true caption. None where a swap changes nothing: for a single thing, or
+    where two things of one texture would exchange it.
     """
     if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None
     thing_in = {thing.slot: thing for thing in swapped.things}
     things = [thing_in[thing.slot] for thing in mention_order(scene, seed)]
-    predicate = predicate_told(swapped, things, template)
-    return put(phrasing_of(scene, seed, template), swapped, things, predicate, denied)
+    predicate = predicate_for(swapped, things, template)
+    return build_caption(phrasing_of(scene, seed, template), swapped, things, predicate, denied)

@@ -1,7 +1,7 @@
-"""Tasks in a Slurm job array, or the same path in subprocesses of this machine, through submitit.
+"""Submits tasks through submitit: to a Slurm job array, or to subprocesses of this machine.
 
-submitit pickles a task into the folder that it is given, which is the run's own, and the task reads
-it back from there: nothing is unpickled that came from elsewhere.
+submitit pickles a task into the run's own folder, from which the task reads it back: nothing from
+elsewhere is unpickled.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from generators.cluster.options import Cluster, refused, sbatch_options
 
-ENDED = frozenset(  # states that Slurm doesn't leave by itself; the last two are ours
+ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
     | {"REVOKED", "TIMEOUT", "GONE", "ENDED"}
 )
-# A time limit is no failure: what was saved goes on. submitit wants a number all the same.
+# Requeues after a time limit, which is no failure as tasks continue from what they saved; submitit needs a number.
 MOST_TIMEOUTS = 1000
 YEAR_MINUTES = 60 * 24 * 365
 
@@ -46,7 +46,7 @@ def submit(
 ) -> list[Handle]:
     """Submit `function(argument)` for each of `arguments`, on Slurm as one job array; logs go to `folder`.
 
-    A function that has `checkpoint` is queued again when it is interrupted: see `cluster_task.Task`.
+    A function with a method `checkpoint` is queued again when it is interrupted: see `generators.cluster.worker.Task`.
     """
     import submitit
 
@@ -62,7 +62,7 @@ def submit(
         slurm_additional_parameters=sbatch_options(cluster.slurm, cores, gpus),
     )
     try:
-        with deaf_to_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error tells what is printed
+        with ignoring_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error has what is printed
             jobs = executor.map_array(function, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise refused(str(error)) from error
@@ -70,8 +70,8 @@ def submit(
 
 
 @contextlib.contextmanager
-def deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes started now go on when the terminal sends SIGINT to all, and a submission isn't cut in two."""
+def ignoring_ctrl_c() -> Iterator[None]:
+    """Ignore SIGINT: processes started meanwhile survive Ctrl-C, and a submission isn't interrupted midway."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -80,37 +80,37 @@ def deaf_to_ctrl_c() -> Iterator[None]:
 
 
 def states(handles: Iterable[Handle]) -> dict[str, tuple[str, str]]:
-    """State and its reason of each job; UNKNOWN while Slurm doesn't answer."""
-    found = {h.job: ("RUNNING" if runs_here(h) else "ENDED", "") for h in handles if h.engine == "local"}
-    return found | queue([h.job for h in handles if h.engine == "slurm"])
+    """State of each job and its reason; UNKNOWN while Slurm doesn't answer."""
+    local = {h.job: ("RUNNING" if runs_here(h) else "ENDED", "") for h in handles if h.engine == "local"}
+    return local | queue([h.job for h in handles if h.engine == "slurm"])
 
 
 def queue(jobs: list[str]) -> dict[str, tuple[str, str]]:
-    """What squeue tells of jobs; GONE where it has forgotten one. sacct would need an accounting database."""
+    """State and reason of jobs by squeue; GONE if it no longer lists one. sacct would need an accounting database."""
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
     command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r", f"--jobs={arrays}"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         return {job: ("UNKNOWN", str(error)) for job in jobs}
-    if told.returncode and "Invalid job id" not in told.stderr:
-        return {job: ("UNKNOWN", told.stderr.strip()) for job in jobs}
-    rows = [line.split("|") for line in told.stdout.splitlines()]
-    found = {job: (state, "" if reason == "None" else reason) for job, state, reason in rows}
-    return {job: found.get(job, ("GONE", "")) for job in jobs}
+    if result.returncode and "Invalid job id" not in result.stderr:
+        return {job: ("UNKNOWN", result.stderr.strip()) for job in jobs}
+    rows = [line.split("|") for line in result.stdout.splitlines()]
+    listed = {job: (state, "" if reason == "None" else reason) for job, state, reason in rows}
+    return {job: listed.get(job, ("GONE", "")) for job in jobs}
 
 
 def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs; another process that has its number by now doesn't count."""
+    """Whether a subprocess still runs; another process with the same id by now doesn't count."""
     with contextlib.suppress(OSError):
         return str(Path(handle.log).parent) in Path(f"/proc/{handle.job}/cmdline").read_text()
     return False
 
 
 def cancel(handles: Iterable[Handle]) -> None:
-    """End tasks, wherever they run, for good; what they saved stays."""
+    """End tasks for good, on Slurm and on this machine; what they saved is kept."""
     handles = list(handles)
     end_here(handles)
     if jobs := [handle.job for handle in handles if handle.engine == "slurm"]:
@@ -118,11 +118,11 @@ def cancel(handles: Iterable[Handle]) -> None:
 
 
 def end_here(handles: Iterable[Handle]) -> None:
-    """End the tasks that run in subprocesses of this machine; what they saved stays."""
+    """End the tasks that run in subprocesses of this machine; what they saved is kept."""
     for handle in handles:
         if handle.engine == "local" and runs_here(handle):
             with contextlib.suppress(OSError):
                 tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text().split()
-                os.kill(int(handle.job), signal.SIGKILL)  # first what would start the task again
+                os.kill(int(handle.job), signal.SIGKILL)  # first the process that would restart the task
                 for task in tasks:
                     os.kill(int(task), signal.SIGTERM)

@@ -1,9 +1,9 @@
-"""Where tasks run, and what is asked of Slurm for each; `cluster_jobs` submits them."""
+"""Where tasks run, and the resources that Slurm is requested for each; see `generators.cluster.jobs`."""
 
 import shutil
 import subprocess
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -14,22 +14,22 @@ LEAST_MINUTES = 5  # Slurm warns a task 90 seconds before its end
 
 @dataclass(frozen=True)
 class Slurm:
-    """What to ask Slurm for, for each task."""
+    """Resources of each task."""
 
     partition: str = ""
-    """Partition; empty takes the cluster's default."""
+    """Partition; empty: the cluster's default."""
     minutes: int = 240
     """Time limit; a task that reaches it saves its state and queues again."""
     cpus: int = 0
-    """Cores; 0 takes as many as the task has threads."""
+    """Cores; 0: as many as the task has threads."""
     gigabytes: float = 0.0
-    """Memory; 0 takes the partition's default."""
+    """Memory; 0: the partition's default."""
     gpus: int = 0
     """GPUs; with --device cuda at least one."""
     at_once: int = 100
     """The most tasks of the array that run at once."""
     sbatch: tuple[str, ...] = ()
-    """Further options of sbatch, such as account=mine qos=low."""
+    """Further sbatch options, such as account=mine qos=low."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Cluster:
     """Where tasks run."""
 
     engine: Annotated[Literal["none", "local", "slurm"], tyro.conf.arg(name="cluster")] = "none"
-    """none: in workers of this command; slurm: in a job array; local: the cluster's path in subprocesses here."""
+    """none: in this command's workers; slurm: in a job array; local: in subprocesses, by the same code as slurm."""
     slurm: Slurm = field(default_factory=Slurm)
 
 
-def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, Any]:
-    """Options of sbatch by name; True is for one without a value."""
+def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
+    """Options of sbatch by name; True stands for a flag without a value."""
     own = {
         "partition": slurm.partition,
         "time": slurm.minutes,
@@ -56,7 +56,7 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, Any]:
 
 
 def check_cluster(cluster: Cluster, cores: int = 1, gpus: int = 0) -> None:
-    """Raise on what can't be submitted, before anything is made: Slurm itself is asked."""
+    """Raise on tasks that can't be submitted, before anything is made; `sbatch --test-only` checks the options."""
     if cluster.engine == "none":
         return
     try:
@@ -72,13 +72,13 @@ def check_cluster(cluster: Cluster, cores: int = 1, gpus: int = 0) -> None:
         raise UserError(f"--slurm.minutes must be at least {LEAST_MINUTES}, --slurm.at-once 1, the others 0")
     given = sbatch_options(slurm, cores, gpus).items()
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
-    asked = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
-    if asked.returncode:
-        raise refused(asked.stderr)
+    result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
+    if result.returncode:
+        raise refused(result.stderr)
 
 
 def refused(errors: str) -> UserError:
-    """sbatch's last word as an error; all it says has to do with what was asked of it."""
+    """The last line of sbatch's output as an error."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
     return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")

@@ -1,4 +1,4 @@
-"""Submits named tasks, waits for them, and knows those of an earlier command that still run."""
+"""Submits named tasks and waits for them and for those of an earlier command that still run."""
 
 import json
 import time
@@ -15,12 +15,12 @@ from generators.cluster.options import Cluster
 from generators.cluster.worker import Interruption, Task
 
 RECORD = "tasks.json"
-FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two questions to Slurm
-# Seconds from a task's end to its result's appearance on a network's file system, or to its return to the queue.
+FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two calls of squeue
+# Seconds after a task's end until its result is visible on a network file system, or until it is queued again.
 GRACE = {"COMPLETED": 60.0, "GONE": 60.0, "ENDED": 0.0}
 OTHER_GRACE = 5.0
 WHY = {
-    "OUT_OF_MEMORY": "killed, because it needed more memory than it asked for; raise --slurm.gigabytes",
+    "OUT_OF_MEMORY": "killed, because it needed more memory than it requested; raise --slurm.gigabytes",
     "TIMEOUT": "at its time limit before it could save; raise --slurm.minutes",
     "CANCELLED": "cancelled",
     "NODE_FAIL": "its machine failed",
@@ -31,7 +31,7 @@ WHY = {
 class Tasks:
     """`function(argument, interruption)` for each of `arguments`, by name; one has ended when `finished(name)`.
 
-    Their folder keeps what was submitted and the logs. `label` says what a task is called in messages.
+    `folder` keeps a record of submissions and the logs. `label` gives the name of a task in messages.
     """
 
     cluster: Cluster
@@ -43,19 +43,19 @@ class Tasks:
     cores: int = 1
     gpus: int = 0
     at_once: int = 1
-    """Subprocesses at once of --cluster local; Slurm limits its arrays itself."""
+    """Concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
 
-    def run(self, on_finished: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Until all have ended: call `on_finished(name)` for each, and `tell` a line about the others.
+    def run(self, on_finished: Callable[[str], None], report: Callable[[str], None]) -> None:
+        """Run until all have ended: call `on_finished(name)` for each, and `report(line)` with the states of the rest.
 
         Raises after the others have ended if some failed. An interruption leaves Slurm's tasks in the queue.
         """
         self.running = {name: handle for name, handle in still_running(self.folder).items() if name in self.arguments}
         waiting = [name for name in self.arguments if name not in self.running]
-        started, asked = time.monotonic(), float("-inf")
+        started, polled = time.monotonic(), float("-inf")
         try:
             while waiting or self.running:
                 waiting = self.submit_some(waiting)
@@ -63,9 +63,9 @@ class Tasks:
                     self.forget(name)
                     on_finished(name)
                 now = time.monotonic()
-                if now - asked > min(LONGEST_POLL, FIRST_POLL + (now - started) / 20):
-                    asked = now
-                    tell(self.look())
+                if now - polled > min(LONGEST_POLL, FIRST_POLL + (now - started) / 20):
+                    polled = now
+                    report(self.look())
                 time.sleep(0.2)
         except KeyboardInterrupt:
             self.interrupt()
@@ -77,7 +77,7 @@ class Tasks:
             )
 
     def submit_some(self, waiting: list[str]) -> list[str]:
-        """Submit as many as may be; returns those that still wait."""
+        """Submit as many as may run; returns the names that still wait."""
         room = self.at_once - len(self.running) if self.cluster.engine == "local" else len(waiting)
         if not waiting or room < 1:
             return waiting
@@ -89,10 +89,10 @@ class Tasks:
         return rest
 
     def look(self) -> str:
-        """Find out how the running ones are, and tell it in one line; those that ended without a result failed."""
-        found = states(self.running.values())
+        """Query the states of running tasks; record those that ended without a result as failed. Returns one line."""
+        state_of = states(self.running.values())
         for name, handle in list(self.running.items()):
-            state = found[handle.job][0]
+            state = state_of[handle.job][0]
             if state not in ENDED:
                 self.ended.pop(name, None)
                 continue
@@ -102,17 +102,17 @@ class Tasks:
                 self.failed[name] = f"{self.label(name)}: {why(state, handle)}; its log: {handle.log}"
                 print(f"failed: {self.failed[name]}", flush=True)
         counts = Counter(
-            f"{state.lower()} {f'({reason})' if reason else ''}".strip() for state, reason in found.values()
+            f"{state.lower()} {f'({reason})' if reason else ''}".strip() for state, reason in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
     def forget(self, name: str) -> None:
-        """One that has ended."""
+        """Drop a task that has ended."""
         del self.running[name]
         self.ended.pop(name, None)
 
     def interrupt(self) -> None:
-        """End what runs on this machine; Slurm's tasks go on, and it is told how to end them."""
+        """End the tasks on this machine; Slurm's continue, and the command that ends them is printed."""
         end_here(self.running.values())
         if jobs := jobs_of(self.running):
             print(
@@ -123,24 +123,24 @@ class Tasks:
 
 
 def jobs_of(running: Mapping[str, Handle]) -> str:
-    """Slurm's ids of what runs, as scancel takes them."""
+    """Slurm's ids of running tasks, as arguments of scancel."""
     return " ".join(sorted({handle.job.partition("_")[0] for handle in running.values() if handle.engine == "slurm"}))
 
 
 def why(state: str, handle: Handle) -> str:
-    """What ended a task, from Slurm's word or else the last of its log."""
+    """The reason why a task ended: by its state, or else the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
         lines = [line.strip() for line in Path(handle.log).read_text(errors="replace").splitlines()]
     except OSError:
         return f"no log was written ({state.lower()}); is its folder on a file system that all machines share?"
-    said = [line for line in lines if line and not line.startswith(("srun:", "submitit "))]
-    return said[-1].removeprefix("error: ") if said else f"it ended without a result ({state.lower()})"
+    output = [line for line in lines if line and not line.startswith(("srun:", "submitit "))]
+    return output[-1].removeprefix("error: ") if output else f"it ended without a result ({state.lower()})"
 
 
 def read_record(folder: Path) -> dict[str, Handle]:
-    """All tasks that were ever submitted from `folder`."""
+    """All tasks ever submitted with this `folder`."""
     file = folder / RECORD
     try:
         return {name: Handle(*values) for name, values in json.loads(file.read_text()).items()} if file.exists() else {}
@@ -149,19 +149,19 @@ def read_record(folder: Path) -> dict[str, Handle]:
 
 
 def still_running(folder: Path) -> dict[str, Handle]:
-    """Tasks submitted from `folder` by an earlier command that are still queued or running."""
+    """Tasks submitted with this `folder` by an earlier command that are still queued or running."""
     record = read_record(folder)
-    found = states(record.values())
-    return {name: handle for name, handle in record.items() if found[handle.job][0] not in ENDED}
+    state_of = states(record.values())
+    return {name: handle for name, handle in record.items() if state_of[handle.job][0] not in ENDED}
 
 
 def print_changes() -> Callable[[str], None]:
-    """Prints a line where it differs from the last one."""
+    """A function that prints a line if it differs from the last one."""
     last = [""]
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         if line not in ("", last[0]):
             print(line, flush=True)
         last[0] = line
 
-    return tell
+    return report

@@ -1,4 +1,4 @@
-"""What runs in a task of a cluster: it ends when it is asked to, and queues again if it may go on."""
+"""The body of a cluster task: it ends when requested to, and queues again if it may continue."""
 
 import os
 import signal
@@ -11,30 +11,30 @@ from typing import Any
 
 from envs.common.errors import Stopped, UserError
 
-# SIGTERM comes with preemption, SIGUSR2 is what Slurm sends for submitit before the time limit.
+# SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
 
 
 @dataclass
 class Interruption:
-    """Ends a task that is asked to end: at once, or, while `held`, at its next `check`."""
+    """A request to end a task: at once or, while `held`, at its next `check`."""
 
     held: bool = False
-    asked: bool = False
+    requested: bool = False
 
-    def ask(self, number: int, frame: FrameType | None) -> None:
+    def request(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
-        self.asked = True
+        self.requested = True
         if not self.held:
             raise Stopped
 
     def check(self) -> None:
-        """Raise `Stopped` if the task was asked to end."""
-        if self.asked:
+        """Raise `Stopped` if the end was requested."""
+        if self.requested:
             raise Stopped
 
     def release(self) -> None:
-        """From now on end at once; raise `Stopped` if it was asked for meanwhile."""
+        """From now on end at once; raise `Stopped` if the end was requested meanwhile."""
         self.held = False
         self.check()
 
@@ -43,25 +43,25 @@ class Interruption:
 class Task:
     """A function as submitit runs it.
 
-    The function is called with an argument and an `Interruption`; called again after it was
-    stopped, it goes on where it was.
+    The function is called with an argument and an `Interruption`. Called again after a stop, it must
+    continue where it was.
     """
 
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
     """What the user typed, for the provenance of results."""
 
-    def __call__(self, argument: Any) -> None:
-        """Run; an error of the user's ends with its one line in the log."""
-        requeue = signal.getsignal(signal.SIGUSR2)  # submitit's own, which mustn't come in the middle of a step
+    def __call__(self, argument: object) -> None:
+        """Run the function; a `UserError` ends with its one line in the log."""
+        requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
         interruption = Interruption()
         sys.argv[:] = self.command
         try:
             for number in SIGNALS:
-                signal.signal(number, interruption.ask)
+                signal.signal(number, interruption.request)
             self.function(argument, interruption)
         except Stopped:
-            for number in SIGNALS:  # of Slurm, which now ends this process
+            for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)
             if may_go_on():
                 requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
@@ -69,15 +69,15 @@ class Task:
         except UserError as error:
             sys.exit(f"error: {error}")
 
-    def checkpoint(self, argument: Any) -> Any:
-        """What submitit queues again: the same, because the state is in files."""
+    def checkpoint(self, argument: object) -> object:
+        """The submission that submitit queues again: the same task, as its state is in files."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, argument)
 
 
 def may_go_on() -> bool:
-    """Whether to queue again. A job that Slurm is already ending was cancelled, or Slurm queues it itself."""
+    """Whether to queue again. A job that Slurm is already ending was cancelled, or is requeued by Slurm itself."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return True
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]

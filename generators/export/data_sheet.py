@@ -1,4 +1,4 @@
-"""The data sheet of an export: what the folder holds, for whoever finds it."""
+"""The data sheet of an export, which describes its folder."""
 
 import inspect
 import json
@@ -16,7 +16,7 @@ SHEET = """\
 # {name} as {form}
 
 Rendered scenes of textured animals, each with a caption; where there is one, a hard negative (the same words, bound
-otherwise) and the scene graphs of both. Made by Menagerie, a suite for the binding problem in vision-language models
+differently) and the scene graphs of both. Made by Menagerie, a suite for the binding problem in vision-language models
 (binding-menagerie {version}{commit}).
 {sizes}
 ## Files
@@ -47,13 +47,13 @@ Made with
 
 The images and texts are under the Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0).{own}
 """
-OWN = "\nThis world is its maker's own: meshes and pictures that it was made of may have licences of their own."
+OWN = "\nThis world is defined by its user: the meshes and pictures in it may have licences of their own."
 
 
 def data_sheet(
     split: Split, form: str, out: Path, subsets: Sequence[str], counts: Mapping[str, tuple[int, int]]
 ) -> str:
-    """The sheet as Markdown; its command names no folders of its maker's, for it travels further than they do."""
+    """The sheet as Markdown; its command names no parent folders, as the export may be shared."""
     call = ["python", "-m", "generators", "export", split.path.name, "--format", form, "--out", out.absolute().name]
     return SHEET.format(
         name=split.path.name,

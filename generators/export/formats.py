@@ -1,7 +1,7 @@
-"""What an export writes in each format.
+"""The formats of exports.
 
-A format is a function from the subsets to the files of the export, in order, none of them written
-yet. Its docstring goes into the data sheet: it says to the reader of the folder what is where.
+A format is a function from subsets to the files of the export, in order and not yet written. Its
+docstring becomes part of the data sheet, where it describes the files.
 """
 
 import io
@@ -24,7 +24,7 @@ SHARD_SAMPLES = 1000  # of one tar file
 
 
 class File(NamedTuple):
-    """One file of an export: its path in the folder, whose samples it holds and how many, and what writes it."""
+    """One file of an export: path in the folder, subset and number of its samples, and the function that writes it."""
 
     path: str
     subset: str
@@ -33,8 +33,8 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
-    """One subset to export."""
+class ExportPart:
+    """One subset of an export."""
 
     name: str
     records: Records
@@ -47,7 +47,7 @@ class Part:
         return buffer.getvalue()
 
     def facts(self, index: int) -> dict[str, Any]:
-        """All that the split says of a record, apart from its image and its caption."""
+        """Everything that the split records of a sample, apart from image and caption."""
         r = self.records
         return {
             "key": r.scenes[index].key,
@@ -59,36 +59,36 @@ class Part:
 
 
 def thing_facts(thing: Thing) -> dict[str, str]:
-    """A thing as it stands in JSON: with a size in worlds that have sizes only."""
+    """A thing as JSON: with a size only in worlds with sizes."""
     return {name: value for name, value in thing._asdict().items() if name != "size" or value}
 
 
 def graph_facts(graph: SceneGraph) -> dict[str, Any]:
-    """A graph as it stands in JSON: edges are [predicate, index of the subject, index of the object]."""
+    """A graph as JSON: edges are [predicate, index of the subject, index of the object]."""
     return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
 
 
-def json_file(path: str, subset: str, content: Callable[[], Any]) -> File:
-    """A JSON file, of which `content` makes the content when it is written."""
+def json_file(path: str, subset: str, content: Callable[[], object]) -> File:
+    """A JSON file; `content` is called when it is written."""
     return File(path, subset, 0, lambda temporary: temporary.write_text(json.dumps(content(), indent=1), "utf-8"))
 
 
-def picture_name(part: Part, index: int) -> str:
-    """Where the picture of a record lies below `images`."""
+def picture_name(part: ExportPart, index: int) -> str:
+    """The path of a record's picture below `images`."""
     return f"{part.name}/{index:09d}.png"
 
 
-def pictures(part: Part, indices: Iterable[int]) -> Iterator[File]:
+def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
     """The pictures of records as single files."""
     for i in indices:
         yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
 
 
-def webdataset(parts: Sequence[Part]) -> Iterator[File]:
+def webdataset(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET-000000.tar`, `SUBSET-000001.tar` … hold 1000 samples each (WebDataset).
 
     A sample is `N.png`, `N.txt` (its caption) and `N.json` (its key, its hard negative, the scene graphs of both, the
-    factors of its scene). `sizes.json` counts the samples of every tar file, as open_clip's trainer asks for:
+    factors of its scene). `sizes.json` counts the samples of every tar file, as open_clip's trainer needs them:
     `python -m open_clip_train.main --dataset-type webdataset --train-data 'FOLDER/train-{000000..000009}.tar' …`.
     """
     sizes = {}
@@ -101,8 +101,8 @@ def webdataset(parts: Sequence[Part]) -> Iterator[File]:
     yield json_file("sizes.json", "", lambda: sizes)
 
 
-def write_tar(part: Part, indices: Iterable[int], path: Path) -> None:
-    """Write samples as a tar file whose bytes depend on nothing else: no times, no owners."""
+def write_tar(part: ExportPart, indices: Iterable[int], path: Path) -> None:
+    """Write samples as a tar file without times and owners, so that its bytes depend on the samples only."""
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for i in indices:
             texts = {"txt": part.records.captions[i], "json": json.dumps(part.facts(i))}
@@ -113,10 +113,10 @@ def write_tar(part: Part, indices: Iterable[int], path: Path) -> None:
                 tar.addfile(member, io.BytesIO(content))
 
 
-def coco(parts: Sequence[Part]) -> Iterator[File]:
+def coco(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET.json` has the captions of a subset (COCO captions); the pictures lie below `images`.
 
-    Every picture has one annotation. Beside `caption` it has `negative` (the hard negative, empty where there is none),
+    Every picture has one annotation. Besides `caption` it has `negative` (the hard negative, empty if there is none),
     `graph`, `negative_graph`, `scene` and `key`.
     """
     for part in parts:
@@ -124,8 +124,8 @@ def coco(parts: Sequence[Part]) -> Iterator[File]:
         yield json_file(f"{part.name}.json", part.name, partial(coco_captions, part))
 
 
-def coco_captions(part: Part) -> dict[str, Any]:
-    """The captions of a subset as COCO has them; identities count from 1."""
+def coco_captions(part: ExportPart) -> dict[str, Any]:
+    """The captions of a subset in COCO's structure; ids count from 1."""
     r, images, annotations = part.records, [], []
     height, width = part.reader.read(int(r.rows[0])).shape[:2] if len(r) else (0, 0)
     for i, caption in enumerate(r.captions):
@@ -137,7 +137,7 @@ def coco_captions(part: Part) -> dict[str, Any]:
     return {"info": info, "licenses": licenses, "images": images, "annotations": annotations}
 
 
-def sugarcrepe(parts: Sequence[Part]) -> Iterator[File]:
+def sugarcrepe(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET.json` has the captions and hard negatives of a test subset (SugarCrepe); the pictures lie below `images`.
 
     Only records with a hard negative are here, and no training subset.
@@ -149,8 +149,8 @@ def sugarcrepe(parts: Sequence[Part]) -> Iterator[File]:
             yield json_file(f"{part.name}.json", part.name, partial(sugarcrepe_pairs, part, indices))
 
 
-def sugarcrepe_pairs(part: Part, indices: Iterable[int]) -> dict[str, dict[str, str]]:
-    """Records as SugarCrepe has them, under "0", "1" …"""
+def sugarcrepe_pairs(part: ExportPart, indices: Iterable[int]) -> dict[str, dict[str, str]]:
+    """Records in SugarCrepe's structure, under "0", "1" …"""
     r = part.records
     return {
         str(n): {"filename": picture_name(part, i), "caption": r.captions[i], "negative_caption": r.negatives[i]}
@@ -158,7 +158,7 @@ def sugarcrepe_pairs(part: Part, indices: Iterable[int]) -> dict[str, dict[str, 
     }
 
 
-FORMATS: dict[str, Callable[[Sequence[Part]], Iterator[File]]] = {
+FORMATS: dict[str, Callable[[Sequence[ExportPart]], Iterator[File]]] = {
     "webdataset": webdataset,
     "coco": coco,
     "sugarcrepe": sugarcrepe,

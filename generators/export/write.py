@@ -1,7 +1,7 @@
-"""Splits in the formats of other tools.
+"""Exports splits in the formats of other tools.
 
-`export` writes what a format (`generators.export.formats`) asks for, each file whole or not at all,
-and a data sheet when all is there. Stopped at any moment, it goes on from the last whole file.
+`export` writes the files of a format (`generators.export.formats`), each whole or not at all, and
+finally a data sheet. If interrupted at any moment, it continues from the last whole file.
 """
 
 import contextlib
@@ -15,28 +15,28 @@ from envs.common.errors import UserError, choose
 from envs.common.files import whole_file, write_text
 from envs.common.locks import FileLock
 from generators.export.data_sheet import data_sheet
-from generators.export.formats import FORMATS, File, Part
+from generators.export.formats import FORMATS, ExportPart, File
 from generators.storage.dataset import PixelReader, open_split
 from generators.storage.image_store import Progress
 from generators.storage.split_file import Split, checksum
 
 SHEET = "README.md"
-MARK = ".export.json"  # says what the folder is an export of
-LEFTOVER = re.compile(r"\..+\.\d+\.tmp\.\w+")  # of a killed writer (see `whole_file`)
+MARK = ".export.json"  # identifies the split and format of the export
+LEFTOVER = re.compile(r"\..+\.\d+\.tmp\.\w+")  # temporary files of a killed writer (see `whole_file`)
 
 
 def export(
     path: Path, form: str, out: Path, subsets: Sequence[str] = (), progress: Progress | None = None
 ) -> dict[str, tuple[int, int]]:
-    """Write a split's `subsets` (all, if none is named) into the folder `out` in the format `form`.
+    """Write a split's `subsets` (default: all) into the folder `out` in the format `form`.
 
-    Returns for each subset how many samples are in the export and how many records it has.
-    `progress` is told "export", the samples done and their total.
+    Returns for each subset the number of samples in the export and of records in the split.
+    `progress` is called with "export", the samples done and their total.
     """
     lay_out = FORMATS[choose("format", form, FORMATS)]
     split = chosen(open_split(path), subsets)
     reader = PixelReader(split)
-    files = list(lay_out([Part(name, records, reader) for name, records in split.subsets.items()]))
+    files = list(lay_out([ExportPart(name, records, reader) for name, records in split.subsets.items()]))
     held = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
     if not any(held.values()):
         raise UserError(f"nothing in {', '.join(held)} of {path} can be exported as {form}; choose other --subsets")
@@ -51,14 +51,14 @@ def export(
 def chosen(split: Split, subsets: Sequence[str]) -> Split:
     """The split with the named subsets only."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
-    for name in names:  # they become names of files, and the split may be a stranger's
+    for name in names:  # they become names of files, and the split may not be trusted
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise UserError(f"{split.path} has a subset {name!r}, which can't name a file; do not trust this file")
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 
 
 def mark(split: Split, form: str) -> str:
-    """What decides the bytes of an export; rows don't, so that a packed split gives the same."""
+    """Identifies the content of an export; without rows, so that a packed split gives the same."""
     subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
     content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
     return json.dumps(content, indent=1)
@@ -78,7 +78,7 @@ def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -
 
 @contextlib.contextmanager
 def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
-    """Make or continue the export in `out` and keep others away; a folder of anything else raises."""
+    """Lock the folder `out` for this export, new or continued; a folder with other content raises."""
     check_folder(out, mark, planned)
     out.mkdir(exist_ok=True)
     if not (out / MARK).exists():
@@ -95,21 +95,21 @@ def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether a killed writer left this file."""
+    """Whether this is a temporary file of a killed writer."""
     return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
 
 
 def check_folder(out: Path, mark: str, planned: set[str]) -> None:
-    """Raise unless `out` is new, or holds a part of this very export and nothing else."""
+    """Raise unless `out` is new, or holds only a part of this same export."""
     if not out.absolute().parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
     paths = [path for path in out.rglob("*") if not path.is_dir() and not is_leftover(path)]
-    found = {path.relative_to(out).as_posix() for path in paths}
-    if found and (MARK not in found or (out / MARK).read_bytes() != mark.encode()):
+    present = {path.relative_to(out).as_posix() for path in paths}
+    if present and (MARK not in present or (out / MARK).read_bytes() != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
-    if foreign := sorted(found - planned - {MARK, SHEET}):
+    if foreign := sorted(present - planned - {MARK, SHEET}):
         raise UserError(
             f"{out} holds files that this export has no place for, first {foreign[0]}; choose another --out"
         )

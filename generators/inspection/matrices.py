@@ -1,7 +1,6 @@
-"""Figures of a split's matrices, and figures as files."""
+"""Figures of a split's matrices."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,6 +9,7 @@ from jaxtyping import Int64
 from generators.inspection.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 CELL = 0.3  # inches: with 20 animals a matrix is as wide as the page
 
-# Colours that the colour-blind tell apart, and letters for those who print in grey.
+# A palette for colour-blind readers, and letters for printing in grey.
 ROLE_COLOURS = ("#0072b2", "#56b4e9", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#eeeeee")
 ROLE_LETTERS = ("S", "T", "U", "V", "H", "O", "")
 DARK_LETTERS = (1, 2, 3)  # on the lighter colours
@@ -26,7 +26,7 @@ DARK_LETTERS = (1, 2, 3)  # on the lighter colours
 def count_matrix(
     table: Counts, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], counted: str
 ) -> Figure:
-    """Counts as colours and numbers; a cell of none is grey. `axes` say what rows and columns are."""
+    """Counts as colours and numbers; zero is grey. `axes` are the labels of rows and columns."""
     figure, axis = framed(rows, columns, axes)
     most = max(int(table.max(initial=0)), 1)
     image = axis.imshow(np.ma.masked_equal(table, 0), cmap="viridis", vmin=0, vmax=most)
@@ -51,22 +51,22 @@ def role_matrix(table: Int64[np.ndarray, "n n"], animals: Sequence[str]) -> Figu
         if row != column:
             write(axis, row, column, ROLE_LETTERS[role], "black" if role in DARK_LETTERS else "white")
     counts = np.bincount(table[np.triu_indices(len(animals), 1)], minlength=len(ROLES))
-    told = zip(ROLE_COLOURS, ROLE_LETTERS, ROLES, counts, strict=True)
+    legend = zip(ROLE_COLOURS, ROLE_LETTERS, ROLES, counts, strict=True)
     keys = [
         Patch(facecolor=colour, edgecolor="0.6", label=f"{letter}  {role} ({count})".strip())
-        for colour, letter, role, count in told
+        for colour, letter, role, count in legend
         if count
     ]
     axis.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
     return figure
 
 
-def framed(rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> tuple[Figure, Any]:
-    """An empty matrix that fills its figure, with names around it: cells are as large in any world."""
+def framed(rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> tuple[Figure, Axes]:
+    """An empty matrix that fills its figure, with row and column names; cells have a fixed size."""
     figure = Figure((CELL * len(columns), CELL * len(rows)))
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set_facecolor("0.9")
-    # Names may be a stranger's: what is between dollars is no formula.
+    # Names may not be trusted: text between dollar signs is no formula.
     axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8, parse_math=False)
     axis.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
     axis.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
@@ -76,6 +76,6 @@ def framed(rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -
     return figure, axis
 
 
-def write(axis: Any, row: int, column: int, text: str, colour: str) -> None:
+def write(axis: Axes, row: int, column: int, text: str, colour: str) -> None:
     """A short text in a cell."""
     axis.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)

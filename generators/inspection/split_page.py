@@ -1,4 +1,4 @@
-"""A split as one page that needs no other file: its numbers, sample images, and what is together in train."""
+"""A split as one self-contained page: its numbers, sample images, and co-occurrences in train."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,15 +6,15 @@ from typing import NamedTuple
 from envs.common.figure_files import data_uri, png
 from envs.common.pages import write_page as fill
 from envs.slots import SLOTS_OF
-from generators.export.formats import Part
+from generators.export.formats import ExportPart
 from generators.inspection.co_occurrence import (
     Counts,
     animal_counts,
     background_counts,
+    mentioned_relations,
     pair_coverage,
     size_counts,
     texture_counts,
-    told_relations,
 )
 from generators.inspection.matrices import count_matrix, role_matrix
 from generators.inspection.summary import COLUMNS, facts, subset_rows
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A record of a subset; `negative` is empty where there is none."""
+    """A record of a subset; `negative` is empty if there is none."""
 
     uri: str
     caption: str
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
 
 def write_page(split: Split, out: Path) -> None:
-    """Write the page, whole or not at all; it says the same of a split and of the packed one."""
+    """Write the page, whole or not at all; the same for a split and its packed file."""
     train, v = split.subsets["train"].scenes, split.vocabulary
     textures = texture_counts(train, v)
     pairs_only = texture_counts([scene for scene in train if len(scene.things) > 1], v)
@@ -53,8 +53,8 @@ def write_page(split: Split, out: Path) -> None:
         facts=facts(split),
         table=[COLUMNS, *(row.texts for row in subset_rows(split))],
         samples=samples(split),
-        together=[together(split, relation) for relation in told_relations(split)],
-        coverage=[coverage(split, relation) for relation in told_relations(split)],
+        together=[together(split, relation) for relation in mentioned_relations(split)],
+        coverage=[coverage(split, relation) for relation in mentioned_relations(split)],
         textures=beside(textures, v.animals, v.textures, "texture"),
         backgrounds=beside(background_counts(train, v), v.animals, v.backgrounds, "background"),
         sizes=beside(size_counts(train, v), v.animals, v.sizes, "size") if v.sizes else None,
@@ -65,18 +65,18 @@ def write_page(split: Split, out: Path) -> None:
 
 
 def samples(split: Split) -> dict[str, list[Sample]]:
-    """For each subset a few records, evenly apart."""
-    reader, found = PixelReader(split), {}
+    """For each subset a few evenly spaced records."""
+    reader, shown = PixelReader(split), {}
     for name in (row.subset for row in subset_rows(split)):
         records = split.subsets[name]
-        part, shown = Part(name, records, reader), min(SAMPLES, len(records))
-        chosen = [len(records) * (2 * i + 1) // (2 * shown) for i in range(shown)]
-        found[name] = [Sample(data_uri(part.png(i)), records.captions[i], records.negatives[i]) for i in chosen]
-    return found
+        part, count = ExportPart(name, records, reader), min(SAMPLES, len(records))
+        chosen = [len(records) * (2 * i + 1) // (2 * count) for i in range(count)]
+        shown[name] = [Sample(data_uri(part.png(i)), records.captions[i], records.negatives[i]) for i in chosen]
+    return shown
 
 
 def together(split: Split, relation: str | None) -> Picture:
-    """In how many scenes of train two animals are together."""
+    """Matrix of the number of train scenes that show two animals together."""
     v = split.vocabulary
     table = animal_counts(split.subsets["train"].scenes, v, relation)
     axes = SLOTS_OF[relation] if relation else ("", "")
@@ -86,14 +86,14 @@ def together(split: Split, relation: str | None) -> Picture:
 
 
 def coverage(split: Split, relation: str | None) -> Picture:
-    """Where every animal pair is."""
+    """Matrix of the role of every animal pair."""
     figure = role_matrix(pair_coverage(split, relation), split.vocabulary.animals)
     alt = f"Matrix of animals by animals: the role of each pair{f', {relation}' if relation else ''}"
     return Picture(data_uri(png(figure, fitted=True)), alt, relation)
 
 
 def beside(table: Counts, animals: tuple[str, ...], names: tuple[str, ...], what: str) -> Picture:
-    """How often each animal of train is in each texture, or on each background."""
+    """Matrix of how often train shows each animal in each texture, size, or on each background."""
     figure = count_matrix(table, animals, names, ("", what), "animals of train")
     return Picture(
         data_uri(png(figure, fitted=True)), f"Matrix of animals by {what}s: how often both are together in train"

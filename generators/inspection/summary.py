@@ -1,4 +1,4 @@
-"""What is in a split file, in figures: what it was made of, its subsets, and what of its world is in train."""
+"""The content of a split file in numbers: its recipe, its subsets, and what of its world is in train."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envs.common.errors import choose
-from generators.audit.findings import ASKED_FRACTION, animal_pair
+from generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from generators.audit.run import CHECKS_OF
-from generators.inspection.co_occurrence import Counts, in_relation, size_counts, texture_counts, told_relations
+from generators.inspection.co_occurrence import Counts, in_relation, mentioned_relations, size_counts, texture_counts
 from generators.splits.recipe_file import KINDS
 from generators.storage.dataset import PixelReader, open_split
 from generators.storage.split_file import Records, Split
@@ -21,7 +21,7 @@ COLUMNS = (
     "distinct captions",
     "animal pairs",
     "with hard negative",
-    "lone animals",
+    "single animals",
     "views",
 )
 
@@ -37,20 +37,20 @@ class SubsetRow(NamedTuple):
     """Animal pairs, in any order."""
     negatives: int
     """Scenes with a hard negative."""
-    lone: int
-    """Scenes of a lone animal."""
+    singles: int
+    """Scenes of a single animal."""
     views: tuple[int, ...]
     """Numbers of the views, each once."""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """A text for each of `COLUMNS`."""
-        lone = f"{self.lone / self.scenes:.0%}" if self.scenes else "–"
-        return (self.subset, *map(str, self[1:6]), lone, ranges(self.views))
+        singles = f"{self.singles / self.scenes:.0%}" if self.scenes else "–"
+        return (self.subset, *map(str, self[1:6]), singles, ranges(self.views))
 
 
 def open_inspected(path: Path) -> Split:
-    """A split that is whole and that has a train to tell of; anything else raises."""
+    """Open an intact split with train and validation; anything else raises."""
     split = open_split(path)
     for name in ("train", "validation"):
         choose(f"subset of {path}", name, split.subsets)
@@ -58,7 +58,7 @@ def open_inspected(path: Path) -> Split:
 
 
 def facts(split: Split) -> dict[str, str]:
-    """What the split is and what of its world is in train, a short text each."""
+    """The split's properties and what of its world is in train: name -> short text."""
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
@@ -78,23 +78,23 @@ def facts(split: Split) -> dict[str, str]:
 
 
 def changed(recipe: dict) -> list[str]:
-    """The fields of a recipe that differ from their defaults, but for those that are told by themselves."""
+    """The fields of a recipe that differ from their defaults, except those that `facts` lists separately."""
     defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
-    told = ("world", "seed", "hold_out")
+    separate = ("world", "seed", "hold_out")
     return [
         f"{name} {' '.join(recipe[name]) if isinstance(default, tuple) else recipe[name]}"
         for name, default in defaults.items()
-        if name not in told and name in recipe and recipe[name] not in (default, jsoned(default))
+        if name not in separate and name in recipe and recipe[name] not in (default, jsoned(default))
     ]
 
 
 def jsoned(value: object) -> object:
-    """A value as JSON gives it back."""
+    """A value after a round trip through JSON."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def resolution(split: Split) -> str:
-    """Height and width of the images, from one of them; "unknown" where there is none."""
+    """Height and width of the images, from one of them; "unknown" if there is none."""
     row = next((int(r.rows[0]) for r in split.subsets.values() if len(r)), None)
     if row is None:
         return "unknown"
@@ -103,28 +103,28 @@ def resolution(split: Split) -> str:
 
 
 def fractions(split: Split) -> dict[str, str]:
-    """The realised fractions and the asked ones, as the audit finds them."""
+    """The realised fractions and the requested ones, by the audit's checks."""
     findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
     return {
-        claim.removesuffix(ASKED_FRACTION): detail if holds else f"{detail}: not the nearest; audit this file"
+        claim.removesuffix(REQUESTED_FRACTION): detail if holds else f"{detail}: not the nearest; audit this file"
         for claim, holds, detail in findings
-        if claim.endswith(ASKED_FRACTION)
+        if claim.endswith(REQUESTED_FRACTION)
     }
 
 
 def train_pairs(split: Split) -> dict[str, str]:
-    """How many of the world's animal pairs are in train; by relation where captions tell one."""
+    """How many of the world's animal pairs are in train; by relation if captions state one."""
     total = comb(len(split.vocabulary.animals), 2)
-    found = {}
-    for relation in told_relations(split):
+    texts = {}
+    for relation in mentioned_relations(split):
         pairs = {animal_pair(scene) for scene in in_relation(split.subsets["train"].scenes, relation)} - {None}
         text = f"{len(pairs)} of the world's {total} animal pairs are in train"
-        found[f"coverage, {relation}" if relation else "coverage"] = text
-    return found
+        texts[f"coverage, {relation}" if relation else "coverage"] = text
+    return texts
 
 
 def shares(table: Counts, names: Sequence[str]) -> str:
-    """The share of the animals counted in each column, (animals, names)."""
+    """The share of each column of a table (animals, names) in its sum, as text."""
     counts = table.sum(0)
     return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
 
@@ -144,13 +144,13 @@ def subset_row(name: str, records: Records) -> SubsetRow:
         captions=len(set(records.captions)),
         pairs=len({animal_pair(scene) for scene in records.scenes} - {None}),
         negatives=sum(map(bool, records.negatives)),
-        lone=sum(len(scene.things) == 1 for scene in records.scenes),
+        singles=sum(len(scene.things) == 1 for scene in records.scenes),
         views=tuple(sorted({scene.view for scene in records.scenes})),
     )
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Sorted whole numbers in short: "0–3, 7"; a dash for none."""
+    """Sorted whole numbers as ranges: "0–3, 7"; a dash for none."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

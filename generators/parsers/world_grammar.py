@@ -1,8 +1,12 @@
-"""From a caption back to its scene graph, by the words of its world: a witness of `generators.captions.templates`.
+"""Parses a synthetic caption into its scene graph, given the vocabulary of its world.
 
-Whatever stands around them, a caption's things are all that reads "a TEXTURE ANIMAL", "an ANIMAL" or
-"two TEXTURE ANIMALS" or "no TEXTURE ANIMAL", in a world with sizes "a SIZE TEXTURE ANIMAL" and so on; its edges are
-the predicates between them, and its background is the one that the rest names.
+It shares only the words for numbers and relations with `generators.captions.templates`, which writes captions, so that
+tests and the audit check one against the other. The grammar, in any phrasing:
+
+- a thing is "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL"; the texture is optional, and in
+  worlds with sizes a SIZE stands before it;
+- two things are joined by "and", or by a predicate, which is an edge of the graph;
+- the text before the first thing and after the last names exactly one background.
 """
 
 import re
@@ -17,33 +21,33 @@ from generators.vocabulary import Vocabulary
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A pattern of any of `names`, longer ones first."""
+    """A pattern that matches any of `names`, longer ones first."""
     return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
 
 
 @cache
 def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Of a thing or of several that are alike, and of a background."""
-    told = f"{f'{one_of(words.sizes)} ' if words.sizes else ''}(?:{one_of(words.textures)} )?"
-    one, many = f"{told}{one_of(words.animals)}", f"{told}{one_of(map(plural, words.animals))}"
+    """The patterns of a thing (in its one group) and of a background."""
+    adjectives = f"{f'{one_of(words.sizes)} ' if words.sizes else ''}(?:{one_of(words.textures)} )?"
+    one, many = f"{adjectives}{one_of(words.animals)}", f"{adjectives}{one_of(map(plural, words.animals))}"
     bare = rf"(?:no {one}|{one_of(NUMBERS)} {many})"
     thing = rf"\b(?:an? (?={one}\b)|(?={bare}\b))({bare}|{one})\b"
     return re.compile(thing), re.compile(rf"\b{one_of(words.backgrounds)}\b")
 
 
 def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
-    """The scene graph of a caption, its things in the order of their mention and the background last.
+    """The scene graph of a caption: nodes are its things in order of mention, then the background.
 
-    None for a text that is no caption: no thing, not one background, a thing told otherwise, or two of them
-    joined by anything but "and" or a predicate.
+    None if the text doesn't follow the grammar: no thing, not exactly one background, an animal outside of a thing's
+    phrase, or two things joined by other words.
     """
     thing, background = patterns(words)
-    around = thing.split(text)  # what stands before the first thing, the thing, what stands behind it, the next one
+    around = thing.split(text)  # text before the first thing, the thing, text between, the next thing, ..., text after
     phrases, links = around[1::2], [link.strip() for link in around[2:-1:2]]
     rest = f"{around[0]}|{around[-1]}"
     places = background.findall(rest)
-    unread = re.search(rf"\b{one_of(words.animals)}\b", background.sub("", rest))
-    if not phrases or len(places) != 1 or unread or not {"and", *CONVERSES}.issuperset(links):
+    stray = re.search(rf"\b{one_of(words.animals)}\b", background.sub("", rest))
+    if not phrases or len(places) != 1 or stray or not {"and", *CONVERSES}.issuperset(links):
         return None
     edges = tuple(Edge(link, i, i + 1) for i, link in enumerate(links) if link != "and")
     return SceneGraph((*phrases, places[0]), edges)

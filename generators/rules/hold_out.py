@@ -1,8 +1,8 @@
-"""What hold-out rules take out of a split, and the test that they make.
+"""Hold-out rules of a split, and its test `held_out`.
 
-A scene that any rule matches (see `generators.rules.rule`) is in no subset but `held_out`, which shows
-it in test views. Its animals may be known from other scenes: what is unseen is what the rule says.
-Pairs that the rules leave nothing of are no longer trainable, and fractions count the others.
+A scene that any rule matches (see `generators.rules.rule`) is only in the subset `held_out`, in test
+views. Its animals may be in other scenes of train: only the composition that the rule describes is
+unseen. Pairs of which the rules leave no scene are not trainable; fractions count the others.
 """
 
 import re
@@ -19,7 +19,7 @@ HELD_OUT = "held_out"
 
 @lru_cache(maxsize=64)
 def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
-    """The rules of a recipe; raises for one that can't be read, or that is given twice."""
+    """The rules of a recipe; an invalid or repeated one raises."""
     for text in texts:
         if re.search(r"\bview\b", text):
             raise UserError(f"rule {text!r}: tests have views of their own already; leave out view")
@@ -39,20 +39,20 @@ def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
 
 
 def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
-    """Whether there is a scene that no rule matches, in any size of its animals."""
+    """Whether there is a scene that no rule matches, in some sizes of its animals."""
     return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
 
 
-def check_rules(rules: tuple[Rule, ...], world: World, lone: list[Scene], pairs: list[Scene]) -> None:
+def check_rules(rules: tuple[Rule, ...], world: World, singles: list[Scene], pairs: list[Scene]) -> None:
     """Raise for a rule that matches nothing, and for rules that leave nothing to train on.
 
-    `lone` are all scenes of one, `pairs` all of two that could be tested, in one view.
+    `singles` are all scenes of one thing, `pairs` all scenes of two that could be tested, in one view.
     """
-    told = f"the {len(lone)} scenes of one and {len(pairs)} of two animals that a view of {world.name!r} has"
-    everything = lone + pairs
+    description = f"the {len(singles)} scenes of one and {len(pairs)} of two animals that a view of {world.name!r} has"
+    everything = singles + pairs
     for rule in rules:
         if not any(rule.matches(scene) for scene in everything):
-            raise UserError(f"rule {rule.text!r} matches none of {told}; leave it out or widen it")
+            raise UserError(f"rule {rule.text!r} matches none of {description}; leave it out or widen it")
     if all(matched(rules, scene) for scene in everything):
         texts = " or ".join(rule.text for rule in rules)
-        raise UserError(f"hold_out {texts!r} takes all of {told}: nothing is left to train on; narrow it")
+        raise UserError(f"hold_out {texts!r} takes all of {description}: nothing is left to train on; narrow it")

@@ -20,15 +20,19 @@ from generators.rules.tree import (
     Term,
 )
 
-MOST_DEPTH = 50  # of parentheses and `not`, so that no rule overflows the stack
+MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
 FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
-# The last view is a split file's (int32).
+# Views are int32 in split files.
 NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
-KINDS = {"pair": "animal", "first": "animal", "second": "animal"}  # what a field's names are of, if not of itself
+KINDS = {
+    "pair": "animal",
+    "first": "animal",
+    "second": "animal",
+}  # the kind of a field's names, if not its own
 
 
 class Parser(Tokens):
-    """Reads one rule; each method reads what it is named after."""
+    """Parses one rule; each method parses the part that it is named after."""
 
     def __init__(self, text: str, world: World) -> None:
         super().__init__(text)
@@ -63,20 +67,20 @@ class Parser(Tokens):
         return Conjunction(comparisons, groups, self.turned(comparisons, start))
 
     def chain(self, sign: str, parse: Callable) -> list:
-        """What `parse` reads, once and after each `sign`."""
+        """The results of `parse`, called once and again after each `sign`."""
         parts = [parse()]
         while self.take(sign):
             parts.append(parse())
         return parts
 
     def turned(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
-        """The relations that are named by their second slots; where `first` is asked for, not by both."""
+        """The relations named by their second slot; naming one by both slots raises if `first` or `second` is used."""
         named = {direction for comparison in comparisons for direction in comparison.directions}
         turned = frozenset(relation for relation, second in named if second)
-        asked = [comparison.left.field for comparison in comparisons if comparison.left.field in ("first", "second")]
+        ends = [comparison.left.field for comparison in comparisons if comparison.left.field in ("first", "second")]
         for relation in sorted(turned):
-            if asked and (relation, False) in named:
-                self.fail(f"{asked[0]!r} needs one of {relation.replace('/', ' and ')}, not both", start)
+            if ends and (relation, False) in named:
+                self.fail(f"{ends[0]!r} needs one of {relation.replace('/', ' and ')}, not both", start)
         return turned
 
     def part(self) -> Comparison | Expression:
@@ -90,7 +94,7 @@ class Parser(Tokens):
         return self.comparison()
 
     def nested(self, parse: Callable) -> Comparison | Expression:
-        """What `parse` reads one level deeper."""
+        """The result of `parse`, one level deeper."""
         if self.depth == MOST_DEPTH:
             self.fail(f"a rule nests at most {MOST_DEPTH} parentheses and nots; write it with fewer", self.next)
         self.depth += 1
@@ -99,7 +103,7 @@ class Parser(Tokens):
         return inside
 
     def comparison(self) -> Comparison:
-        """A field, an operator and what it is compared with."""
+        """A field, an operator and the right-hand side."""
         left = self.term(FIELDS)
         sign = self.next
         operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
@@ -110,7 +114,7 @@ class Parser(Tokens):
         return Comparison(left, operator, (self.value("count"),))
 
     def equality(self, left: Term, operator: str) -> Comparison:
-        """What is right of = or !=: another thing's field, or names and numbers."""
+        """A comparison by = or != with another thing's field, or with names or numbers."""
         start = self.next
         if start.kind == "word" and self.ahead[1].kind == "[":
             return Comparison(left, operator, self.other(left))

@@ -1,4 +1,4 @@
-"""Hold-out rules: one line of text that says of which scenes it is true.
+"""Hold-out rules: one line of text that is true or false of a scene.
 
 A rule compares fields of a scene and joins the comparisons by `&` (or `and`), `|` (`or`), `!` (`not`)
 and parentheses; `not` binds closest, then `and`, then `or`:
@@ -7,7 +7,7 @@ and parentheses; `not` binds closest, then `and`, then `or`:
     (texture=red) & (animal=cat)                    something red, and a cat of any texture
     pair={cat, lion}                                a cat and a lion, and nothing else
     relation=above & second=orca                    something above an orca
-    background=city                                 all that is in the city
+    background=city                                 any scene in the city
     count=2 & texture[0]=texture[1]                 two things of one texture
     not (animal=cat or background={city, desert})   no cat, and in neither of these
 
@@ -26,11 +26,11 @@ Values are names of the world, quoted where they contain a keyword; a set in bra
 them; whole numbers for count and view, and only count knows <, <=, > and >=; or an indexed field, as in
 texture=texture[1].
 
-Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index speak of
-one thing. What is in parentheses, on another side of `or` or after `not` speaks for itself, and so does
-its `first`. Hence `not animal=cat` is true where there is no cat, `animal!=cat` where there is something
-else. What a scene lacks - an index beyond its things, the `first` of a lone thing, the `pair` of three -
-compares as false, with != too.
+Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index refer to
+one thing. Parentheses, another side of `or`, and `not` start a chain of their own, also for `first`. Hence
+`not animal=cat` is true of scenes without a cat, `animal!=cat` of scenes with another animal than a cat. A
+comparison with something that a scene lacks (an index beyond its things, the `first` of a single thing, the
+`pair` of three) is false, with != too.
 """
 
 from dataclasses import dataclass, field
@@ -54,5 +54,5 @@ class Rule:
 
 
 def parse_rule(text: str, world: World) -> Rule:
-    """The rule that `text` states; raises, saying where, if it is none or names what `world` lacks."""
+    """Parse a rule; a syntax error, or a name that `world` lacks, raises with the character's position."""
     return Rule(text, Parser(text, world).rule())

@@ -1,4 +1,4 @@
-"""The words and signs of a hold-out rule, one after the other, and what is said of a wrong one."""
+"""The tokens of a hold-out rule, and errors that name the position of a wrong one."""
 
 import re
 from collections import deque
@@ -14,7 +14,7 @@ TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), text and place from 1."""
+    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), text and position from 1."""
 
     kind: str
     text: str
@@ -44,17 +44,17 @@ class Tokens:
         return token
 
     def take(self, *kinds: str) -> str:
-        """The next token's text, which is then read, if it is of one of the kinds; else ""."""
+        """Consume the next token and return its text if it is of one of the kinds; else ""."""
         return self.ahead.popleft().text if self.next.kind in kinds else ""
 
     def words(self) -> str:
-        """All words that come next, or the text in quotes, one space between words."""
+        """Consume all words that follow, or a text in quotes; one space between words."""
         if quoted := self.take("quoted"):
             return " ".join(quoted[1:-1].split())
         return " ".join(iter(lambda: self.take("word"), ""))
 
     def choose(self, kind: str, name: str, options: Iterable[str], token: Token) -> str:
-        """`name`, which was read at `token`, if it is among `options`; else raise with the nearest one."""
+        """Return `name`, read at `token`, if it is among `options`; else raise with the nearest one."""
         try:
             return choose(kind, name, options)
         except UserError as error:
@@ -62,8 +62,8 @@ class Tokens:
 
     def expected(self, what: str) -> NoReturn:
         """Raise for the next token."""
-        self.fail(f"expected {what}, found {repr(self.next.text) if self.next.text else 'the end'}", self.next)
+        self.fail(f"expected {what}, got {repr(self.next.text) if self.next.text else 'the end'}", self.next)
 
     def fail(self, problem: str, token: Token) -> NoReturn:
-        """Raise in one line, with the rule and the place of `token`."""
+        """Raise in one line, with the rule and the position of `token`."""
         raise UserError(f"rule {self.text!r}, character {token.place}: {problem}")

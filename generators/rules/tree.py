@@ -1,4 +1,4 @@
-"""What a parsed rule is made of (see `generators.rules.rule`), and whether it is true of a scene."""
+"""The expression tree of a parsed rule (see `generators.rules.rule`), and its evaluation on a scene."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from envs.slots import RELATIONS
 Value = str | int | tuple[str, ...]
 
 THING_FIELDS = Thing._fields
-# Scene and whether a rule's `first` is the thing in the relation's second slot -> a value, or None without one.
+# Fields of a scene; `turned`: whether `first` is the thing in the relation's second slot. None: no such value.
 SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
     "background": lambda scene, turned: scene.background,
     "relation": lambda scene, turned: scene.relation or "none",
@@ -21,12 +21,12 @@ SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
     "second": lambda scene, turned: scene.things[int(not turned)].animal if scene.relation else None,
 }
 
-# What a rule may say of `relation` -> the relation, and whether it names that of its second slot.
+# Words for `relation` in rules -> the relation, and whether the word names its second slot.
 RELATION_WORDS: dict[str, tuple[str, bool]] = {
     word: (relation, bool(slot)) for relation in RELATIONS.values() for slot, word in enumerate(relation.split("/"))
 } | {"none": ("none", False)}
 
-# A scene's value and those that a rule gives -> whether they compare so.
+# Operators on a scene's value and the values in the rule.
 OPERATORS: dict[str, Callable[[Value, tuple[Value, ...]], bool]] = {
     "=": lambda value, given: value in given,
     "!=": lambda value, given: value not in given,
@@ -50,7 +50,7 @@ class Term:
     index: int | None = None
 
     def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """What the field is in the scene, without an index that of `thing`; None where there is no such thing."""
+        """The field's value in the scene, without an index that of `thing`; None if there is no such thing."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is None:
@@ -66,10 +66,10 @@ class Comparison:
     operator: str
     right: Term | tuple[Value, ...]
     directions: tuple[tuple[str, bool], ...] = ()
-    """What `relation=...` names, as in `RELATION_WORDS`: it decides which thing is `first`."""
+    """The relations that `relation=...` names, as in `RELATION_WORDS`: they determine which thing is `first`."""
 
     def holds(self, scene: Scene, thing: Thing, turned: bool) -> bool:
-        """Whether it is true of `thing`; without a value on either side it is not."""
+        """Whether it is true of `thing`; a missing value on either side makes it false."""
         value = self.left.value(scene, thing, turned)
         given = (self.right.value(scene, thing, turned),) if isinstance(self.right, Term) else self.right
         return value is not None and None not in given and OPERATORS[self.operator](value, given)
@@ -85,7 +85,7 @@ class Expression(ABC):
 
 @dataclass(frozen=True)
 class Conjunction(Expression):
-    """Comparisons that one and the same thing must meet, and groups that speak for themselves."""
+    """Comparisons that must all be true of one same thing, and groups that are evaluated independently."""
 
     comparisons: tuple[Comparison, ...]
     groups: tuple[Expression, ...] = ()
@@ -93,7 +93,7 @@ class Conjunction(Expression):
     """The relations in which `first` is the thing in the second slot."""
 
     def matches(self, scene: Scene) -> bool:
-        """Whether all groups are true, and all comparisons of some thing; most don't ask which thing."""
+        """Whether all groups are true, and all comparisons of some thing (most don't depend on the thing)."""
         turned = scene.relation in self.turned
         return all(group.matches(scene) for group in self.groups) and any(
             all(comparison.holds(scene, thing, turned) for comparison in self.comparisons) for thing in scene.things

@@ -1,11 +1,11 @@
 """Attribute-binding splits (OC-CLIP, section 4.1 and appendix A.5).
 
-All lone animals are in train, in every conjunction. A fraction of the animal pairs is in
+All single-object scenes are in train, in every conjunction. A fraction of the animal pairs is in
 train too, each with one fixed assignment of two different textures; a fraction of those
-training pairs also gets the swapped assignment, its hard negative. Choices of ours:
+training pairs also gets the swapped assignment, its hard negative. Where the paper leaves it open:
 
-- A `reserve` of the pairs is never trained on in any cell of a grid and is the
-  `unseen_pairs` test of all of them; a `validation` share is kept apart from train and tests.
+- A `reserve` of the pairs is never trained on in any cell of a grid, and is the test `unseen_pairs`
+  of all cells; a `validation` share is disjoint from train and tests.
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among
   those at 40 %, with the same textures.
 - Tests and validation use view numbers that train never uses.
@@ -20,8 +20,8 @@ from envs.common.seeds import generator
 from envs.scene import Scene, Thing
 from envs.world import World
 from envs.worlds import load_world
-from generators.captions.incomplete import Chances, denied_things, told_things
-from generators.captions.templates import Caption, hard_negative, mention_order, phrasing_of, put
+from generators.captions.incomplete import Chances, denied_things, mentioned_things
+from generators.captions.templates import Caption, build_caption, hard_negative, mention_order, phrasing_of
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
@@ -34,22 +34,22 @@ TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
 
 @dataclass(frozen=True)
 class BindingRecipe(SplitRecipe):
-    """Everything that decides an attribute-binding split, apart from the resolution."""
+    """Everything that determines an attribute-binding split, apart from the resolution."""
 
     kind: ClassVar[str] = "binding"
     tests: ClassVar[tuple[str, ...]] = TESTS
 
     mentioned: float = 1.0
-    """Chance that an animal of a training scene of two is in its caption; one always is."""
+    """Probability that an animal of a training pair is mentioned in its caption; one always is."""
     attributes: float = 1.0
-    """Chance that a training caption tells the texture of an animal that it mentions."""
+    """Probability that a training caption includes the texture of an animal that it mentions."""
     salient: float = 0.0
-    """Chance that the caption of a training scene of two mentions its salient animal only, whatever `mentioned`
-    says: the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
+    the bigger one in a world with sizes; of two of one size the left one, by definition."""
     negated: float = 0.0
-    """Chance that a training caption also denies something that isn't there: "and no white caribou"."""
+    """Probability that a training caption also negates an absent object: "and no white caribou"."""
     singles_views: int = 0
-    """Views of each lone animal in train, at most `views`; 0: as many as `views`."""
+    """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,18 +58,18 @@ class BindingRecipe(SplitRecipe):
             raise UserError(f"singles_views must be from 0 to views, {self.views}; got {self.singles_views}")
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Training captions may tell less; what then can't be swapped has no hard negative."""
+        """Training captions may be incomplete; without both textures they have no hard negative."""
         if subset != "train":
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
-        things = told_things(scene, self.seed, chances)
+        things = mentioned_things(scene, self.seed, chances)
         denied = self.denied(scene) if self.negated else ()  # only then: it reads the world
-        all_told = things == mention_order(scene, self.seed)
-        false = hard_negative(scene, self.seed, self.template, self.kind, denied) if all_told else None
-        return put(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
+        complete = things == mention_order(scene, self.seed)
+        false = hard_negative(scene, self.seed, self.template, self.kind, denied) if complete else None
+        return build_caption(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
-        """What the caption of a training scene denies."""
+        """The thing that the caption of a training scene negates, if any."""
         world = load_world(self.world)
         return denied_things(scene, self.seed, world, self.rules(world), self.negated)
 
@@ -82,10 +82,10 @@ class BindingRecipe(SplitRecipe):
             views = train_views if subset == "train" else test_views
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
-                lone = world.singles(range(self.singles_views or self.views))
-                subsets[subset] = self.kept(world, [*lone, *scenes])
+                singles = world.singles(range(self.singles_views or self.views))
+                subsets[subset] = self.kept(world, [*singles, *scenes])
             else:
-                scenes = self.kept(world, scenes)  # before the draw, so that tests stay as large
+                scenes = self.kept(world, scenes)  # before the draw, so that tests keep their size
                 subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
         return subsets
 
@@ -97,13 +97,13 @@ class BindingRecipe(SplitRecipe):
         return [scene for one in bare for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
-        """How many pairs the fractions come to."""
+        """The numbers of pairs that the fractions amount to."""
         roles, _ = roles_of(self, load_world(self.world))
         return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
-    """The roles of all pairs, and the one assignment of two different textures with which a pair is trained."""
+    """The roles of all pairs, and the one assignment of two different textures with which a training pair is shown."""
     rules = recipe.rules(world)
     choices = {pair: free_assignments(world, pair, rules) for pair in world.pairs}
     assigned = {
@@ -121,7 +121,7 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 
 
 def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[Textures]:
-    """The assignments of two different textures of which the rules leave any scene."""
+    """The assignments of two different textures of which the rules leave a scene."""
     choices = list(permutations(world.textures, 2))
     if not rules:
         return choices
@@ -138,7 +138,7 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
 
 
 def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
-    """For each subset the textured pairs that it is made of, (a, b) with (texture a, texture b)."""
+    """For each subset its textured pairs, (a, b) with (texture a, texture b)."""
     roles, textures_of = roles_of(recipe, world)
     different = list(permutations(world.textures, 2))
     assigned = list(textures_of.items())

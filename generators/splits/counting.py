@@ -1,10 +1,9 @@
-"""Counting splits: one to four of the same thing, and animals that train never shows in numbers.
+"""Counting splits: one to four copies of an animal, and animals of which train shows only one.
 
-Every animal is in train alone, in every texture and background, and in every size where there are
-any. A fraction of the animals is there in twos, threes and fours as well, as often in each. Tests
-ask for the number in new views: of animals that were counted (`seen_counts`), and of those of the
-reserve, of which train has never more than one (`unseen_counts`). A caption's negative tells
-another number.
+Train shows every animal singly, in every texture, background and size. For a fraction of the animals
+it also shows two, three and four copies, equally often. Tests query the number, in new views, of
+animals that train shows in several copies (`seen_counts`) and of animals of the reserve, which train
+shows only singly (`unseen_counts`). A caption's negative states another number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from envs.scene import Scene, Thing
 from envs.slots import COUNTING
 from envs.world import World
 from envs.worlds import load_world
-from generators.captions.templates import Caption, caption, phrasing_of, put
+from generators.captions.templates import Caption, build_caption, caption, phrasing_of
 from generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw
 
 MANY = range(2, len(COUNTING) + 1)
@@ -26,35 +25,35 @@ MANY = range(2, len(COUNTING) + 1)
 
 @dataclass(frozen=True)
 class CountingRecipe(SplitRecipe):
-    """Everything that decides a counting split, apart from the resolution; its fractions are of animals."""
+    """Everything that determines a counting split, apart from the resolution; its fractions are of animals."""
 
     kind: ClassVar[str] = "counting"
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
 
     pairs: float = 0.5
-    """Fraction of the trainable animals that train shows in numbers."""
+    """Fraction of the trainable animals of which train shows several copies too."""
     views: int = 4
-    """Views of each training scene; where the things stand is drawn for each."""
+    """Views of each training scene; slots are drawn for each."""
     reserve: float = 0.25
-    """Share of all animals of which train never shows more than one: those of `unseen_counts`."""
+    """Share of all animals that train shows only singly: those of `unseen_counts`."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and `unseen_counts` are the same for all fractions of a seed."""
         train, validation, reserve, _ = animal_roles(self, world)
         old, new = range(self.views), range(self.views, self.views + self.test_views)
-        alone = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
-        found = {"train": alone + self.kept(world, list(self.numbers(world, train, MANY, old)))}
-        # One is asked for too, although it is seen: else a negative that says "one" would always be false.
+        singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
+        subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
+        # Tests include one, although train shows it: else a text that states one would always be a negative.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
             scenes = self.kept(world, list(self.numbers(world, animals, (1, *MANY), new)))
-            found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
-        return found
+            subsets[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+        return subsets
 
     def numbers(
         self, world: World, animals: Sequence[str], numbers: Sequence[int], views: Sequence[int]
     ) -> Iterator[Scene]:
-        """So many of each animal in each texture and background, in slots drawn for each scene."""
+        """Each of `numbers` copies of each animal in each texture and background, in slots drawn per scene."""
         for view, background, animal, texture, number in product(
             views, world.backgrounds, animals, world.textures, numbers
         ):
@@ -63,18 +62,18 @@ class CountingRecipe(SplitRecipe):
             yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The negative tells the number of the swapped scene, in the same phrasing."""
-        false = put(phrasing_of(scene, self.seed, self.template), scene, self.swap(scene).things)
+        """The negative states the number of the swapped scene, in the same phrasing."""
+        false = build_caption(phrasing_of(scene, self.seed, self.template), scene, self.swap(scene).things)
         return caption(scene, self.seed, self.template), false
 
     def counts(self) -> PairCounts:
-        """How many animals the fraction comes to."""
+        """The number of animals that the fraction amounts to."""
         train, _, _, trainable = animal_roles(self, load_world(self.world))
         return PairCounts(len(train), 0, trainable)
 
 
 def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    """Animals that train counts, those of validation and of the reserve, and how many a fraction of 1 would count."""
+    """Animals counted in train, those of validation and of the reserve, and the number of trainable ones."""
     shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
     n_held = n_reserve + at_least_one(recipe.validation, len(shuffled))

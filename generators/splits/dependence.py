@@ -1,11 +1,11 @@
-"""Splits in which a texture depends on its animal as much as asked.
+"""Splits with a given dependence of texture on animal.
 
-Every animal has one texture that train never shows on it, and a main one. How train spreads an
-animal's appearances over its three seen textures decides the normalised mutual information of
-texture and animal: least where they are spread evenly, greatest where only the main one is seen
-(20 animals and 4 textures: from 0.13 to 0.63). Number of images, animals, pairs, backgrounds
-and tests are the same at every value, so that what differs between two splits is the dependence.
-The normaliser is the arithmetic mean of both entropies, as scikit-learn's default.
+Every animal has one texture that train never shows on it, and a main one. The distribution of its
+appearances over its three seen textures determines the normalised mutual information of texture and
+animal: least if it is even, greatest if only the main texture is seen (20 animals and 4 textures:
+from 0.13 to 0.63). Number of images, animals, pairs, backgrounds and tests are the same at every
+value, so that two splits differ in the dependence only. The normaliser is the arithmetic mean of
+both entropies, scikit-learn's default.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ TOLERANCE = 0.01  # of the realised information
 
 @dataclass(frozen=True)
 class DependenceRecipe(SplitRecipe):
-    """Everything that decides a split of steered dependence, apart from the resolution."""
+    """Everything that determines a dependence split, apart from the resolution."""
 
     kind: ClassVar[str] = "dependence"
     takes_rules: ClassVar[bool] = False
@@ -57,12 +57,13 @@ class DependenceRecipe(SplitRecipe):
             "seen_textures": (tested, mains),
             "unseen_textures": (tested, unseen),
         }
-        bare = self.kept(world, bare_scenes(world, roles, self.views))  # unpainted yet: in the same sizes at any value
-        found = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
+        # Sizes are drawn before textures, so that they are the same at any value.
+        bare = self.kept(world, bare_scenes(world, roles, self.views))
+        subsets = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
             scenes = self.kept(world, list(self.in_textures(world, pairs, texture_of)))
-            found[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
-        return found
+            subsets[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+        return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
         """Pairs of different textures, each animal in its own, in test views."""
@@ -73,26 +74,26 @@ class DependenceRecipe(SplitRecipe):
             yield Scene(background, things, view)
 
     def counts(self) -> PairCounts:
-        """How many pairs the fraction comes to; none are swapped."""
+        """The number of pairs that the fraction amounts to; none are swapped."""
         world = load_world(self.world)
         roles = pair_roles(self, world)
-        quotas(world, roles, self)  # refuses what can't be had
+        quotas(world, roles, self)  # raises if the information is impossible
         return PairCounts(len(roles.train), 0, roles.trainable)
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The main and the unseen texture of every animal; each texture is that of as many animals as any other."""
+    """The main and the unseen texture of every animal; all textures are equally often main, and unseen."""
     animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
     textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
     n = len(textures)
-    # The distance between both goes round too, so that no texture's absence tells the main one.
+    # The offset between both varies too, so that the unseen texture doesn't determine the main one.
     shift = [1 + (i // n) % (n - 1) for i in range(len(animals))]
     mains = {animal: textures[i % n] for i, animal in enumerate(animals)}
     return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
 
 
 def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
-    """How an animal's appearances spread over textures: `main` of them in the main one, the rest evenly."""
+    """Shares of an animal's appearances by texture: `main` in the main one, the rest evenly over other seen ones."""
     mains, unseen = marked_textures(world, seed)
     rest = (1 - main) / (len(world.textures) - 2)
     table = np.full((len(world.animals), len(world.textures)), rest)
@@ -103,7 +104,7 @@ def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals
 
 
 def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
-    """The share of the main texture at which the information is as asked; raises where none is."""
+    """The share of the main texture that gives the requested information; raises if none does."""
     if len(world.textures) < 3:
         raise UserError(
             f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
@@ -126,13 +127,13 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
 
 
 def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
-    """How often train shows each animal: alone once in every size, and with each partner in both orders."""
+    """How often train shows each animal: once alone per size, and with each partner in both orders."""
     once = [max(len(world.sizes), 1) + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
     return views * len(world.backgrounds) * np.array(once)
 
 
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
-    """How often train shows each animal in each texture; raises where whole numbers are too coarse."""
+    """How often train shows each animal in each texture; raises if whole numbers are too coarse."""
     weights = shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
@@ -140,19 +141,19 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
     if abs(realised - recipe.information) > TOLERANCE:
         raise UserError(
             f"information {recipe.information:g} would come to {realised:.3f}: some animal is in train only "
-            f"{min(totals)} times; ask for more --views or --pairs"
+            f"{min(totals)} times; raise --views or --pairs"
         )
     return table
 
 
 def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """Who stands where in train, all in the world's first texture yet."""
+    """The scenes of train, all in the world's first texture for now."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
     for view, background in product(range(views), world.backgrounds):
-        alone = (Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals)
-        scenes += [scene for one in alone for scene in world.in_sizes(one)]
+        singles = (Scene(background, (Thing(animal, bare, "center"),), view) for animal in world.animals)
+        scenes += [scene for one in singles for scene in world.in_sizes(one)]
         scenes += [
             Scene(background, (Thing(left, bare, "left"), Thing(right, bare, "right")), view) for left, right in orders
         ]
@@ -160,7 +161,7 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
 
 
 def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
-    """The scenes with textures: of an animal's appearances each texture gets its quota, in random order."""
+    """The scenes with textures: each animal's appearances get its quotas of textures, in random order."""
     queues = {}
     for animal, row in zip(world.animals, table, strict=True):
         quota = np.repeat(world.textures, row)
@@ -172,7 +173,7 @@ def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals
 
 
 def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
-    """`total` in whole numbers as near to `weights` as can be (largest remainders)."""
+    """`total` apportioned to `weights` in whole numbers (largest remainders)."""
     exact = weights * total
     counts = np.floor(exact).astype(np.int64)
     order = np.argsort(counts - exact, kind="stable")

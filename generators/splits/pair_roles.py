@@ -1,4 +1,4 @@
-"""Which animal pairs a split trains on, and which it holds out."""
+"""The roles of animal pairs in a split: train, validation or reserve."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRoles:
-    """The role of every pair; pairs keep theirs when only the fractions change."""
+    """The role of every pair. When fractions grow, pairs are only added to train."""
 
     train: tuple[Pair, ...]
-    swapped: frozenset[Pair]  # those of train that are also trained on the other way round
+    swapped: frozenset[Pair]  # pairs of train whose swap is in train too
     validation: tuple[Pair, ...]
     reserve: tuple[Pair, ...]
-    trainable: int  # pairs that a fraction of 1 would train on
+    trainable: int  # number of pairs that a fraction of 1 would train on
 
 
 def pair_roles(
@@ -29,9 +29,9 @@ def pair_roles(
     trainable: Callable[[Pair], bool] = lambda pair: True,
     swappable: Callable[[Pair], bool] = lambda pair: True,
 ) -> PairRoles:
-    """Draw the roles of all pairs of a world; another `salt` draws others.
+    """Draw the roles of all pairs of a world; `salt` is added to the seed.
 
-    Pairs of which hold-out rules leave nothing aren't `trainable`, or not `swappable`.
+    `trainable` and `swappable`: whether the hold-out rules leave a scene of a pair, and of its swap.
     """
     order = generator(recipe.seed, "pairs", *salt).permutation(len(world.pairs))
     shuffled = [world.pairs[i] for i in order]
@@ -56,7 +56,7 @@ def pair_roles(
     if n_swapped > len(candidates):
         possible = int(100 * len(candidates) / len(train)) / 100
         raise UserError(
-            f"hard_negatives {recipe.hard_negatives:g} asks for {n_swapped} of {len(train)} training pairs, but "
+            f"hard_negatives {recipe.hard_negatives:g} requests {n_swapped} of {len(train)} training pairs, but "
             f"hold_out leaves the swap of {len(candidates)} only; lower it to {possible:g}"
         )
     return PairRoles(

@@ -1,8 +1,8 @@
-"""What every split's recipe has: a frozen value that decides scenes, texts and partners.
+"""The base class of recipes: frozen values that determine the scenes, texts and partners of a split.
 
-A kind of split is a subclass that says which scenes its subsets hold (`planned`), which could be
-tested (`testable`), how many pairs that came to (`counts`), and by which swap its hard negatives
-are made.
+A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
+test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
+negatives is an entry of `generators.captions.templates.SWAPS`.
 """
 
 from abc import ABC, abstractmethod
@@ -21,12 +21,12 @@ from generators.captions.templates import SWAPS, TEMPLATES, Caption, caption, ha
 from generators.rules.hold_out import HELD_OUT, check_rules, kept, matched, parsed
 from generators.rules.rule import Rule
 
-# Raise it whenever the same recipe gives other scenes or texts: names of split files and cells depend on it.
+# Increase it whenever a recipe gives other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
 
 
 class PairCounts(NamedTuple):
-    """How many animal pairs are in train, how many of them swapped too, and how many a fraction counts."""
+    """Number of animal pairs in train, of those that are swapped too, and of trainable pairs."""
 
     train: int
     swapped: int
@@ -35,17 +35,17 @@ class PairCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitRecipe(ABC):
-    """Everything that decides a split, apart from the resolution."""
+    """Everything that determines a split, apart from the resolution."""
 
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
-    """Whether its captions tell where two things stand."""
+    """Whether its captions state the relation of two things."""
     takes_rules: ClassVar[bool] = True
-    """Whether it may hold out by rules and train on hard negatives; else it decides both by itself."""
-    lone_slots: ClassVar[tuple[str, ...]] = ("center",)
-    """Where lone animals stand in train."""
+    """Whether it supports hold-out rules and hard negatives in train; else its kind determines both."""
+    single_slots: ClassVar[tuple[str, ...]] = ("center",)
+    """Slots of single-object scenes in train."""
     tests: ClassVar[tuple[str, ...]]
-    """The test subsets; beside them are `train` and `validation`."""
+    """The test subsets, besides `train` and `validation`."""
 
     world: str = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -60,16 +60,16 @@ class SplitRecipe(ABC):
     test_scenes: int = 400
     """The most scenes of one test or validation subset, drawn at random from all."""
     reserve: float = 0.1
-    """Share of all pairs that no cell trains on: the unseen pairs of every test."""
+    """Share of all pairs on which no cell trains: the unseen pairs of every test."""
     validation: float = 0.1
     """Share of all pairs kept for validation."""
     seed: int = 0
-    """Decides which pairs, which textures or orders, and which mention orders."""
+    """Determines pairs, textures or orders, and mention orders."""
     hold_out: tuple[str, ...] = ()
-    """Rules such as "texture=red & animal=cat" (see docs/splits.md): scenes that one matches are in the
-    test `held_out` only."""
+    """Rules such as "texture=red & animal=cat" (see docs/splits.md): matching scenes are only in the
+    test `held_out`."""
     template: str = "conjunction"
-    """Of the captions: OC-CLIP's (conjunction, relation), in PUG's manner (pug-...), or one of several
+    """Template of the captions: OC-CLIP's (conjunction, relation), in PUG's style (pug-...), or one of several
     phrasings for each scene (free-...); see docs/splits.md."""
 
     def __post_init__(self) -> None:
@@ -83,25 +83,27 @@ class SplitRecipe(ABC):
         object.__setattr__(self, "hold_out", tuple(self.hold_out))  # JSON gives a list
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative of a scene; None where nothing is swapped."""
+        """The caption and the hard negative of a scene; None if it has no negative."""
         true = caption(scene, self.seed, self.template)
         return true, hard_negative(scene, self.seed, self.template, self.kind)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of train, validation and all tests but `held_out`, without those that rules take out."""
+        """The scenes of train, validation and all tests but `held_out`, without those that rules hold out."""
 
     def testable(self, world: World) -> list[Scene]:
-        """Every scene of two that a test of this kind could show, but for validation's pairs, in one view;
-        only kinds that take rules are asked."""
+        """Every scene of two that a test of this kind could show, except validation's pairs, in one view.
+
+        Called only for kinds that take rules.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def counts(self) -> PairCounts:
-        """How many pairs the fractions come to; raises for fractions that can't be had."""
+        """The numbers of pairs that the fractions amount to; impossible fractions raise."""
 
     def rules(self, world: World) -> tuple[Rule, ...]:
-        """The hold-out rules, which must be of words of `world`."""
+        """The hold-out rules, parsed with the names of `world`."""
         return parsed(self.hold_out, world)
 
     def subsets(self) -> dict[str, list[Scene]]:
@@ -112,35 +114,35 @@ class SplitRecipe(ABC):
         if not rules:
             return subsets
         candidates = self.testable(world)
-        check_rules(rules, world, list(world.singles(slots=self.lone_slots)), candidates)
+        check_rules(rules, world, list(world.singles(slots=self.single_slots)), candidates)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         views = range(self.views, self.views + self.test_views)
-        found = [replace(scene, view=view) for scene in candidates if matched(rules, scene) for view in views]
-        if not found:
+        held_out = [replace(scene, view=view) for scene in candidates if matched(rules, scene) for view in views]
+        if not held_out:
             raise UserError(
                 f"hold_out {' or '.join(self.hold_out)!r} matches no scene of two that could be tested; widen it"
             )
-        return subsets | {HELD_OUT: draw(found, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
+        return subsets | {HELD_OUT: draw(held_out, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
 
     def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """The scenes that no rule takes out, in a world with sizes in sizes drawn for each.
+        """The scenes that no rule holds out; in a world with sizes, with sizes drawn for each scene.
 
-        A scene and its swap get the same ones, so that hard negatives in train differ in nothing but what is
-        swapped. Where rules hold the drawn sizes out, a scene gets others. Lone animals have theirs already.
+        A scene and its swap get the same sizes, so that hard negatives in train differ only in what is swapped. A
+        scene whose drawn sizes are held out gets others. Single-object scenes have their sizes already.
         """
         if world.sizes:
             scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
         return kept(self.rules(world), scenes)
 
     def sized(self, world: World, scene: Scene) -> Scene:
-        """The scene in sizes that depend on it and the seed, and that rules leave, if they leave any."""
+        """The scene in sizes drawn for it and its swap alike, among those that rules leave, if they leave any."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def swap(self, scene: Scene) -> Scene:
-        """The scene of which the hard negative of `scene` is true."""
+        """The scene that the hard negative of `scene` describes."""
         return SWAPS[self.kind](scene)
 
     def scenes_to_render(self) -> list[Scene]:
@@ -148,13 +150,13 @@ class SplitRecipe(ABC):
         return self.with_partners(self.subsets())
 
     def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
-        """What `scenes_to_render` gives, of subsets that are known already."""
+        """As `scenes_to_render`, for subsets that are known already."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
 
 
 def check_fractions(recipe: SplitRecipe, *names: str) -> None:
-    """Raise for a field that should be a fraction and isn't."""
+    """Raise for a field that isn't a fraction from 0 to 1."""
     for name in names:
         value = getattr(recipe, name)
         if not 0 <= value <= 1:
@@ -162,23 +164,23 @@ def check_fractions(recipe: SplitRecipe, *names: str) -> None:
 
 
 def check_template(recipe: SplitRecipe) -> None:
-    """Raise for a template that there isn't, or that tells too much or too little."""
+    """Raise for an unknown template, or one that doesn't fit the kind: with a relation or without."""
     choose("template", recipe.template, TEMPLATES)
     fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
     if recipe.template not in fitting:
-        told = "no relation, but every" if recipe.relational else "a relation, but no"
+        stated = "no relation, but every" if recipe.relational else "a relation, but no"
         raise UserError(
-            f"the template {recipe.template!r} tells {told} {recipe.kind} split does; choose {' or '.join(fitting)}"
+            f"the template {recipe.template!r} states {stated} {recipe.kind} split does; choose {' or '.join(fitting)}"
         )
 
 
 def at_least_one(share: float, total: int) -> int:
-    """`share` of `total`, rounded, and not nothing unless the share is nothing."""
+    """`share` of `total`, rounded, but at least 1 unless the share is 0."""
     return max(round(share * total), 1) if share > 0 else 0
 
 
 def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
-    """At most `most` of `scenes`, in their own order."""
+    """At most `most` of `scenes`, drawn at random, in their order."""
     if len(scenes) <= most:
         return scenes
     return [scenes[i] for i in sorted(rng.choice(len(scenes), most, replace=False))]

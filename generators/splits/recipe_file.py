@@ -1,4 +1,4 @@
-"""Recipes of splits as TOML files: those that come with the project, and a user's own."""
+"""Recipes of splits as TOML files: built-in ones and users' own."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from generators.splits.dependence import DependenceRecipe
 from generators.splits.recipe import SplitRecipe
 from generators.splits.spatial import SpatialRecipe
 
-# Kinds of splits. Add one by adding it here (and its checks to `generators.audit.run`).
+# Kinds of splits. To add one, add it here and its checks to `generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
     recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
 }
@@ -21,7 +21,7 @@ SHIPPED = {file.stem: file for file in sorted((Path(__file__).parents[1] / "reci
 
 
 def read_recipe(name: str) -> SplitRecipe:
-    """The shipped recipe called `name`, or the one in a TOML file."""
+    """The built-in recipe called `name`, or the one in a TOML file."""
     path = Path(name) if name.endswith(".toml") else SHIPPED[choose("recipe", name, SHIPPED)]
     try:
         given = tomllib.loads(path.read_text())
@@ -34,10 +34,10 @@ def read_recipe(name: str) -> SplitRecipe:
         raise UserError(f"{path}: {error}") from error
 
 
-def typed(kind: type[SplitRecipe], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a recipe with the types that they have; an unknown or ill-typed one raises."""
+def typed(kind: type[SplitRecipe], given: Mapping[str, object]) -> dict[str, Any]:
+    """The fields of a recipe, converted to their types; an unknown field or wrong type raises."""
     defaults = {field.name: field.default for field in fields(kind)}
-    found = {}
+    values = {}
     for name, value in given.items():
         default = defaults[choose("field", name, defaults)]
         if isinstance(default, float) and type(value) is int:
@@ -46,10 +46,10 @@ def typed(kind: type[SplitRecipe], given: Mapping[str, Any]) -> dict[str, Any]:
             value = tuple(value)
         if type(value) is not type(default):
             raise UserError(f"{name} = {value!r} should be of the form of its default, {default!r}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def about(name: str) -> str:
-    """What a shipped recipe says of itself: the comment in its first line."""
+    """The description of a built-in recipe: the comment in its first line."""
     return SHIPPED[name].read_text().splitlines()[0].removeprefix("#").strip()

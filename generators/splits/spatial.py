@@ -1,11 +1,11 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All lone animals are in train, in every conjunction, as high and as low as those of pairs. For each
+All single-object scenes are in train, in every conjunction, at the heights of the pairs. For each
 relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment
-of textures; a fraction of those training pairs is there in the other order too, its hard negatives.
+of textures; a fraction of those training pairs is in train in the other order too, as hard negatives.
 The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
-train, which is a hard negative where none was asked for. Reserve, validation and views are as in
-`generators.splits.binding`; pairs are drawn for each relation by itself.
+train, which are unrequested hard negatives. Reserve, validation and views are as in
+`generators.splits.binding`; pairs are drawn for each relation separately.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import ClassVar
 from envs.common.errors import UserError, choose
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
-from envs.slots import LONE_SLOTS, SLOTS, SLOTS_OF
+from envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from envs.world import World
 from envs.worlds import load_world
 from generators.rules.hold_out import leave_any
@@ -33,7 +33,7 @@ def subset_name(relation: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class SpatialRecipe(SplitRecipe):
-    """Everything that decides a spatial split, apart from the resolution."""
+    """Everything that determines a spatial split, apart from the resolution."""
 
     kind: ClassVar[str] = "spatial"
     relational: ClassVar[bool] = True
@@ -41,13 +41,13 @@ class SpatialRecipe(SplitRecipe):
     views: int = 2
     """Views of each training scene; every pair has 16 assignments of textures already."""
     template: str = "relation"
-    """Of the captions: OC-CLIP's (relation), in PUG's manner (pug-relation), or one of several phrasings
+    """Template of the captions: OC-CLIP's (relation), in PUG's style (pug-relation), or one of several phrasings
     for each scene (free-relation); see docs/splits.md."""
     relations: tuple[str, ...] = ("left/right", "above/under")
-    """Relations that scenes realise and captions tell."""
+    """Relations of the scenes, which captions state."""
     singles_slots: tuple[str, ...] = ()
-    """Where lone animals stand; empty takes places as high and as low as those of pairs. With "center" alone none
-    is ever high up, and a model can learn what is above as if it were a texture."""
+    """Slots of single-object scenes; empty: at the heights of the pairs. With "center" only, no single animal is
+    high up, and a model can learn what is above as if it were an attribute."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,9 +63,9 @@ class SpatialRecipe(SplitRecipe):
             choose("slot", slot, SLOTS)
 
     @property
-    def lone_slots(self) -> tuple[str, ...]:
-        """Where lone animals stand in train."""
-        return self.singles_slots or tuple(slot for relation in self.relations for slot in LONE_SLOTS[relation])
+    def single_slots(self) -> tuple[str, ...]:
+        """Slots of single-object scenes in train."""
+        return self.singles_slots or tuple(slot for relation in self.relations for slot in SINGLE_SLOTS[relation])
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ class SpatialRecipe(SplitRecipe):
         """Validation and the unseen pairs are the same for all fractions of a seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        lone = self.kept(world, list(world.singles(train_views, self.lone_slots)))
-        found: dict[str, list[Scene]] = {"train": lone, "validation": []}
+        singles = self.kept(world, list(world.singles(train_views, self.single_slots)))
+        subsets: dict[str, list[Scene]] = {"train": singles, "validation": []}
         for relation in self.relations:
             roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
             trained = order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
-            found["train"] += self.kept(world, trained)
+            subsets["train"] += self.kept(world, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
                 subset_name(relation, "unseen_order"): unseen,
@@ -91,9 +91,9 @@ class SpatialRecipe(SplitRecipe):
             }.items():
                 scenes = self.kept(world, order_scenes(world, orders, SLOTS_OF[relation], test_views))
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
-                found.setdefault(name, [])
-                found[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
-        return found
+                subsets.setdefault(name, [])
+                subsets[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
+        return subsets
 
     def testable(self, world: World) -> list[Scene]:
         """All pairs but validation's, in both orders of every relation, all textures and all sizes."""
@@ -105,15 +105,17 @@ class SpatialRecipe(SplitRecipe):
         return [scene for one in scenes for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
-        """How many pairs the fractions come to, over all relations."""
+        """The numbers of pairs that the fractions amount to, over all relations."""
         world = load_world(self.world)
         roles = [roles_of(self, world, relation)[0] for relation in self.relations]
         return PairCounts(*(sum(column) for column in zip(*map(numbers, roles), strict=True)))
 
 
 def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
-    """The roles of all pairs under a relation, and the one order in which a pair is trained: who stands in
-    the relation's first slot, and who in its second."""
+    """The roles of all pairs in a relation, and the one order of each training pair.
+
+    An order is the animal in the relation's first slot and the one in its second.
+    """
     rules = recipe.rules(world)
     free = {pair: free_orders(world, pair, relation, rules) for pair in world.pairs}
     order = {pair: fixed_order(pair, relation, recipe.seed) for pair in world.pairs}
@@ -125,7 +127,7 @@ def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRo
 
 
 def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
-    """The orders of a pair of which the rules leave any scene."""
+    """The orders of a pair of which the rules leave a scene."""
     if not rules:
         return [pair, pair[::-1]]
     orders = (pair, pair[::-1])
@@ -140,7 +142,7 @@ def numbers(roles: PairRoles) -> tuple[int, int, int]:
 
 
 def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
-    """The order in which `pair` is trained unless a rule holds it out."""
+    """The order of `pair` in train, unless a rule holds it out."""
     return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
 
 

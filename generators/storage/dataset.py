@@ -38,14 +38,16 @@ class PixelReader:
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index)
-        place = self.split.place(index)
+        location = self.split.location(index)
         if key not in self._files:
             codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
-            self._files[key] = h5py.File(place.file, "r")
+            self._files[key] = h5py.File(location.file, "r")
         try:
-            return np.asarray(self._files[key][f"{place.group}/{name}"][row - self.starts[index]])
+            return np.asarray(self._files[key][f"{location.group}/{name}"][row - self.starts[index]])
         except OSError as error:
-            raise UserError(f"the shard {place.file} is damaged at row {row} ({error}); {place.remedy}") from error
+            raise UserError(
+                f"the shard {location.file} is damaged at row {row} ({error}); {location.remedy}"
+            ) from error
 
     def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
         """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""

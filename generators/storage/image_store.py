@@ -1,9 +1,9 @@
-"""The image store: every scene is rendered once, ever.
+"""The image store, in which every scene is rendered only once.
 
 A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard; a
 shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
 i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image.
-Rows count through all shards. Writers of one store wait for each other.
+Rows are numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Shard(NamedTuple):
-    """One file of the store: its name, its first row, how many rows it has, its compression."""
+    """One file of the store: name, first row, number of rows and compression."""
 
     file: str
     start: int
@@ -40,8 +40,8 @@ class Shard(NamedTuple):
     codec: str
 
 
-class Place(NamedTuple):
-    """Where a shard lies: its file, its group in there, and the way out if it is damaged."""
+class ShardLocation(NamedTuple):
+    """A shard's file, its group in the file, and the remedy if it is damaged."""
 
     file: Path
     group: str = "/"
@@ -101,10 +101,10 @@ class ImageStore:
     def add(
         self, scenes: Sequence[Scene], workers: int = 1, codec: str = "none", progress: Progress | None = None
     ) -> None:
-        """Render what is missing of `scenes` into new shards; one already there is left alone.
+        """Render what is missing of `scenes` into new shards; existing shards are not changed.
 
-        Stopped at any moment, it goes on from the last whole shard. `progress` is told the
-        stage ("factors", then "scenes"), what is done and the total.
+        If interrupted at any moment, it continues after the last whole shard. `progress` is called with
+        the stage ("factors", then "scenes"), the number done and the total.
         """
         codec_options(codec)
         report = progress or (lambda stage, done, total: None)
@@ -123,7 +123,7 @@ class ImageStore:
         return {scene: row for row, scene in enumerate(self.vocabulary.decode(self.index()[1]))}
 
     def renderer(self, workers: int):
-        """What renders the store's scenes; factors that it makes are kept for all."""
+        """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
         from envs.render.renderer import Renderer
 
         return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
@@ -143,7 +143,7 @@ class ImageStore:
         for shard in shards:
             path = self.folder / shard.file
             if path.exists():
-                check_shard(Place(path), self.identity)
+                check_shard(ShardLocation(path), self.identity)
             else:
                 scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
                 write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
@@ -152,8 +152,8 @@ class ImageStore:
         return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
-        # One killed between the two writes leaves a shard that the index does not list; the
-        # next writer renders those scenes again and replaces it.
+        # A process killed between the two writes leaves a shard that the index does not list;
+        # the next writer renders its scenes again and replaces it.
         self.write_part(self._next_shard(), renderer, checks, scenes, codec)
         self._list(scenes, codec)
 
@@ -164,12 +164,12 @@ class ImageStore:
         write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
-        """Take shards that were written elsewhere below the store, if all their scenes are still missing."""
+        """Add shards written to other files below the store, if all their scenes are still missing."""
         with self.locked():
             known = set(self._row_of())
             for path, scenes in parts:
                 if path.exists() and known.isdisjoint(scenes):
-                    check_shard(Place(path), self.identity)
+                    check_shard(ShardLocation(path), self.identity)
                     path.replace(self._next_shard())
                     self._list(scenes, codec)
                     known.update(scenes)
@@ -198,15 +198,17 @@ def check_resolution(resolution: int) -> None:
         raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
 
 
-def check_shard(place: Place, identity: str) -> np.ndarray:
+def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
-    with open_hdf5(place.file, place.remedy) as file:  # HDF5 knows how long the file should be
-        shard = file[place.group]
-        found, scenes = shard.attrs["identity"], shard["scenes"][:]
+    with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
+        shard = file[location.group]
+        own_identity, scenes = shard.attrs["identity"], shard["scenes"][:]
         if {len(shard["images"]), len(shard["masks"])} != {len(scenes)}:
-            raise ValueError("its tables differ in length")  # told with path and remedy by `open_hdf5`
-    if found != identity:
-        raise UserError(f"{place.file} belongs to store {found}, not to {identity}; keep each store in its own folder")
+            raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
+    if own_identity != identity:
+        raise UserError(
+            f"{location.file} belongs to store {own_identity}, not to {identity}; keep each store in its own folder"
+        )
     return scenes
 
 

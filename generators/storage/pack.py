@@ -1,8 +1,8 @@
-"""Packed splits: one self-contained HDF5 file for a colleague.
+"""Packed splits: one self-contained HDF5 file.
 
-A packed file holds, beside the split's tables, the rows of the store that the split needs as its
-one shard, `/shards/0`, under the names that links to a store's shards have (`shards/0/images`).
-What reads a split reads a packed one, wherever it lies.
+Besides the split's tables, a packed file holds the rows of the store that the split needs, as its one
+shard `/shards/0`. Pixels have the same paths as through the links of a split file (`shards/0/images`),
+so that a packed split is read like any other, from any folder.
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ PIXELS = ("images", "masks")
 def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None = None) -> None:
     """Write the split at `path` with its pixels to `out`, whole or not at all; the same split gives the same bytes.
 
-    `progress` is told the stage ("pack", then "check"), the images done and their total.
+    `progress` is called with the stage ("pack", then "check"), the images done and their total.
     """
     report = progress or (lambda stage, done, total: None)
-    codec_options(codec)  # an unknown one raises
+    codec_options(codec)  # raises for an unknown codec
     check_free(out)
     split = open_split(path)
     rows, reader = needed_rows(split.subsets.values()), PixelReader(split)
@@ -42,7 +42,7 @@ def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None =
 
 
 def check_free(out: Path, option: str = "--out") -> None:
-    """Raise unless `out` can be written without harm to another file."""
+    """Raise if `out` exists or has no folder."""
     if out.exists():
         raise UserError(f"{out} is there already; choose another {option}")
     if not out.parent.is_dir():
@@ -50,7 +50,7 @@ def check_free(out: Path, option: str = "--out") -> None:
 
 
 def needed_rows(subsets: Iterable[Records]) -> Rows:
-    """The store's rows that scenes and partners lie in, each once, in the store's order."""
+    """The store's rows of scenes and partners, each once, in the store's order."""
     rows = np.unique(np.concatenate([rows for r in subsets for rows in (r.rows, r.partners)]))
     return rows[rows >= 0]
 
@@ -77,7 +77,7 @@ def write_pixels(group: h5py.Group, reader: PixelReader, rows: Rows, codec: str,
 
 
 def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:
-    """Raise unless the packed file opens as a split and has the pixels that it was made of."""
+    """Raise unless the packed file opens as a split and has the pixels of the original."""
     packed = PixelReader(open_split(path))
     for new, old in enumerate(rows.tolist()):
         if any((packed.read(new, name) != reader.read(old, name)).any() for name in PIXELS):

@@ -1,8 +1,8 @@
 """Renders the missing scenes of an image store in several tasks of a cluster.
 
-A task writes its shards beside the store's own, named after what they hold; when all are there they
-are taken into the index under the store's lock. So tasks and other writers never meet, a part that
-was finished once is not rendered again, and the store's files don't depend on the number of tasks.
+A task writes its shards to the folder `parts` of the store, named by a hash of their scenes; when all
+are written, they are added to the index under the store's lock. So tasks never conflict with other
+writers, finished parts are not rendered again, and the store's files don't depend on the number of tasks.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ PARTS = "parts"
 
 
 @dataclass(frozen=True)
-class Part:
-    """A shard to be: its scenes, and the file that a task writes them to."""
+class ShardPart:
+    """A future shard: its scenes, and the file to which a task writes them."""
 
     file: Path
     scenes: tuple[Scene, ...]
@@ -34,26 +34,26 @@ class Part:
 
 @dataclass(frozen=True)
 class RenderTask:
-    """What one task renders, and of which store."""
+    """The shards that one task renders, and their store."""
 
     world: str
     resolution: int
     identity: str
     root: Path
     codec: str
-    parts: tuple[Part, ...]
+    parts: tuple[ShardPart, ...]
 
 
-def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[Part]:
-    """The shards that `ImageStore.add` would make of what is missing."""
+def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[ShardPart]:
+    """The shards that `ImageStore.add` would write for the missing scenes."""
     missing = store.missing([store.world.check(scene) for scene in scenes])
     batches = [tuple(missing[start : start + SHARD_ROWS]) for start in range(0, len(missing), SHARD_ROWS)]
     names = [hashlib.sha256("\n".join([codec, *(s.key for s in batch)]).encode()).hexdigest()[:16] for batch in batches]
-    return [Part(store.folder / PARTS / f"{name}.h5", batch) for name, batch in zip(names, batches, strict=True)]
+    return [ShardPart(store.folder / PARTS / f"{name}.h5", batch) for name, batch in zip(names, batches, strict=True)]
 
 
 def render_parts(task: RenderTask, interruption: Interruption) -> None:
-    """Body of a task: render those of its parts that aren't there yet."""
+    """The body of a task: render those of its parts that aren't written yet."""
     store = ImageStore(task.root, load_world(task.world), task.resolution)
     if store.identity != task.identity:
         raise UserError("the world's files or the renderer changed since the task was submitted; submit it again")
@@ -71,9 +71,9 @@ def add_with_tasks(
     tasks: int,
     codec: str = "none",
 ) -> None:
-    """Render what is missing of `scenes`, of the world called `world`, in up to `tasks` tasks, and print their states.
+    """Render the missing ones of `scenes`, of the world called `world`, in up to `tasks` tasks; print their states.
 
-    No two scenes of one task may have the same picture; those of two tasks aren't compared.
+    Two scenes of one task with the same picture raise; scenes of different tasks aren't compared.
     """
     parts = plan(store, scenes, codec)
     waiting = [part for part in parts if not part.file.exists()]
@@ -95,4 +95,4 @@ def add_with_tasks(
             at_once=tasks,
         ).run(lambda name: None, print_changes())
     store.adopt([(part.file, list(part.scenes)) for part in parts], codec)
-    store.add(scenes, codec=codec)  # what another writer's shards kept from being taken
+    store.add(scenes, codec=codec)  # scenes of parts that another writer's shards kept from being added

@@ -1,9 +1,9 @@
 """Split files: named subsets of a store's scenes with captions, negatives and graphs.
 
 A split file lies in its store's folder and refers to the shards there through HDF5 external
-links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers to
-files of its own folder and to nothing else. A packed one (`generators.storage.pack`) holds its one shard
-inside, under the same name, and refers to no file at all: that shard's file is "" in the table.
+links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers only to
+files of its own folder. A packed split (`generators.storage.pack`) contains its one shard under the
+same name and refers to no other file; in the table that shard's file is "".
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
 from generators.splits.recipe import VERSION, SplitRecipe
-from generators.storage.image_store import ImageStore, Place, Shard, check_shard, read_shard_table, shard_table
+from generators.storage.image_store import ImageStore, Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from generators.storage.tables import TEXT, open_hdf5, read_graphs, write_graphs
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
@@ -36,10 +36,9 @@ NO_GRAPH = SceneGraph(())
 class Records:
     """One subset: scenes, their rows in the store, captions and hard negatives.
 
-    A scene without a hard negative (a lone animal, or a training caption that tells less than all)
-    has the empty text and the empty graph.
-    In tests and validation each scene has a partner, the scene that its hard negative is true of:
-    two images and two captions make a quad.
+    A scene without a hard negative (a single animal, or an incomplete training caption) has the empty
+    text and the empty graph. In tests and validation each scene has a partner, the scene that its hard
+    negative describes: two images and two captions make a quad.
     """
 
     scenes: list[Scene]
@@ -66,12 +65,12 @@ class Split:
     subsets: dict[str, Records]
     intact: bool  # the content has the checksum that was written with it
 
-    def place(self, index: int) -> Place:
-        """Where shard `index` lies: beside the split, or inside one that is packed."""
+    def location(self, index: int) -> ShardLocation:
+        """The location of shard `index`: beside the split, or inside a packed one."""
         file = self.shards[index].file
         if file:
-            return Place(self.path.parent / file)
-        return Place(self.path, f"/shards/{index}", "pack it again, or ask for it again")
+            return ShardLocation(self.path.parent / file)
+        return ShardLocation(self.path, f"/shards/{index}", "pack it again, or request a new copy")
 
 
 def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
@@ -96,9 +95,9 @@ def split_name(recipe: SplitRecipe) -> str:
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
-    """Write the split of `recipe` into the folder of `store`, which holds all its scenes.
+    """Write the split of `recipe` into the folder of `store`, which must hold all its scenes.
 
-    One that is there, whole and in step with the store is kept.
+    An existing file that is intact and consistent with the store is kept.
     """
     path = store.folder / split_name(recipe)
     with store.locked():
@@ -107,7 +106,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
         except UserError:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
-            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # at once: it reads the whole index
+            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # one call: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
             write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
     return path
@@ -135,7 +134,7 @@ def write_tables(file: h5py.File, split: Split) -> None:
 
 
 def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
-    """SHA-256 of all that a split says."""
+    """SHA-256 of a split's recipe and records."""
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
     for name, r in sorted(subsets.items()):
         keys = [scene.key for scene in r.scenes]
@@ -171,7 +170,7 @@ def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
 def read_split(path: Path, verify: bool = True) -> Split:
     """Read a split file; one that is damaged or refers outside its folder raises.
 
-    Without `verify` a wrong checksum is only noted, in `intact`.
+    Without `verify` a wrong checksum doesn't raise; `intact` is False.
     """
     path = Path(path)
     with open_hdf5(path, REMEDY) as file:
@@ -183,13 +182,13 @@ def read_split(path: Path, verify: bool = True) -> Split:
         subsets = {name: read_records(group, vocabulary) for name, group in file["subsets"].items()}
         intact = checksum(recipe, subsets) == file.attrs["checksum"]
         if verify and not intact:
-            raise ValueError("its checksum is wrong")  # told with path and remedy by `open_hdf5`
+            raise ValueError("its checksum is wrong")  # `open_hdf5` adds path and remedy
         shards = read_shard_table(file["shard_table"][:])
         return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact)
 
 
 def check_links(file: h5py.File, path: Path) -> None:
-    """Raise if a split from a stranger would open anything but shards of its own folder; a packed one, any file."""
+    """Raise if a link would open anything but a shard in the split's folder, or any file if the split is packed."""
     shards = read_shard_table(file["shard_table"][:])
     packed = any(not shard.file for shard in shards)
 
@@ -217,13 +216,13 @@ def check_links(file: h5py.File, path: Path) -> None:
 
 
 def check_store(split: Split) -> None:
-    """Raise unless the shards beside `split` are whole, of its store, and show its scenes."""
+    """Raise unless the shards beside `split` are intact, of its store, and show its scenes."""
     swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
     tables = []
     for i, shard in enumerate(split.shards):
-        if not split.place(i).file.exists():
+        if not split.location(i).file.exists():
             raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
-        tables.append(check_shard(split.place(i), split.identity))
+        tables.append(check_shard(split.location(i), split.identity))
     shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
     for name, records in split.subsets.items():
         in_range = (records.rows >= 0) & (records.rows < len(shown))

@@ -38,7 +38,7 @@ def read_graphs(group: h5py.Group) -> list[SceneGraph]:
 
 @contextlib.contextmanager
 def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
-    """Open `path` to read; what is missing, cut short or not ours raises with `remedy`."""
+    """Open `path` to read; a file that is missing, truncated or of another kind raises with `remedy`."""
     if not path.is_file():
         raise UserError(f"there is no file {path}; {remedy}")
     try:

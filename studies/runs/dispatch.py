@@ -84,7 +84,7 @@ def run_cells(
 
         def tell(states: str) -> None:
             bar.update(task, description=f"cells ({states})" if states else "cells")
-            lines.show(bar, task)
+            lines.report(bar, task)
 
         tasks.run(end, tell)
         bar.update(task, description="cells")

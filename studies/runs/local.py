@@ -165,6 +165,6 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
                     on_finished(job)
                     bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
-                lines.show(bar, task)
+                lines.report(bar, task)
     finally:
         pool.stop()

@@ -1,4 +1,4 @@
-"""What the tests of the world share: small renderers, built once."""
+"""Fixtures of the tests of `envs`: small renderers, built once."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def renderer(world, atlas_cache) -> Renderer:
 
 @pytest.fixture(scope="session")
 def scenes() -> list[Scene]:
-    """A pair on every background, and one lone animal."""
+    """A pair on every background, and one single animal."""
     return [
         Scene("desert", (Thing("elephant", "red", "left"), Thing("rabbit", "white", "right"))),
         Scene("arena", (Thing("crocodile", "grass", "left"), Thing("elephant", "asphalt", "right"))),

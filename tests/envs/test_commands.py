@@ -1,4 +1,4 @@
-"""What a user types."""
+"""The commands of `python -m envs`."""
 
 import subprocess
 import sys
@@ -39,8 +39,14 @@ def test_check_passes_and_prints_its_bounds():
 
 
 @pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
-def test_a_mistake_is_told_in_one_line(arguments):
+def test_a_mistake_is_reported_in_one_line(arguments):
     done = _run("envs", "check", "--scenes", 1, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_renamed_option_names_the_new_one():
+    done = _run("envs", "check", "--witness", "--scenes", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --witness is now --external\n"

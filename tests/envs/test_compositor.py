@@ -41,7 +41,7 @@ def _near_and_far() -> Scene:
 
 
 def _without_shadows_on_things(renderer: Renderer, scene: Scene) -> np.ndarray:
-    """Render while no thing is found to receive light anywhere near another."""
+    """Render with light boxes moved away, so that no thing counts as near another's shadow."""
     boxes = renderer._held._light_boxes
     kept = boxes.array.copy()
     boxes.array[:, :4] = (-2e6, -1e6, -2e6, -1e6)

@@ -1,4 +1,4 @@
-"""Every animal, texture and background found keeps the same promises."""
+"""Every built-in animal, texture and background meets the same requirements."""
 
 import numpy as np
 import pytest
@@ -129,7 +129,7 @@ def test_views_differ_within_the_slots_bounds():
     assert place("rabbit", "left", 3) == place("rabbit", "left", 3)
 
 
-def test_a_lone_animal_faces_both_ways():
-    """As the animals of a pair do; else an animal on the right of a pair is a stranger."""
+def test_a_single_animal_faces_both_ways():
+    """Like the animals of pairs; else no single-object scene would show an animal facing left."""
     facing_right = [place("rabbit", "center", view).yaw > -90 for view in range(40)]
     assert 8 < sum(facing_right) < 32

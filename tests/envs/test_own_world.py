@@ -1,4 +1,4 @@
-"""Worlds of the user's own: what works, and what each mistake says."""
+"""Users' worlds: what works, and the message of each mistake."""
 
 import hashlib
 import subprocess
@@ -88,7 +88,7 @@ def test_own_mesh_texture_and_background_are_drawn(folder, request):
 
 
 def test_its_files_decide_the_identity(folder, request):
-    """Each process knows one version; a changed file is another world, and is told within a process."""
+    """Each process knows one version; a changed file is another world, and raises within a process."""
     path, _ = write(folder, request)
     first = load_world(path)
     assert load_world(path) is first
@@ -97,7 +97,7 @@ def test_its_files_decide_the_identity(folder, request):
     trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
     changed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert changed.stdout.strip() != first.own
-    with pytest.raises(UserError, match="was read before and is another now"):
+    with pytest.raises(UserError, match="was read before and has changed since"):
         load_world(path)
 
 

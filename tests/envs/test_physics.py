@@ -1,4 +1,4 @@
-"""Committed poses are the ones that physics finds; slots keep animals apart."""
+"""Committed poses are those of the simulation; slots keep animals apart."""
 
 import sys
 from pathlib import Path
@@ -26,9 +26,9 @@ def test_stored_poses_are_where_the_animals_come_to_rest(bullet, tmp_path):
 
 
 def test_no_two_animals_touch_in_any_pair_of_slots(bullet, tmp_path):
-    found = physics.contacts(bullet, animal_names(), tmp_path)
-    assert len(found) == 2
-    assert min(found.values()) > 0.03
+    distances = physics.contacts(bullet, animal_names(), tmp_path)
+    assert len(distances) == 2
+    assert min(distances.values()) > 0.03
 
 
 def test_what_is_top_heavy_falls_over(bullet, tmp_path, monkeypatch):
@@ -41,18 +41,18 @@ def test_what_is_top_heavy_falls_over(bullet, tmp_path, monkeypatch):
     assert any("falls over" in line for line in physics.differences({"cat": settled}, {"cat": settled}))
 
 
-def test_a_pose_that_is_not_the_stored_one_is_told():
+def test_a_pose_that_is_not_the_stored_one_is_reported():
     assert physics.differences({"cat": Settled()}, {"cat": Settled(pitch=5.0)})
     assert physics.differences({"cat": Settled()}, {"cat": Settled(lift=0.05)})
     assert "no stored pose" in physics.differences({}, {"cat": Settled()})[0]
 
 
-def test_contact_is_found_where_slots_are_too_near(bullet, tmp_path, monkeypatch):
+def test_contact_is_detected_where_slots_are_too_near(bullet, tmp_path, monkeypatch):
     monkeypatch.setitem(SLOTS, "right", Slot((-0.6, 0.0, 0.0), 0.9, (-153.0,)))
     assert min(physics.contacts(bullet, ("cat", "pig"), tmp_path).values()) <= 0
 
 
-def test_without_pybullet_the_way_out_is_told(monkeypatch):
+def test_without_pybullet_the_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "pybullet", None)
     with pytest.raises(UserError, match="pip install"), physics.client():
         pass

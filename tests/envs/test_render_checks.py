@@ -1,4 +1,4 @@
-"""A scene that can't be told from its picture names itself."""
+"""Problems of rendered scenes are reported with the scene's key."""
 
 import numpy as np
 import pytest

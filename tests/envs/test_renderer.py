@@ -72,7 +72,7 @@ def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
     assert np.array_equal(parallel.render(scenes[:1])[0], rendered[0][:1])
 
 
-def test_identity_tells_apart_what_decides_pixels():
+def test_identity_depends_on_what_determines_pixels():
     world = World("one", ("cat",), ("red",), ("city",))
     others = [replace(world, textures=("white",)), replace(world, backgrounds=("desert",)), replace(world, own="duck")]
     names = {entry_identity(64, world), entry_identity(65, world), *(entry_identity(64, other) for other in others)}

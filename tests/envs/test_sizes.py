@@ -1,4 +1,4 @@
-"""Sizes: told apart in every slot, the same pose, and no trace of them in worlds without."""
+"""Sizes: distinguishable in every slot, the same pose, and no effect on worlds without them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 from envs.common.errors import UserError
 from envs.custom.world_file import load_own_world
 from envs.drawing.placement import place
-from envs.gallery.kinds import KINDS, Config
+from envs.gallery.kinds import KINDS, GalleryConfig
 from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
 from envs.slots import SIZES, SLOTS
@@ -75,15 +75,15 @@ def test_a_world_holds_every_animal_in_every_size():
 
 
 @pytest.mark.parametrize(
-    ("world", "size", "told"),
+    ("world", "size", "message"),
     [
         ("tiny-sizes", "smal", "unknown size 'smal'; did you mean 'small'"),
         ("tiny-sizes", "", "unknown size ''; known: small, big"),
         ("tiny", "small", "world 'tiny' has no sizes, but small white rabbit@left"),
     ],
 )
-def test_a_scene_of_another_worlds_sizes_is_refused(world, size, told):
-    with pytest.raises(UserError, match=told):
+def test_a_scene_of_another_worlds_sizes_is_refused(world, size, message):
+    with pytest.raises(UserError, match=message):
         load_world(world).check(alone("rabbit", "left", size))
 
 
@@ -100,7 +100,7 @@ def test_a_world_of_ones_own_has_the_sizes_that_it_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('sizes = ["small", "bigg"]', "unknown sizes in .*mine.toml 'bigg'; did you mean 'big'"),
         ('sizes = ["small"]', "two or more different ones of small, big, or none"),
@@ -109,16 +109,16 @@ def test_a_world_of_ones_own_has_the_sizes_that_it_names(tmp_path):
         ('sizes = ["small", "big"]\n[texture."big red"]\nimage = "x.png"', "'big red' has the word 'big'"),
     ],
 )
-def test_sizes_that_a_world_cannot_have_are_refused(tmp_path, line, told):
+def test_sizes_that_a_world_cannot_have_are_refused(tmp_path, line, message):
     from PIL import Image
 
     Image.new("RGB", (8, 8), "red").save(tmp_path / "x.png")
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         own(tmp_path, f'extends = "tiny"\n{line}')
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contact_sheets_show_a_world_with_sizes(kind):
-    scenes = [scene for row in KINDS[kind](WORLD, Config(Path("sheet.png"))).scenes for scene in row]
+    scenes = [scene for row in KINDS[kind](WORLD, GalleryConfig(Path("sheet.png"))).scenes for scene in row]
     assert {thing.size for scene in scenes for thing in scene.things} == {"small", "big"}
     assert all(WORLD.check(scene) for scene in scenes)

@@ -24,7 +24,7 @@ def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, c
 
 
 def failed(path: Path) -> list[str]:
-    """What the audit finds wrong."""
+    """The claims that fail in the audit."""
     return [finding.claim for finding in audit(path) if not finding.holds]
 
 

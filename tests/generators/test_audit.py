@@ -86,10 +86,10 @@ def other_swap(file):
         if row["animal"][1] >= 0:
             order = np.argsort(row["animal"][:2])
             pairs.setdefault(tuple(row["animal"][order]), {}).setdefault(tuple(row["texture"][order]), []).append(i)
-    first, second = next(found for found in pairs.values() if len(found) == 2)
+    rows_of = next(rows for rows in pairs.values() if len(rows) == 2)
+    first, second = rows_of
     (unused,) = {0, 1, 2} - set(first)
-    found = next(found for found in pairs.values() if len(found) == 2)
-    for i in found[second]:
+    for i in rows_of[second]:
         factors["texture"][i][factors["texture"][i] == first[0]] = unused
     file["subsets/train/factors"][:] = factors
 
@@ -98,7 +98,7 @@ def unswapped_fraction(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
 
 
-def missing_lone_animal(file):
+def missing_single_object(file):
     factors = file["subsets/train/factors"][:]
     first = [factors[0][name].tolist() for name in ("background", "animal", "texture")]
     for i, row in enumerate(factors):
@@ -133,10 +133,10 @@ FAULTS = {
     other_words: "bag of words",
     missing_negative: "every scene of unseen_pairs has a negative",
     broken_graph: "every caption of train is true",
-    wrong_recipe: "training pairs: the asked fraction",
+    wrong_recipe: "training pairs: the requested fraction",
     other_swap: "each training pair has one assignment",
-    unswapped_fraction: "pairs with hard negatives in train: the asked fraction",
-    missing_lone_animal: "every lone animal is in train",
+    unswapped_fraction: "pairs with hard negatives in train: the requested fraction",
+    missing_single_object: "every single-object scene is in train",
     untrained_training_pair: "every textured pair of train_pairs is in train",
     unmet_pair_as_different_bag: "every animal pair of different_bag is in train",
     unmet_pair_as_seen: "every textured pair of seen_pairs is in train with its textures swapped",

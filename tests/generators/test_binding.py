@@ -64,10 +64,10 @@ def test_held_out_tests_are_the_same_in_all_cells():
         assert other["validation"] == first["validation"]
 
 
-def test_every_lone_animal_is_in_train():
+def test_every_single_object_scene_is_in_train():
     world = load_world("pug")
-    lone = {(s.background, *s.things[0][:2]) for s in RECIPE.subsets()["train"] if len(s.things) == 1}
-    assert len(lone) == len(world.animals) * len(world.textures) * len(world.backgrounds)
+    singles = {(s.background, *s.things[0][:2]) for s in RECIPE.subsets()["train"] if len(s.things) == 1}
+    assert len(singles) == len(world.animals) * len(world.textures) * len(world.backgrounds)
 
 
 def test_swapped_subset_is_empty_with_all_hard_negatives():

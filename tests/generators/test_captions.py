@@ -11,7 +11,7 @@ from envs.worlds import load_world
 from generators.audit.run import OTHER_WORDS, states, words
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.relations import claims
-from generators.captions.templates import SWAPS, TEMPLATES, caption, hard_negative, phrasing_of, put
+from generators.captions.templates import SWAPS, TEMPLATES, build_caption, caption, hard_negative, phrasing_of
 from generators.parsers.world_grammar import parse
 
 
@@ -36,16 +36,18 @@ def test_relations_read_as_english_both_ways():
 
 
 def test_other_templates_read_as_english():
-    lone = Scene("desert", (Thing("cat", "asphalt", "center"),))
-    assert caption(lone, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
-    assert caption(lone, 0, "pug-relation") == caption(lone, 0, "pug-conjunction")
+    single = Scene("desert", (Thing("cat", "asphalt", "center"),))
+    assert caption(single, 0, "pug-conjunction").text == "a photo of an asphalt cat in desert surroundings"
+    assert caption(single, 0, "pug-relation") == caption(single, 0, "pug-conjunction")
     assert caption(pair(), 0, "pug-relation").text in {
         "a photo of a red elephant to the left of an asphalt giant tortoise in ocean floor surroundings",
         "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
     }
     things = "a red elephant and an asphalt giant tortoise"
-    put_freely = {put(phrasing, pair(), pair().things).text for phrasing in TEMPLATES["free-conjunction"].phrasings}
-    assert put_freely >= {
+    phrased = {
+        build_caption(phrasing, pair(), pair().things).text for phrasing in TEMPLATES["free-conjunction"].phrasings
+    }
+    assert phrased >= {
         f"{things} on the ocean floor",
         f"on the ocean floor there is {things}",
         f"the ocean floor with {things}",
@@ -75,8 +77,8 @@ def test_mention_order_is_balanced():
 
 def pairs_of(world, slots):
     """Pairs of two animals in two textures, with every animal, texture and background."""
-    lone = list(world.singles())
-    for a, b in zip(lone, reversed(lone), strict=True):
+    singles = list(world.singles())
+    for a, b in zip(singles, reversed(singles), strict=True):
         things = (a.things[0]._replace(slot=slots[0]), b.things[0]._replace(slot=slots[1]))
         if things[0].animal != things[1].animal and things[0].texture != things[1].texture:
             yield Scene(a.background, things)
@@ -84,7 +86,7 @@ def pairs_of(world, slots):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
-def test_contract_of_lone_animals(template, world):
+def test_contract_of_single_objects(template, world):
     for scene in world.singles():
         one = caption(scene, 0, template)
         assert states(one.graph, scene)
@@ -92,7 +94,7 @@ def test_contract_of_lone_animals(template, world):
         assert hard_negative(scene, 0, template) is None
         for phrasing in TEMPLATES[template].phrasings:
             (thing,) = scene.things
-            bare = put(phrasing, scene, [thing._replace(texture="")])
+            bare = build_caption(phrasing, scene, [thing._replace(texture="")])
             assert bare.graph.nodes == (f"{thing.size} {thing.animal}".strip(), scene.background)
             assert parse(bare.text, world) == bare.graph
 
@@ -109,7 +111,7 @@ def test_contract(template, world, kind, slots):
         assert parse(true.text, world) == true.graph
         assert bool(true.graph.edges) == TEMPLATES[template].relation
         if kind == "spatial" and not true.graph.edges:
-            continue  # two things exchange their places, and nothing that is told changes
+            continue  # two things exchange their slots, and nothing that the caption states changes
         assert not states(negative.graph, scene)
         assert states(negative.graph, SWAPS[kind](scene))
         assert words(true.text) == words(negative.text)
@@ -120,7 +122,7 @@ def test_contract(template, world, kind, slots):
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize(("world", "views"), [("tiny", 3), ("tiny-sizes", 1)])
 def test_one_text_means_one_scene(template, world, views):
-    """Up to views and the order of mention; captions that tell no relation don't know who stands where."""
+    """Up to views and the order of mention; captions without a relation don't state the slots."""
     means = {}
     for scene in load_world(world).factorial(range(views)):
         where = scene.things if TEMPLATES[template].relation else {thing._replace(slot="") for thing in scene.things}
@@ -154,7 +156,7 @@ def test_claims_ignore_mention_order_and_nothing_else():
     assert claims(a) != claims(SceneGraph(("white cat", "red dog", "city")))
 
 
-def test_who_tells_more_claims_what_others_tell():
+def test_a_fuller_caption_implies_a_shorter_one():
     cat, red = claims(SceneGraph(("cat", "city"))), claims(SceneGraph(("red cat", "white giant tortoise", "city")))
     assert cat < red
     assert not claims(SceneGraph(("cat", "desert"))) <= red

@@ -1,4 +1,4 @@
-"""Counting splits: numbers of the same thing, told in words, and animals that train never counts."""
+"""Counting splits: captions state numbers of one animal, some of which train shows only singly."""
 
 from collections import Counter
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_held_animals_are_never_counted_in_train(pairs, seed):
     assert all(len({thing[:2] for thing in s.things}) == 1 for scenes in subsets.values() for s in scenes)
 
 
-def test_captions_tell_the_number_and_negatives_another():
+def test_captions_state_the_number_and_negatives_another():
     world = load_world("pug")
     for scene in RECIPE.subsets()["seen_counts"]:
         true, false = RECIPE.texts("seen_counts", scene)
@@ -48,7 +48,7 @@ def test_captions_tell_the_number_and_negatives_another():
         assert len(other_number(scene).things) != len(scene.things)
 
 
-def test_the_number_alone_tells_nothing():
+def test_the_number_alone_is_uninformative():
     """Without the image, true and false numbers are alike: none is right more often than wrong."""
     recipe = replace(RECIPE, test_scenes=10_000, test_views=4)
     for name in recipe.tests:
@@ -102,9 +102,9 @@ def wrong_fraction(file):
 
 FAULTS = {
     leaked_animal: "no animal of unseen_counts is in train in numbers",
-    wrong_number: "every caption of unseen_counts tells the number",
+    wrong_number: "every caption of unseen_counts states the number",
     mixed_things: "every scene of validation shows one to four of one thing",
-    wrong_fraction: "counted animals: the asked fraction",
+    wrong_fraction: "counted animals: the requested fraction",
 }
 
 

@@ -1,4 +1,4 @@
-"""Splits of steered dependence: the value that was asked, everything else the same."""
+"""Dependence splits: the requested information, and everything else the same."""
 
 from collections import Counter
 from dataclasses import replace
@@ -30,7 +30,7 @@ def painted(scenes):
 
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.14, 0.62), st.integers(0, 99), st.sampled_from([0.5, 0.8, 1.0]))
-def test_the_information_is_as_asked_and_the_rest_is_the_same(information, seed, pairs):
+def test_the_information_is_as_requested_and_the_rest_is_the_same(information, seed, pairs):
     recipe = replace(RECIPE, information=information, seed=seed, pairs=pairs)
     subsets, other = recipe.subsets(), replace(recipe, information=0.35).subsets()
     animals, textures = zip(*((t.animal, t.texture) for t in things(subsets["train"])), strict=True)
@@ -57,7 +57,7 @@ def test_quotas_are_whole_and_nearest():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"information": 0.7}, r"can't be had in world 'pug': from 0.13\d \(textures spread evenly\) to 0.63\d"),
         ({"information": 0.1}, "information 0.1 can't be had"),
@@ -70,8 +70,8 @@ def test_quotas_are_whole_and_nearest():
         ({"hold_out": ("animal=cat",)}, "no hard_negatives, no hold_out"),
     ],
 )
-def test_what_cannot_be_had_is_refused_with_the_numbers(change, told):
-    with pytest.raises(UserError, match=told):
+def test_what_cannot_be_had_is_refused_with_the_numbers(change, message):
+    with pytest.raises(UserError, match=message):
         replace(RECIPE, **change).subsets()
 
 
@@ -94,7 +94,7 @@ def lost_animal(file):
 
 FAULTS = {
     leaked_texture: "no animal of unseen_textures is in train in that texture",
-    other_information: "information of texture and animal: as asked",
+    other_information: "information of texture and animal: as requested",
     lost_animal: "every animal is in train alone on every background",
 }
 

@@ -1,4 +1,4 @@
-"""Exports: the split's pixels and captions in every format, the same bytes each time, gone on with when stopped."""
+"""Exports: the split's pixels and captions in every format, the same bytes each time, continued when interrupted."""
 
 import io
 import json
@@ -83,11 +83,11 @@ def test_webdataset_round_trip(split, tmp_path):
 def test_coco_round_trip(split, tmp_path):
     export(split, "coco", tmp_path / "out")
     for name in ("train", *TESTS):
-        found, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
-        annotations = found["annotations"]
-        assert [image["id"] for image in found["images"]] == [a["image_id"] for a in annotations]
-        assert {(image["width"], image["height"]) for image in found["images"]} == {(16, 16)}
-        images = [pixels(tmp_path / "out/images" / image["file_name"]) for image in found["images"]]
+        content_of, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
+        annotations = content_of["annotations"]
+        assert [image["id"] for image in content_of["images"]] == [a["image_id"] for a in annotations]
+        assert {(image["width"], image["height"]) for image in content_of["images"]} == {(16, 16)}
+        images = [pixels(tmp_path / "out/images" / image["file_name"]) for image in content_of["images"]]
         assert_same_records(data, images, [a["caption"] for a in annotations], [a["negative"] for a in annotations])
         assert_same_facts(data, annotations)
 
@@ -97,9 +97,9 @@ def test_sugarcrepe_round_trip(split, tmp_path):
     assert not (tmp_path / "out/train.json").exists()
     assert counts["train"] == (0, len(SplitDataset(split, "train")))
     for name in TESTS:
-        found, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
-        assert list(found) == [str(i) for i in range(len(data))]
-        records = found.values()
+        content_of, data = json.loads((tmp_path / f"out/{name}.json").read_text()), SplitDataset(split, name)
+        assert list(content_of) == [str(i) for i in range(len(data))]
+        records = content_of.values()
         images = [pixels(tmp_path / "out/images" / record["filename"]) for record in records]
         negatives = [record["negative_caption"] for record in records]
         assert_same_records(data, images, [record["caption"] for record in records], negatives)
@@ -132,17 +132,17 @@ def test_stopped_it_goes_on(split, tmp_path, form, monkeypatch):
     assert "README.md" not in half
     leftover = (tmp_path / "out" / max(half)).with_name(".000000003.123.tmp.png")
     leftover.write_bytes(b"half a picture")
-    told = []
-    export(split, form, tmp_path / "out", TESTS, lambda *report: told.append(report))
+    reports = []
+    export(split, form, tmp_path / "out", TESTS, lambda *report: reports.append(report))
     assert content(tmp_path / "out") == whole
     assert {path: (tmp_path / "out" / path).stat().st_mtime_ns for path in half} == half
-    assert told[-1][1] == told[-1][2] > 0
+    assert reports[-1][1] == reports[-1][2] > 0
 
 
-def test_data_sheet_tells_all_that_is_needed(split, tmp_path):
+def test_data_sheet_is_complete(split, tmp_path):
     export(split, "sugarcrepe", tmp_path / "out", ["validation", "train"])
     sheet, data = (tmp_path / "out/README.md").read_text(), open_split(split)
-    for told in (
+    for text in (
         "`SUBSET.json` has the captions and hard negatives",
         f"| `validation` | {len(data.subsets['validation'])} | {len(data.subsets['validation'])} |",
         f"| `train` | 0 | {len(data.subsets['train'])} |",
@@ -152,7 +152,7 @@ def test_data_sheet_tells_all_that_is_needed(split, tmp_path):
         "Apache License 2.0",
         f"python -m generators export {split.name} --format sugarcrepe --out out --subsets validation train\n",
     ):
-        assert told in sheet
+        assert text in sheet
     assert str(tmp_path) not in sheet
 
 
@@ -222,13 +222,13 @@ def test_two_at_once_are_kept_apart(split, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["..", "a b", "-x"])
-def test_a_subset_of_a_stranger_names_no_path(split, tmp_path, name):
+def test_an_untrusted_subset_names_no_path(split, tmp_path, name):
     pack(split, tmp_path / "packed.h5")
     with h5py.File(tmp_path / "packed.h5", "r+") as file:
         file["subsets"].move("seen_pairs", name)
-    found = read_split(tmp_path / "packed.h5", verify=False)
+    packed = read_split(tmp_path / "packed.h5", verify=False)
     with h5py.File(tmp_path / "packed.h5", "r+") as file:
-        file.attrs["checksum"] = checksum(found.recipe, found.subsets)
+        file.attrs["checksum"] = checksum(packed.recipe, packed.subsets)
     with pytest.raises(UserError, match="can't name a file; do not trust"):
         export(tmp_path / "packed.h5", "coco", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["packed.h5"]

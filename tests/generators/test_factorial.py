@@ -11,9 +11,9 @@ WORLD = World("few", ("cat", "elephant", "penguin"), ("red", "white"), ("city", 
 
 def test_a_world_passes_whole():
     stages = []
-    count, found = check_factorial(WORLD, 32, 0, 1, lambda stage, done, total: stages.append((stage, done == total)))
+    count, problems = check_factorial(WORLD, 32, 0, 1, lambda stage, done, total: stages.append((stage, done == total)))
     assert count == len(list(WORLD.factorial())) == 3 * 2 * 2 + 2 * 2 * (3 * 2) * (2 * 2)
-    assert found == []
+    assert problems == []
     assert ("scenes", True) in stages
 
 

@@ -77,14 +77,14 @@ def test_a_rule_is_held_out(kind, text):
 def test_a_pair_keeps_its_texture_unless_a_rule_takes_it():
     free = KINDS["binding"]
     held = replace(free, hold_out=("texture=red & animal=elephant",), pairs=1.0, hard_negatives=0.0)
-    lone = [s for s in held.subsets()["train"] if len(s.things) == 1]
-    assert ("elephant", "red") not in {s.things[0][:2] for s in lone}
-    assert ("elephant", "white") in {s.things[0][:2] for s in lone}
+    singles = [s for s in held.subsets()["train"] if len(s.things) == 1]
+    assert ("elephant", "red") not in {s.things[0][:2] for s in singles}
+    assert ("elephant", "white") in {s.things[0][:2] for s in singles}
     assert held.counts().train == replace(free, pairs=1.0).counts().train, "every pair has another assignment left"
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "message"),
     [
         (("animal=cat",), "unknown animal 'cat'"),
         (("count=3",), "matches none of the 24 scenes of one and"),
@@ -94,10 +94,10 @@ def test_a_pair_keeps_its_texture_unless_a_rule_takes_it():
         (("texture=red", "texture=white"), "leaves none of the"),
     ],
 )
-def test_rules_that_cannot_be_had_are_refused(rules, told):
+def test_rules_that_cannot_be_had_are_refused(rules, message):
     with pytest.raises(UserError) as raised:
         replace(KINDS["binding"], hold_out=rules).subsets()
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_rules_that_take_everything_are_refused_together():
@@ -107,7 +107,7 @@ def test_rules_that_take_everything_are_refused_together():
 
 def test_too_many_hard_negatives_are_refused_with_the_numbers():
     recipe = replace(KINDS["spatial"], pairs=1.0, hard_negatives=1.0, hold_out=("relation=left & first=elephant",))
-    with pytest.raises(UserError, match=r"asks for 4 of 4 training pairs, but hold_out leaves the swap of \d only"):
+    with pytest.raises(UserError, match=r"requests 4 of 4 training pairs, but hold_out leaves the swap of \d only"):
         recipe.subsets()
 
 

@@ -1,4 +1,4 @@
-"""Inspection: the numbers are the records', matrices count every scene, and the page stands alone."""
+"""Inspection: numbers match the records, matrices count every scene, and the page is self-contained."""
 
 import base64
 import io
@@ -58,32 +58,33 @@ def test_rows_are_the_records(made):
         assert row.captions == len(Counter(records.captions))
         assert row.pairs == len({tuple(names) for names in animals if len(names) == 2})
         assert row.negatives == len(records.negatives) - records.negatives.count("")
-        assert row.lone == sum(len(names) == 1 for names in animals)
+        assert row.singles == sum(len(names) == 1 for names in animals)
         assert row.views == ((0, 1) if row.subset == "train" else (2,) if records.scenes else ())
         assert len(row.texts) == len(COLUMNS)
 
 
 def test_facts(made):
     split = open_inspected(made)
-    told, train = facts(split), split.subsets["train"].scenes
-    assert told["kind"] == split.recipe["kind"]
-    assert told["world"] == "tiny: 4 animals, 3 textures, 2 backgrounds"
-    assert f"pairs {split.recipe['pairs']}" in told["recipe"]
-    assert "reserve" not in told["recipe"]  # has its default
-    assert ("views 2" in told["recipe"].split(", ")) == (split.recipe["kind"] == "binding")  # 2 is spatial's default
-    assert told["resolution"] == "16 × 16 pixels"
-    assert told["store"] in str(split.path.parent)
-    assert told["hold-out rules"] == ("; ".join(split.recipe["hold_out"]) or "none")
-    fractions = [text for text in told.values() if ", asked " in text]
+    reported, train = facts(split), split.subsets["train"].scenes
+    assert reported["kind"] == split.recipe["kind"]
+    assert reported["world"] == "tiny: 4 animals, 3 textures, 2 backgrounds"
+    assert f"pairs {split.recipe['pairs']}" in reported["recipe"]
+    assert "reserve" not in reported["recipe"]  # has its default
+    binding = split.recipe["kind"] == "binding"
+    assert ("views 2" in reported["recipe"].split(", ")) == binding  # 2 is spatial's default
+    assert reported["resolution"] == "16 × 16 pixels"
+    assert reported["store"] in str(split.path.parent)
+    assert reported["hold-out rules"] == ("; ".join(split.recipe["hold_out"]) or "none")
+    fractions = [text for text in reported.values() if ", requested " in text]
     assert len(fractions) == (2 if split.recipe["kind"] == "binding" else 4)
     assert not any("not the nearest" in text for text in fractions)
     for relation in ("left/right", "above/under"):
         pairs = {frozenset(t.animal for t in s.things) for s in train if s.relation == relation}
         name = "coverage" if split.recipe["kind"] == "binding" else f"coverage, {relation}"
         if pairs:
-            assert told[name] == f"{len(pairs)} of the world's 6 animal pairs are in train"
+            assert reported[name] == f"{len(pairs)} of the world's 6 animal pairs are in train"
     red = [thing.texture == "red" for scene in train for thing in scene.things]
-    assert f"red {sum(red) / len(red):.1%}, " in told["textures in train"]
+    assert f"red {sum(red) / len(red):.1%}, " in reported["textures in train"]
 
 
 def test_matrices_count_every_scene(made):
@@ -98,9 +99,9 @@ def test_matrices_count_every_scene(made):
     assert (sum(ordered) + sum(ordered).T == both).all()
     first, second = pairs[0].things
     place = v.animals.index(first.animal), v.animals.index(second.animal)
-    found = [s for s in pairs if [t.animal for t in s.things] == [first.animal, second.animal]]
-    assert sum(table[place] for table in ordered) == len(found)
-    assert ordered[0][place] == sum(s.things[0].slot == "left" for s in found)
+    scenes_of_both = [s for s in pairs if [t.animal for t in s.things] == [first.animal, second.animal]]
+    assert sum(table[place] for table in ordered) == len(scenes_of_both)
+    assert ordered[0][place] == sum(s.things[0].slot == "left" for s in scenes_of_both)
     things = Counter(thing.animal for scene in scenes for thing in scene.things)
     for table in (texture_counts(scenes, v), background_counts(scenes, v)):
         assert table.sum(1).tolist() == [things[animal] for animal in v.animals]
@@ -135,7 +136,7 @@ def expected_role(split, pair, train, homes):
     return next((role for role in ROLES if role in roles), "another subset" if roles else "not in the file")
 
 
-def test_swapped_pairs_are_as_many_as_asked(split):
+def test_swapped_pairs_are_as_many_as_requested(split):
     roles = Counter(ROLES[i] for i in pair_coverage(read_split(split))[np.triu_indices(4, 1)])
     assert (roles["train"], roles["train, swapped too"]) == (1, 2)
 
@@ -182,7 +183,7 @@ def test_packed_gives_the_same_page(made, tmp_path):
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
-def test_names_of_strangers_are_no_formulas():
+def test_untrusted_names_are_no_formulas():
     names = ["$\\nonsense{$", "<b>cat</b>", "a_b^c"]
     counts = np.arange(9).reshape(3, 3)
     assert png(count_matrix(counts, names, names, ("", ""), "scenes"), fitted=True)
@@ -211,18 +212,18 @@ def test_command_line(split, tmp_path):
     assert (tmp_path / "page.html").read_bytes() == before
 
 
-def test_rules_are_told_in_full(tmp_path):
-    told = run(make_split(tmp_path, RECIPES["held_out"])).stdout
-    assert "texture=red & animal=rabbit; texture[0]=grass" in " ".join(told.split())
-    assert re.search(r"^held_out +\d+", told, re.MULTILINE)
+def test_rules_are_reported_in_full(tmp_path):
+    output = run(make_split(tmp_path, RECIPES["held_out"])).stdout
+    assert "texture=red & animal=rabbit; texture[0]=grass" in " ".join(output.split())
+    assert re.search(r"^held_out +\d+", output, re.MULTILINE)
 
 
 def test_damaged_file_is_one_line(copied, tmp_path):
     content = bytearray(copied.read_bytes())
     copied.write_bytes(content[: len(content) // 2])
-    told = run(copied, "--html", tmp_path / "page.html")
-    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
-    assert "is damaged" in told.stderr
+    result = run(copied, "--html", tmp_path / "page.html")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "is damaged" in result.stderr
     assert not (tmp_path / "page.html").exists()
 
 

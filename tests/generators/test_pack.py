@@ -99,10 +99,10 @@ def test_compressed(alone, tmp_path):
 
 
 def test_progress_counts_every_image(alone, tmp_path):
-    told = []
-    pack(alone, tmp_path / "packed.h5", progress=lambda *report: told.append(report))
+    reports = []
+    pack(alone, tmp_path / "packed.h5", progress=lambda *report: reports.append(report))
     rows = open_split(alone).shards[0].rows
-    assert told == [(stage, i + 1, rows) for stage in ("pack", "check") for i in range(rows)]
+    assert reports == [(stage, i + 1, rows) for stage in ("pack", "check") for i in range(rows)]
 
 
 def test_outputs_and_folders_are_respected(alone, tmp_path):
@@ -145,7 +145,7 @@ def test_flipped_byte_is_noticed(packed):
     content = bytearray(packed.read_bytes())
     content[offset + 7] ^= 0xFF
     packed.write_bytes(content)
-    with pytest.raises(UserError, match=r"packed\.h5 is damaged at row 3 .*pack it again, or ask for it again"):
+    with pytest.raises(UserError, match=r"packed\.h5 is damaged at row 3 .*pack it again, or request a new copy"):
         PixelReader(open_split(packed)).read(3)
 
 

@@ -1,4 +1,4 @@
-"""Training captions that tell less: as often as asked, nothing but the truth, and told by the audit."""
+"""Incomplete training captions: as often as requested, true, and checked by the audit."""
 
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 from envs.common.errors import UserError
 from envs.worlds import load_world
 from generators.audit.findings import within
-from generators.audit.mentions import hints
+from generators.audit.mentions import states_in_part
 from generators.audit.run import audit
 from generators.captions.templates import caption
 from generators.parsers.world_grammar import parse
@@ -22,7 +22,7 @@ PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
 LESS = replace(RECIPE, views=4, mentioned=0.6, attributes=0.7, salient=0.2)
 
 
-def numbers_told(recipe):
+def mention_counts(recipe):
     """How often captions of training pairs mention the left, the right and both, and textures of all mentions."""
     mentioned, textures = Counter(), Counter()
     for scene in recipe.subsets()["train"]:
@@ -39,7 +39,7 @@ def shares(counts):
     return {name: count / counts.total() for name, count in counts.items()}
 
 
-def test_by_default_all_is_told():
+def test_by_default_captions_are_complete():
     for scene in RECIPE.subsets()["train"]:
         assert RECIPE.texts("train", scene)[0] == caption(scene, RECIPE.seed)
 
@@ -53,8 +53,8 @@ def test_by_default_all_is_told():
         ({"mentioned": 0.5, "salient": 0.5}, 0.125, 0.6875),
     ],
 )
-def test_animals_are_mentioned_as_often_as_asked(fields, both, left):
-    mentioned, textures = numbers_told(replace(PUG, **fields))
+def test_animals_are_mentioned_as_often_as_requested(fields, both, left):
+    mentioned, textures = mention_counts(replace(PUG, **fields))
     assert mentioned.total() == 152 * 10
     assert shares(mentioned).get("both", 0) == pytest.approx(both, abs=0.05)
     assert shares(mentioned)["left"] == pytest.approx(left, abs=0.05)
@@ -62,35 +62,35 @@ def test_animals_are_mentioned_as_often_as_asked(fields, both, left):
 
 
 @pytest.mark.parametrize("attributes", [0.0, 0.3, 1.0])
-def test_textures_are_told_as_often_as_asked(attributes):
-    mentioned, textures = numbers_told(replace(PUG, attributes=attributes))
+def test_textures_are_mentioned_as_often_as_requested(attributes):
+    mentioned, textures = mention_counts(replace(PUG, attributes=attributes))
     assert textures[False] / textures.total() == pytest.approx(attributes, abs=0.05)
     assert set(mentioned) == {"both"}
 
 
 @pytest.mark.parametrize("template", ["conjunction", "pug-conjunction", "free-conjunction"])
-def test_texts_say_their_graphs_and_only_what_can_be_swapped_has_a_negative(template):
+def test_texts_state_their_graphs_and_only_what_can_be_swapped_has_a_negative(template):
     recipe = replace(LESS, template=template)
     world = load_world(recipe.world)
     for scene in recipe.subsets()["train"]:
         true, negative = recipe.texts("train", scene)
         assert parse(true.text, world) == true.graph
-        assert hints(true.graph, scene)
+        assert states_in_part(true.graph, scene)
         whole = recipe.texts("validation", scene)
         assert bool(negative) == (len(scene.things) == 2 and true == whole[0])
         assert negative in (None, whole[1])
 
 
-def test_what_is_told_is_nested():
+def test_mentions_are_nested():
     some, more = (replace(LESS, mentioned=m, attributes=m, salient=0.0) for m in (0.3, 0.8))
     for scene in some.subsets()["train"]:
         few, many = (recipe.texts("train", scene)[0].graph.nodes for recipe in (some, more))
-        # Where nothing was drawn one is taken all the same: it need not be among more.
+        # If no thing was drawn, one is mentioned all the same: it need not be among those of `more`.
         assert len(few) <= len(many)
         assert len(many) == 2 or all(any(other.endswith(node) for other in many) for node in few)
 
 
-def test_tests_tell_all(tmp_path):
+def test_captions_of_tests_are_complete(tmp_path):
     less, whole = (read_split(make_split(tmp_path, recipe)) for recipe in (LESS, replace(RECIPE, views=4)))
     for name in (*RECIPE.tests, "validation"):
         assert less.subsets[name].captions == whole.subsets[name].captions
@@ -116,11 +116,11 @@ def test_tests_tell_all(tmp_path):
 def test_the_audit_holds(tmp_path, fields):
     path = make_split(tmp_path, replace(RECIPE, views=4, **fields))
     assert failed(path) == []
-    assert sum("the asked share" in finding.claim for finding in audit(path)) == 4
+    assert sum("the requested share" in finding.claim for finding in audit(path)) == 4
 
 
-def test_the_audit_of_a_split_that_tells_all_asks_for_all(split):
-    assert not any("the asked share" in finding.claim for finding in audit(split))
+def test_the_audit_of_complete_captions_has_no_shares(split):
+    assert not any("the requested share" in finding.claim for finding in audit(split))
 
 
 def set_text(file, name, index, value):
@@ -129,34 +129,34 @@ def set_text(file, name, index, value):
     file[f"subsets/train/{name}"][:] = data
 
 
-def asked_more(file):
+def more_mentions(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"mentioned": 0.6', '"mentioned": 1.0')
 
 
-def asked_textures(file):
+def fewer_textures(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"attributes": 0.7', '"attributes": 0.2')
 
 
-def asked_nothing(file):
-    asked = json.loads(file.attrs["recipe"])
-    file.attrs["recipe"] = json.dumps(asked | {"mentioned": 1.0, "attributes": 1.0, "salient": 0.0})
+def complete_captions(file):
+    recipe = json.loads(file.attrs["recipe"])
+    file.attrs["recipe"] = json.dumps(recipe | {"mentioned": 1.0, "attributes": 1.0, "salient": 0.0})
 
 
-def told_in_a_test(file):
+def incomplete_in_a_test(file):
     text = file["subsets/validation/caption"].asstr()[0]
     data = file["subsets/validation/caption"][:]
     data[0] = text.partition(" and ")[0] + " " + " ".join(text.split()[-3:])
     file["subsets/validation/caption"][:] = data
 
 
-def text_says_more(file):
+def text_with_more_than_graph(file):
     """A texture that the graph leaves out."""
     for i, text in enumerate(file["subsets/train/caption"].asstr()):
         if text.startswith("an elephant"):
             return set_text(file, "caption", i, text.replace("an elephant", "a red elephant"))
 
 
-def told_falsely(file):
+def false_node(file):
     nodes = file["subsets/train/graph/nodes"].asstr()[:]
     file["subsets/train/graph/nodes"][:] = ["penguin" if node == "elephant" else node for node in nodes]
 
@@ -167,12 +167,12 @@ def added_negative(file):
 
 
 FAULTS = {
-    asked_more: "mentions both: the asked share",
-    asked_textures: "with their texture: the asked share",
-    asked_nothing: "every caption of train is true",
-    told_in_a_test: "every caption of validation is true",
-    text_says_more: "every caption of train is true",
-    told_falsely: "every caption of train is true",
+    more_mentions: "mentions both: the requested share",
+    fewer_textures: "with their texture: the requested share",
+    complete_captions: "every caption of train is true",
+    incomplete_in_a_test: "every caption of validation is true",
+    text_with_more_than_graph: "every caption of train is true",
+    false_node: "every caption of train is true",
     added_negative: "train has a negative where, and only where",
 }
 
@@ -201,7 +201,7 @@ def test_impossible_chances_are_named(field, value):
         replace(RECIPE, **{field: value})
 
 
-def test_denials_are_true_and_as_often_as_asked():
+def test_denials_are_true_and_as_often_as_requested():
     recipe = replace(PUG, negated=0.4)
     denying = 0
     scenes = recipe.subsets()["train"]
@@ -220,10 +220,10 @@ def test_the_audit_finds_a_false_denial(tmp_path):
     with h5py.File(path, "r+") as file:
         group = file["subsets/train"]
         texts, nodes = group["caption"].asstr()[:], group["graph/nodes"].asstr()[:]
-        told, denied = nodes[0], nodes[1]
-        texts[0], nodes[1] = texts[0].replace(denied, f"no {told}"), f"no {told}"
+        shown, denied = nodes[0], nodes[1]
+        texts[0], nodes[1] = texts[0].replace(denied, f"no {shown}"), f"no {shown}"
         group["caption"][:], group["graph/nodes"][:] = texts, nodes
-    assert "every caption of train is true and says its graph" in failed(path)
+    assert "every caption of train is true and states its graph" in failed(path)
 
 
 def test_without_denials_the_captions_are_what_they_were():

@@ -35,13 +35,13 @@ def test_every_kind_is_shipped():
     assert {read_recipe(name).kind for name in SHIPPED} == set(KINDS)
 
 
-def test_a_file_says_all_fields(tmp_path):
+def test_a_file_sets_fields(tmp_path):
     (tmp_path / "r.toml").write_text('kind = "spatial"\npairs = 1\nrelations = ["left/right"]\nseed = 3\n')
     assert read_recipe(str(tmp_path / "r.toml")) == SpatialRecipe(pairs=1.0, relations=("left/right",), seed=3)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "unknown kind of split ''; known: binding, spatial"),
         ('kind = "bindin"', "did you mean 'binding'"),
@@ -51,16 +51,16 @@ def test_a_file_says_all_fields(tmp_path):
         ('kind = "binding"\npairs = 2', "pairs is a fraction from 0 to 1"),
         ('kind = "spatial"\nrelations = ["beside"]', "unknown relation 'beside'"),
         ('kind = "binding"\ntemplate = "pug-conjuncton"', "unknown template 'pug-conjuncton'; did you mean 'pug-con"),
-        ('kind = "binding"\ntemplate = "relation"', "tells a relation, but no binding split does; choose conj"),
-        ('kind = "spatial"\ntemplate = "pug-conjunction"', "tells no relation, but every spatial split does; choose"),
+        ('kind = "binding"\ntemplate = "relation"', "states a relation, but no binding split does; choose conj"),
+        ('kind = "spatial"\ntemplate = "pug-conjunction"', "states no relation, but every spatial split does; choose"),
         ("kind = ", "can't be read"),
     ],
 )
-def test_a_wrong_file_is_named(text, told, tmp_path):
+def test_a_wrong_file_is_named(text, message, tmp_path):
     (tmp_path / "r.toml").write_text(text)
     with pytest.raises(UserError, match=r"r\.toml") as raised:
         read_recipe(str(tmp_path / "r.toml"))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
@@ -80,7 +80,7 @@ def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_every_template_makes_a_sound_split_that_says_it(template, tmp_path):
+def test_every_template_makes_a_sound_split(template, tmp_path):
     kind = SpatialRecipe if TEMPLATES[template].relation else BindingRecipe
     path = make_split(tmp_path, kind(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, template=template))
     assert [finding for finding in audit(path) if not finding.holds] == []

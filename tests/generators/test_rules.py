@@ -1,4 +1,4 @@
-"""Rules mean what they say, as an evaluation written apart tells it, and wrong ones are refused with a way out."""
+"""Rules agree with an independent evaluation, and wrong ones are refused with a remedy."""
 
 import operator
 import pickle
@@ -145,31 +145,31 @@ def test_names_with_keywords_are_quoted():
         ("texture[0]=textur[1]", 12, "unknown field 'textur'; did you mean 'texture'?"),
         ("animal=''", 8, "unknown animal ''; known: goldfish"),
         ("=cat", 1, "expected a field (animal, texture,"),
-        ("and", 1, "found 'and'"),
+        ("and", 1, "got 'and'"),
         ("not", 4, "expected a field"),
         ("animal=cat or", 14, "expected a field"),
         ("()", 2, "expected a field"),
-        ("animal", 7, "expected one of = != < <= > >=, found the end"),
+        ("animal", 7, "expected one of = != < <= > >=, got the end"),
         ("animal ! = cat", 8, "expected one of ="),
-        ("animal=", 8, "expected a name for animal, found the end"),
-        ("animal==cat", 8, "expected a name for animal, found '='"),
-        ("animal=and", 8, "expected a name for animal, found 'and'"),
-        ("animal={}", 9, "expected a name for animal, found '}'"),
-        ("animal={cat,}", 13, "expected a name for animal, found '}'"),
-        ("animal={cat", 12, "expected ',' or '}', found the end"),
-        ("count=", 7, "expected a whole number for count, found the end"),
-        ("(animal=cat", 12, "expected '&', '|' or ')', found the end"),
-        ("animal=cat)", 11, "expected '&', '|' or the end, found ')'"),
-        ("animal='cat' lion", 14, "expected '&', '|' or the end, found 'lion'"),
-        ("animal=cat (view=1)", 12, "found '('"),
+        ("animal=", 8, "expected a name for animal, got the end"),
+        ("animal==cat", 8, "expected a name for animal, got '='"),
+        ("animal=and", 8, "expected a name for animal, got 'and'"),
+        ("animal={}", 9, "expected a name for animal, got '}'"),
+        ("animal={cat,}", 13, "expected a name for animal, got '}'"),
+        ("animal={cat", 12, "expected ',' or '}', got the end"),
+        ("count=", 7, "expected a whole number for count, got the end"),
+        ("(animal=cat", 12, "expected '&', '|' or ')', got the end"),
+        ("animal=cat)", 11, "expected '&', '|' or the end, got ')'"),
+        ("animal='cat' lion", 14, "expected '&', '|' or the end, got 'lion'"),
+        ("animal=cat (view=1)", 12, "got '('"),
         ("animal=cat texture=red", 19, "'&' or '|' is missing before 'texture'"),
         ("animal=cat texture[0]=red", 19, "'&' or '|' is missing before 'texture'"),
         ("animal=cat AND texture=red", 23, "'&' or '|' is missing before 'texture'"),
         ("animal=cat; view=1", 11, "';' means nothing; join comparisons by & or |"),
         ("animal='cat", 8, "the quote ' is never closed"),
         ('animal="cat', 8, 'the quote " is never closed'),
-        ("animal[0=cat", 9, "expected ']', found '='"),
-        ("animal[]=cat", 8, "expected a whole number for index, found ']'"),
+        ("animal[0=cat", 9, "expected ']', got '='"),
+        ("animal[]=cat", 8, "expected a whole number for index, got ']'"),
         ("animal[8]=cat", 8, "index is a whole number from 0 to 7, got '8'"),
         ("animal[-1]=cat", 8, "index is a whole number from 0 to 7, got '-1'"),
         ("background[0]=city", 11, "background is of the whole scene and takes no index"),
@@ -184,7 +184,7 @@ def test_names_with_keywords_are_quoted():
         ("count=²", 7, "got '²'"),
         ("view=2147483648", 6, "view is a whole number from 0 to 2147483647"),
         ("view=" + "9" * 5000, 6, "view is a whole number"),
-        ("count<{1, 2}", 7, "expected a whole number for count, found '{'"),
+        ("count<{1, 2}", 7, "expected a whole number for count, got '{'"),
         ("view<3", 5, "'<' compares count only; use = or !="),
         ("animal>=cat", 7, "'>=' compares count only"),
         ("pair=cat", 6, "pair is a set of two animals, such as {cat, lion}"),
@@ -199,10 +199,10 @@ def test_names_with_keywords_are_quoted():
 def test_a_wrong_rule_is_refused_in_one_line(rule, place, problem):
     with pytest.raises(UserError) as error:
         parse_rule(rule, PUG)
-    said = str(error.value)
-    assert said.startswith(f"rule {rule!r}, character {place}: ")
-    assert problem in said
-    assert len(said.splitlines()) == 1
+    message = str(error.value)
+    assert message.startswith(f"rule {rule!r}, character {place}: ")
+    assert problem in message
+    assert len(message.splitlines()) == 1
 
 
 def test_names_are_those_of_the_world():
@@ -227,7 +227,7 @@ def test_any_text_is_a_rule_or_refused(words):
         parse_rule(" ".join(words), PUG).matches(scene(RED_CAT))
 
 
-# An evaluation written apart: each strategy draws a text and, beside it, a function that says what the text means.
+# An independent evaluation: each strategy draws a text and a function that evaluates the text's meaning.
 
 NAMES = {"animal": TINY.animals[:3], "texture": TINY.textures[:2], "slot": ("left", "right", "above", "center")}
 SIGNS = {"=": operator.eq, "!=": operator.ne}
@@ -380,7 +380,7 @@ NEGATED = of_one_thing().map(
 
 @settings(max_examples=200, deadline=None)
 @given(alternatives(st.recursive(NEGATED, groups, max_leaves=4)))
-def test_rules_mean_what_an_evaluation_apart_says(drawn):
+def test_rules_agree_with_an_independent_evaluation(drawn):
     text, true = drawn
     rule = parse_rule(text, TINY)
     assert [rule.matches(scene) for scene in SCENES] == [true(scene) for scene in SCENES]

@@ -1,4 +1,4 @@
-"""Worlds with sizes: every kind of split has them, tells them truly, and all else is as without them."""
+"""Worlds with sizes: every kind of split has them, states them truly, and is otherwise as without them."""
 
 import json
 from collections import Counter
@@ -59,7 +59,7 @@ def test_the_audit_holds(made):
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_all_but_the_sizes_is_as_without_them(kind):
-    """In a split of steered dependence lone animals take their share of the textures, twice as many in two sizes."""
+    """In a dependence split single animals take their share of the textures, twice as many in two sizes."""
     of, plain = (replace(RECIPES[kind], world=world).subsets() for world in ("tiny-sizes", "tiny"))
     unpainted = ("texture",) if kind == "dependence" else ()
     for name in of:
@@ -67,16 +67,18 @@ def test_all_but_the_sizes_is_as_without_them(kind):
 
 
 @pytest.mark.parametrize("kind", RECIPES)
-def test_lone_animals_are_in_train_in_every_size(kind):
-    lone = Counter((s.background, s.view, s.things[0]) for s in RECIPES[kind].subsets()["train"] if len(s.things) == 1)
-    sizes = Counter(thing.size for _, _, thing in lone)
-    assert sizes["small"] == sizes["big"] == sum(lone.values()) / 2 > 0
+def test_single_objects_are_in_train_in_every_size(kind):
+    singles = Counter(
+        (s.background, s.view, s.things[0]) for s in RECIPES[kind].subsets()["train"] if len(s.things) == 1
+    )
+    sizes = Counter(thing.size for _, _, thing in singles)
+    assert sizes["small"] == sizes["big"] == sum(singles.values()) / 2 > 0
 
 
 def test_pairs_come_in_all_sizes():
-    found = Counter(tuple(t.size for t in s.things) for s in many(RECIPES["spatial"].subsets()["train"]))
-    assert set(found) == {(one, other) for one in WORLD.sizes for other in WORLD.sizes}
-    assert max(found.values()) < 1.4 * min(found.values())
+    counts = Counter(tuple(t.size for t in s.things) for s in many(RECIPES["spatial"].subsets()["train"]))
+    assert set(counts) == {(one, other) for one in WORLD.sizes for other in WORLD.sizes}
+    assert max(counts.values()) < 1.4 * min(counts.values())
 
 
 @pytest.mark.parametrize("kind", ["binding", "spatial"])
@@ -126,7 +128,7 @@ def test_what_tells_no_size_is_not_read(text):
     assert parse(text, WORLD) is None
 
 
-def test_a_texture_may_be_left_out_where_the_size_is_told():
+def test_a_texture_may_be_left_out_where_the_size_is_stated():
     recipe = replace(RECIPES["binding"], attributes=0.0)
     for scene in recipe.subsets()["train"]:
         true, _ = recipe.texts("train", scene)
@@ -174,7 +176,7 @@ def lost_size(file):
     file["subsets/train/factors"][:] = factors
 
 
-def no_small_lone_animal(file):
+def no_small_single_object(file):
     factors = file["subsets/train/factors"][:]
     first = factors[0]
     same = (factors["animal"] == first["animal"]).all(1) & (factors["texture"] == first["texture"]).all(1)
@@ -186,7 +188,7 @@ FAULTS = {
     wrong_size: "every caption of validation is true",
     exchanged_sizes: "every caption of unseen_pairs is true",
     lost_size: "every animal of train has one size",
-    no_small_lone_animal: "every lone animal is in train",
+    no_small_single_object: "every single-object scene is in train",
 }
 
 
@@ -205,9 +207,9 @@ def test_the_audit_finds_counted_things_of_two_sizes(tmp_path):
         row = next(row for row in factors if row["animal"][1] >= 0)
         row["size"][0] = 1 - row["size"][0]
         file["subsets/seen_counts/factors"][:] = factors
-    found = failed(path)
-    assert "every scene of seen_counts shows one to four of one thing" in found
-    assert "every animal of seen_counts has one size" in found
+    claims = failed(path)
+    assert "every scene of seen_counts shows one to four of one thing" in claims
+    assert "every animal of seen_counts has one size" in claims
 
 
 @pytest.mark.parametrize(
@@ -240,12 +242,12 @@ def test_a_rule_of_sizes_needs_a_world_with_sizes():
         parse_rule("size=texture[1]", WORLD)
 
 
-def test_inspection_and_exports_tell_sizes(made, tmp_path):
+def test_inspection_and_exports_report_sizes(made, tmp_path):
     split = read_split(made)
-    told = facts(split)
-    assert told["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
+    reported = facts(split)
+    assert reported["world"] == "tiny-sizes: 4 animals, 3 textures, 2 backgrounds, 2 sizes"
     small = [thing.size == "small" for scene in split.subsets["train"].scenes for thing in scene.things]
-    assert told["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
+    assert reported["sizes in train"] == f"small {sum(small) / len(small):.1%}, big {1 - sum(small) / len(small):.1%}"
     write_page(split, tmp_path / "page.html")
     assert "by sizes" in (tmp_path / "page.html").read_text()
     export(made, "coco", tmp_path / "out", ["validation"])

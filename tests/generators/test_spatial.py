@@ -49,7 +49,7 @@ def test_relations_draw_their_own_pairs():
 
 
 @pytest.mark.parametrize(
-    ("relations", "asked", "slots"),
+    ("relations", "singles_slots", "slots"),
     [
         (("left/right", "above/under"), (), {"center", "above", "under"}),
         (("left/right",), (), {"center"}),
@@ -57,20 +57,22 @@ def test_relations_draw_their_own_pairs():
         (("left/right", "above/under"), ("center",), {"center"}),
     ],
 )
-def test_lone_animals_stand_where_those_of_pairs_do(relations, asked, slots):
-    train = replace(RECIPE, relations=relations, singles_slots=asked).subsets()["train"]
-    lone = [scene.things[0] for scene in train if len(scene.things) == 1]
-    assert {thing.slot for thing in lone} == slots
-    assert len(set(lone)) == len(slots) * 12, "4 animals in 3 textures in each"
+def test_single_objects_are_in_the_slots_of_pairs(relations, singles_slots, slots):
+    train = replace(RECIPE, relations=relations, singles_slots=singles_slots).subsets()["train"]
+    singles = [scene.things[0] for scene in train if len(scene.things) == 1]
+    assert {thing.slot for thing in singles} == slots
+    assert len(set(singles)) == len(slots) * 12, "4 animals in 3 textures in each"
 
 
-@pytest.mark.parametrize(("slots", "told"), [(("centre",), "did you mean 'center'"), (("above", "above"), "different")])
-def test_wrong_slots_are_named(slots, told):
-    with pytest.raises(UserError, match=told):
+@pytest.mark.parametrize(
+    ("slots", "message"), [(("centre",), "did you mean 'center'"), (("above", "above"), "different")]
+)
+def test_wrong_slots_are_named(slots, message):
+    with pytest.raises(UserError, match=message):
         replace(RECIPE, singles_slots=slots)
 
 
-def test_a_negative_tells_the_other_order_with_the_same_words():
+def test_a_negative_states_the_other_order_with_the_same_words():
     for scene in RECIPE.subsets()["left_right_unseen_pairs"]:
         true, false = caption(scene, 0, "relation"), hard_negative(scene, 0, "relation", "spatial")
         assert sorted(true.text.replace("an ", "a ").split()) == sorted(false.text.replace("an ", "a ").split())
@@ -129,11 +131,11 @@ def missing_textures(file):
     file["subsets/train/factors"][:] = factors
 
 
-def missing_lone_place(file):
+def missing_single_slot(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center", "left"]')
 
 
-def strange_lone_place(file):
+def strange_single_slot(file):
     file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center"]')
 
 
@@ -152,10 +154,10 @@ FAULTS = {
     converse_caption: "every caption of left_right_unseen_pairs is true",
     turned_edge: "every caption of validation is true",
     missing_textures: "in all textures and backgrounds",
-    missing_lone_place: "every lone animal is in train",
-    strange_lone_place: "lone animals stand where the recipe says",
+    missing_single_slot: "every single-object scene is in train",
+    strange_single_slot: "every single-object scene of train has a slot of the recipe",
     wrong_fraction: "pairs in both orders",
-    other_relation: "every pair of above_under_unseen_pairs stands as asked",
+    other_relation: "every pair of above_under_unseen_pairs is in a requested relation",
 }
 
 

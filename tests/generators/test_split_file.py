@@ -22,10 +22,10 @@ from tests.generators.conftest import RECIPE, make_split
 
 
 def test_holds_the_scenes_of_its_recipe(split):
-    found = read_split(split).subsets
-    assert set(found) == {"train", "validation", *RECIPE.tests}
+    subsets = read_split(split).subsets
+    assert set(subsets) == {"train", "validation", *RECIPE.tests}
     for name, scenes in RECIPE.subsets().items():
-        assert found[name].scenes == scenes
+        assert subsets[name].scenes == scenes
 
 
 def test_opens_in_three_lines(split):
@@ -37,7 +37,7 @@ def test_opens_in_three_lines(split):
     assert example.graph.nodes != example.negative_graph.nodes
 
 
-def test_a_partner_shows_what_the_negative_says(split):
+def test_a_partner_shows_what_the_negative_states(split):
     data = SplitDataset(split, "seen_pairs")
     shown = np.concatenate([h5py.File(split.parent / shard.file)["scenes"][:] for shard in data.split.shards])
     partners = data.split.vocabulary.decode(shown[data.records.partners])

@@ -1,4 +1,4 @@
-"""The image store: rendered once, whole or not at all, the same bytes however it came to be."""
+"""The image store: rendered once, whole or not at all, the same bytes however it was written."""
 
 import h5py
 import numpy as np
@@ -108,12 +108,12 @@ def test_codecs_keep_the_pixels(tmp_path, codec):
     assert (pixels(plain) == pixels(packed)).all()
     shard = packed.folder / "shard-00001.h5"
     shard.unlink()
-    packed.add(SCENES)  # restored as it was, though nothing is said of a codec now
+    packed.add(SCENES)  # restored as it was, though no codec is given now
     assert packed.index()[0][1].codec == codec
     assert (pixels(plain) == pixels(packed)).all()
 
 
-def test_unknown_names_are_told(tmp_path):
+def test_unknown_names_are_reported(tmp_path):
     store = ImageStore(tmp_path, WORLD, 32)
     with pytest.raises(UserError, match="unknown codec 'zip'; known: none, lz4, zstd"):
         store.add(SCENES, codec="zip")

@@ -1,4 +1,4 @@
-"""Every task's true caption is true, its false one false, and says what the task asks."""
+"""Every task's true caption is true, its false one is false, and both differ as the task requires."""
 
 from itertools import product
 
@@ -8,7 +8,7 @@ from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.worlds import load_world
 from generators.audit.run import true_nodes, words
-from generators.captions.hard_negatives import TASKS, Setting, choices, possible
+from generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
 from generators.captions.phrases import phrase
 from generators.captions.relations import PREDICATES, edge_holds
 from generators.captions.templates import TEMPLATES
@@ -21,12 +21,12 @@ from studies.grids.grid import SIZED_CONTEXT
 
 WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)
-BINDING, SPATIAL = SETTINGS = [
-    Setting(recipe.kind, recipe.template, 0, VOCABULARY, getattr(recipe, "relations", ()))
+BINDING, SPATIAL = CONTEXTS = [
+    TaskContext(recipe.kind, recipe.template, 0, VOCABULARY, getattr(recipe, "relations", ()))
     for recipe in (BindingRecipe, SpatialRecipe)
 ]
-ALL_SETTINGS = [
-    Setting(recipe.kind, name, 0, Vocabulary.of(world), getattr(recipe, "relations", ()), negated=0.5)
+ALL_CONTEXTS = [
+    TaskContext(recipe.kind, name, 0, Vocabulary.of(world), getattr(recipe, "relations", ()), negated=0.5)
     for world in (WORLD, SIZED)
     for recipe in (BindingRecipe, SpatialRecipe)
     for name, template in TEMPLATES.items()
@@ -53,25 +53,25 @@ SCENES = scenes_of("binding")
 
 
 def holds(nodes, scene):
-    """Whether all that nodes say is true of a scene, what they deny included; they may leave textures out."""
+    """Whether all nodes are true of a scene, negations included; textures may be left out."""
     true = true_nodes(scene) | {phrase(thing._replace(texture="")) for thing in scene.things}
     return all(node[3:] not in true if node.startswith("no ") else node in true for node in nodes)
 
 
-@pytest.mark.parametrize(("task", "setting"), [(t, s) for t in TASKS for s in ALL_SETTINGS if possible(t, s)], ids=str)
-def test_contract(task, setting):
-    world, context = (SIZED, SIZED_CONTEXT) if setting.vocabulary.sizes else (WORLD, CLIPConfig().context)
-    scenes = scenes_of(setting.kind, world)
-    asked = [pair for pair in zip(scenes, choices(task, scenes, setting), strict=True) if pair[1]]
-    assert len(asked) == (len(scenes) // 2 if task == "swap size" else len(scenes))
-    for scene, (true, false) in asked:
+@pytest.mark.parametrize(("task", "context"), [(t, c) for t in TASKS for c in ALL_CONTEXTS if possible(t, c)], ids=str)
+def test_contract(task, context):
+    world, tokens = (SIZED, SIZED_CONTEXT) if context.vocabulary.sizes else (WORLD, CLIPConfig().context)
+    scenes = scenes_of(context.kind, world)
+    tested = [pair for pair in zip(scenes, choices(task, scenes, context), strict=True) if pair[1]]
+    assert len(tested) == (len(scenes) // 2 if task == "swap size" else len(scenes))
+    for scene, (true, false) in tested:
         assert holds(true.graph.nodes, scene)
         assert all(edge_holds(edge, true.graph, scene) for edge in true.graph.edges)
-        told = holds(false.graph.nodes, scene)
-        assert not (told and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
+        nodes_hold = holds(false.graph.nodes, scene)
+        assert not (nodes_hold and all(edge_holds(edge, false.graph, scene) for edge in false.graph.edges))
         assert parse(true.text, world) == true.graph
         assert parse(false.text, world) == false.graph
-        assert max(len(text.text.split()) for text in (true, false)) < context, "with the end token"
+        assert max(len(text.text.split()) for text in (true, false)) < tokens, "with the end token"
         assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
 
 
@@ -79,8 +79,8 @@ def test_one_relation_has_none_to_replace_it_with():
     assert not possible("replace relation", SPATIAL._replace(relations=("left/right",)))
 
 
-def test_every_task_is_asked_of_some_kind():
-    assert {task for task in TASKS for setting in ALL_SETTINGS if possible(task, setting)} == set(TASKS)
+def test_every_task_applies_to_some_kind():
+    assert {task for task in TASKS for context in ALL_CONTEXTS if possible(task, context)} == set(TASKS)
 
 
 def test_what_each_task_changes():
@@ -98,10 +98,10 @@ def test_what_each_task_changes():
         assert texture.true == animal.true == swap.true
 
 
-def test_both_things_are_asked_for():
+def test_both_things_are_tested():
     for task in ("one animal", "replace animal", "replace texture"):
-        asked = choices(task, SCENES, BINDING)
-        changed = [set(true.graph.nodes) - set(false.graph.nodes) for true, false in asked]
+        drawn = choices(task, SCENES, BINDING)
+        changed = [set(true.graph.nodes) - set(false.graph.nodes) for true, false in drawn]
         cats = sum("cat" in node for nodes in changed for node in nodes)
         assert 0 < cats < len(SCENES)
 
@@ -120,10 +120,10 @@ def test_replacing_a_relation_keeps_the_order_of_the_animals():
 
 
 def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
-    setting = BINDING._replace(vocabulary=Vocabulary.of(SIZED))
+    context = BINDING._replace(vocabulary=Vocabulary.of(SIZED))
     scenes = scenes_of("binding", SIZED)
     for scene, swapped, other in zip(
-        scenes, choices("swap size", scenes, setting), choices("replace size", scenes, setting), strict=True
+        scenes, choices("swap size", scenes, context), choices("replace size", scenes, context), strict=True
     ):
         sizes = {thing.size for thing in scene.things}
         assert bool(swapped) == (len(sizes) == 2)
@@ -136,9 +136,9 @@ def test_sizes_are_exchanged_where_they_differ_and_replaced_everywhere():
         assert {new, gone} == {"small", "big"}
 
 
-def test_an_attribute_is_added_to_a_thing_whose_own_is_not_told():
-    for setting, scenes in ((BINDING, SCENES), (SPATIAL, scenes_of("spatial"))):
-        for scene, (true, false) in zip(scenes, choices("add attribute", scenes, setting), strict=True):
+def test_an_attribute_is_added_to_a_thing_whose_own_is_omitted():
+    for context, scenes in ((BINDING, SCENES), (SPATIAL, scenes_of("spatial"))):
+        for scene, (true, false) in zip(scenes, choices("add attribute", scenes, context), strict=True):
             (bare,) = set(true.graph.nodes) & {thing.animal for thing in scene.things}
             (changed,) = set(false.graph.nodes) - set(true.graph.nodes)
             texture = changed.removesuffix(bare).strip()
@@ -146,11 +146,11 @@ def test_an_attribute_is_added_to_a_thing_whose_own_is_not_told():
             assert true.graph.edges == false.graph.edges
 
 
-def test_negation_is_asked_of_those_who_read_it():
+def test_negation_needs_captions_with_negations():
     assert not possible("negation", BINDING)
-    setting = BINDING._replace(negated=0.1)
+    context = BINDING._replace(negated=0.1)
     for task in ("negation", "pure negation"):
-        for scene, (true, false) in zip(SCENES, choices(task, SCENES, setting), strict=True):
+        for scene, (true, false) in zip(SCENES, choices(task, SCENES, context), strict=True):
             (denied,) = (node[3:] for node in false.graph.nodes if node.startswith("no "))
             assert denied in true_nodes(scene)
             assert true.graph.nodes[:-2] == false.graph.nodes[:-2]

@@ -111,10 +111,10 @@ def test_a_worker_between_two_runs_ends_at_once(tmp_path):
     with pytest.raises(optuna.TrialPruned):
         run_interruptible(job, interruption, prune)
     with pytest.raises(Stopped):
-        interruption.ask(0, None)
+        interruption.request(0, None)
 
     def ask_and_prune(step, accuracy):
-        interruption.ask(0, None)
+        interruption.request(0, None)
         raise optuna.TrialPruned
 
     interruption = Interruption()

@@ -1,0 +1,53 @@
+"""External renderers draw the same silhouettes and depth as ours."""
+
+import numpy as np
+import pytest
+
+from envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
+from envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
+from envs.common.errors import UserError
+from envs.render.renderer import Renderer
+from envs.sampling import random_scenes
+
+RESOLUTION = 96
+
+
+@pytest.fixture(scope="module")
+def drawn(world):
+    scenes = random_scenes(world, 5, seed=3)
+    return scenes, Renderer(world, RESOLUTION).render(scenes).masks
+
+
+@pytest.fixture(params=EXTERNAL_RENDERERS)
+def external(request):
+    try:
+        open_external_renderer(request.param, 16).close()
+    except UserError as error:
+        pytest.skip(str(error))
+    return request.param
+
+
+def test_silhouettes_and_depth_agree(external, drawn):
+    for result in compare_with(external, *drawn):
+        assert result.overlap >= LEAST_OVERLAP, result
+        assert result.within >= LEAST_WITHIN, result
+        assert result.depth < 0.001
+
+
+def test_a_wrong_camera_would_be_noticed(external, drawn):
+    scenes, masks = drawn
+    shifted = np.roll(masks, 2, axis=2)
+    assert min(result.overlap for result in compare_with(external, scenes, shifted)) < LEAST_OVERLAP
+
+
+def test_swapped_instances_are_noticed(external, drawn):
+    scenes, masks = drawn
+    swapped = np.where(masks == 1, 2, np.where(masks == 2, 1, masks)).astype(np.uint8)
+    pairs = [n for n, scene in enumerate(scenes) if len(scene.things) == 2]
+    results = compare_with(external, [scenes[n] for n in pairs], swapped[pairs])
+    assert max(result.overlap for result in results) < 0.1
+
+
+def test_an_unknown_external_renderer_is_refused():
+    with pytest.raises(UserError, match="did you mean 'pyrender'"):
+        open_external_renderer("pyrendr", 64)
