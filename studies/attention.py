@@ -65,16 +65,16 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
     split = open_split(path)
     tests = sorted(split.subsets.keys() - {"train", "validation"})
     subsets = {name: SplitDataset(split, name) for name in ("validation", *tests)}
-    found = {}
+    measured = {}
     for name, data in subsets.items():
         if len(data):
             everything = range(len(data))
-            found[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
-    threshold = best_threshold(*found["validation"])
+            measured[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
+    threshold = best_threshold(*measured["validation"])
     shown = next(name for name in tests if name.endswith("unseen_pairs"))
-    picture(folder / "attention.png", subsets[shown], found[shown][0], scenes)
+    picture(folder / "attention.png", subsets[shown], measured[shown][0], scenes)
     rows = []
-    for name, (maps, masks) in found.items():
+    for name, (maps, masks) in measured.items():
         fit = overlap(maps, masks, threshold)
         numbers = {"overlap": fit.mean, "own_above_other": fit.right, "threshold": threshold, "n": len(masks)}
         rows.append({key: cell[key] for key in COLUMNS[:4]} | {"subset": name} | numbers)

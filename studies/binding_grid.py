@@ -33,7 +33,7 @@ class Config(Grid):
     mentioned: float = 1.0
     """Chance that an animal of a training scene of two is in its caption; one always is."""
     attributes: float = 1.0
-    """Chance that a training caption tells the texture of an animal that it mentions."""
+    """Chance that a training caption states the texture of an animal that it mentions."""
     salient: float = 0.0
     """Chance that the caption of a training scene of two mentions its left animal only."""
     negated: float = 0.0
@@ -41,8 +41,8 @@ class Config(Grid):
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
         """The attribute-binding split of one place."""
-        told = {name: getattr(self, name) for name in ("mentioned", "attributes", "salient", "negated")}
-        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **told)
+        incomplete = {name: getattr(self, name) for name in ("mentioned", "attributes", "salient", "negated")}
+        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **incomplete)
 
 
 PRESETS: dict[str, Config] = {

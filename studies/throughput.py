@@ -1,11 +1,15 @@
 """How fast are our parts, beside what others use? Paired measurements on this machine.
 
     python studies/throughput.py rendering
+    python studies/throughput.py training
 
 `rendering`: the same random pairs, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
 TinyRenderer and, where `blender` is on the path, Cycles. Rounds take turns, so that what else
 the machine does falls on all alike; CPU time counts all threads of a process.
+
+`training`: what a step of each model costs, part by part, and which texts of a batch are right of which
+images, at batch 64, 256 and 1 024.
 """
 
 import shutil
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import tyro
 
 from envs.common.errors import UserError, run_command
+from studies.analysis.step_timing import Training, training
 
 if TYPE_CHECKING:
     from envs.scene import Scene
@@ -85,32 +90,32 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     from envs.checks.external_renderers import open_external_renderer
     from envs.checks.reference import render_forward
 
-    found: dict[str, Draw] = {
+    draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
         "menagerie, direct": timed(lambda scenes: [render_forward(scene, config.resolution) for scene in scenes]),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
             draw = getattr(open_external_renderer(name, config.resolution), method)
-            found[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
+            draws[name] = timed(lambda scenes, draw=draw: [draw(scene) for scene in scenes])
         except UserError as error:
             print(f"left out: {error}")
     if shutil.which("blender"):
         from envs.checks.blender import render_cycles
 
-        found["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
+        draws["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
     else:
         print("left out: Cycles, there is no blender on the path")
-    return found
+    return draws
 
 
-def measure(found: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
+def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
     """Every renderer in every round, the first of which (compiling, loading) doesn't count."""
     from rich.progress import track
 
-    timings: dict[str, list[Timing]] = {name: [] for name in found}
+    timings: dict[str, list[Timing]] = {name: [] for name in draws}
     for round_ in track(range(rounds + 1), "rounds"):
-        for name, draw in found.items():
+        for name, draw in draws.items():
             timing = draw(scenes)
             if round_:
                 timings[name].append(timing)
@@ -143,8 +148,9 @@ def rendering(config: Rendering) -> int:
 
 def main() -> int:
     """Run the measurement given on the command line."""
-    config = tyro.extras.subcommand_cli_from_dict({"rendering": Rendering}, description=__doc__)
-    return rendering(config)
+    kinds = {"rendering": Rendering, "training": Training}
+    config = tyro.extras.subcommand_cli_from_dict(kinds, description=__doc__)
+    return training(config) if isinstance(config, Training) else rendering(config)
 
 
 if __name__ == "__main__":

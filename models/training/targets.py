@@ -1,4 +1,4 @@
-"""Which texts of a batch are right of which images, found before the step and not in it."""
+"""Which texts of a batch are right of which images, computed before the step and not in it."""
 
 from collections.abc import Sequence
 

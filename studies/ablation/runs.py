@@ -55,8 +55,8 @@ def read_runs(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]]) -> dict[Pla
 def read_run(folder: Path, seed: int, split: str, names: tuple[str, str] | None) -> Run:
     """One finished run from its folder."""
     points = read_points([(seed, folder)])
-    asked = {key: point for key, point in points.items() if key[1:3] in COLUMNS[split]}
-    return Run(seed, finished(folder)["subsets"], asked, ratio(folder / "checkpoint" / "model.safetensors", names))
+    chosen = {key: point for key, point in points.items() if key[1:3] in COLUMNS[split]}
+    return Run(seed, finished(folder)["subsets"], chosen, ratio(folder / "checkpoint" / "model.safetensors", names))
 
 
 def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
@@ -71,8 +71,8 @@ def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
 
 def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
     """Accuracy (%) of every seed that has the subset."""
-    found = [run.subsets[subset].get(task, {}).get("accuracy") for run in runs]
-    return [100 * value for value in found if value is not None]
+    values = [run.subsets[subset].get(task, {}).get("accuracy") for run in runs]
+    return [100 * value for value in values if value is not None]
 
 
 def merged(runs: Sequence[Run]) -> Points:

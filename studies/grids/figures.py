@@ -7,10 +7,13 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from studies.runs.results import mean_accuracy
+from studies.grids.grid import Grid
+from studies.runs.results import Mean, mean_accuracy
 
 matplotlib.use("Agg")
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 TITLES = {
     "seen_pairs": "Seen pairs,\nswapped textures",
@@ -24,16 +27,16 @@ TITLES = {
 }
 
 
-def heat_maps(results: Sequence[dict[str, Any]], grid: Any, asked: Sequence[tuple[str, str]]) -> Figure:
+def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
     """Accuracy (%): a row per subset and task, a panel per model; % of pairs up, % of hard negatives across.
 
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
     pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
     width, height = 1.3 + 1.0 * len(negatives), 0.9 + 0.62 * len(pairs)
-    figure = Figure((width * len(models) + 2.0, height * len(asked) + 0.4), layout="constrained")
-    axes = figure.subplots(len(asked), len(models), squeeze=False)
-    for row, (subset, task) in zip(axes, asked, strict=True):
+    figure = Figure((width * len(models) + 2.0, height * len(tests) + 0.4), layout="constrained")
+    axes = figure.subplots(len(tests), len(models), squeeze=False)
+    for row, (subset, task) in zip(axes, tests, strict=True):
         for axis, model in zip(row, models, strict=True):
             table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
             image = draw_panel(axis, table)
@@ -47,7 +50,7 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Any, asked: Sequence[tupl
     return figure
 
 
-def draw_panel(axis: Any, table: list[list[Any]]) -> Any:
+def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
     """One heat map with its numbers: mean, and deviation where there are several seeds."""
     values = np.array([[np.nan if cell.mean is None else 100 * cell.mean for cell in row] for row in table])
     image = axis.imshow(values, vmin=50, vmax=100, cmap="viridis", origin="lower", aspect="auto")

@@ -1,4 +1,4 @@
-"""Reads the recipes that `studies/tune.py` found best, each model's own."""
+"""Reads the recipes that `studies/tune.py` chose, each model's own."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
 class Tuned(NamedTuple):
-    """What tuning found for one model, and under which conditions."""
+    """What tuning chose for one model, and under which conditions."""
 
     architecture: str
     fields: dict[str, Any]
@@ -33,21 +33,21 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     path = recipe_file(name)
     try:
         file = json.loads(path.read_text())
-        found = {model: read_model(file[model]) for model in models if model in file}
+        chosen = {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
-    if not found:
+    if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
-    return found
+    return chosen
 
 
-def read_model(found: dict[str, Any]) -> Tuned:
+def read_model(entry: dict[str, Any]) -> Tuned:
     """One model's entry; a field of another type raises `TypeError`."""
-    fields = {name: found["recipe"][name] for name in SEARCHED}
+    fields = {name: entry["recipe"][name] for name in SEARCHED}
     for name, value in fields.items():
         if isinstance(value, bool) or not isinstance(value, int if name == "warmup" else int | float):
             raise TypeError(f"{name} is {value!r}")
     Recipe(**fields)  # refuses what no recipe may have
-    there = found["tuned_for"]
-    conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": found["recipe"]["steps"]}
-    return Tuned(str(found["architecture"]), fields, conditions)
+    there = entry["tuned_for"]
+    conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
+    return Tuned(str(entry["architecture"]), fields, conditions)

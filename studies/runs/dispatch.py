@@ -20,7 +20,7 @@ def cell_task(job: Job, interruption: Interruption) -> None:
 
 
 def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
-    """Run a cell that nobody else runs; asked to end while it trains, it saves its state after the step."""
+    """Run a cell that nobody else runs; requested to end while it trains, it saves its state after the step."""
     for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task
         leftover.unlink(missing_ok=True)
 
@@ -82,10 +82,10 @@ def run_cells(
             bar.update(task, advance=1)
             bar.console.print(f"finished {by_id[name].name}")
 
-        def tell(states: str) -> None:
+        def show(states: str) -> None:
             bar.update(task, description=f"cells ({states})" if states else "cells")
             lines.report(bar, task)
 
-        tasks.run(end, tell)
+        tasks.run(end, show)
         bar.update(task, description="cells")
     return None

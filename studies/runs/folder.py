@@ -83,7 +83,7 @@ def provenance() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name, as the system tells it."""
+    """The processor's name, as the system names it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

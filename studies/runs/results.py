@@ -65,12 +65,12 @@ def mean_accuracy(
     task: str = "swap",
 ) -> Mean:
     """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
-    found = [
+    accuracies = [
         result["subsets"][subset].get(task, {}).get("accuracy")
         for result in results
         if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
     ]
-    defined = [accuracy for accuracy in found if accuracy is not None]
+    defined = [accuracy for accuracy in accuracies if accuracy is not None]
     if not defined:
         return Mean(None, None, 0)
     deviation = statistics.stdev(defined) if len(defined) > 1 else None
