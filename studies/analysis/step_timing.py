@@ -7,9 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from envs.common.errors import UserError
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
 from models.recipe import Recipe
+from models.registry import check_scorer
 
 if TYPE_CHECKING:
     import torch
@@ -110,8 +112,15 @@ def training(config: Training) -> int:
     """Print both tables."""
     import torch
 
+    from models.towers.build import check_towers
+    from models.towers.config import TowerConfig
     from studies.runs.folder import processor
 
+    if config.repeats < 1 or config.batch < 2:
+        raise UserError("--repeats must be at least 1, --batch at least 2")
+    for model in config.models:
+        check_scorer(model)
+    check_towers(TowerConfig(config.architecture, resolution=config.resolution))
     torch.set_num_threads(1)
     data = training_data(config)
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")

@@ -1,5 +1,7 @@
 """Every registered scorer keeps to the contract; every way to break it is named."""
 
+from pathlib import Path
+
 import pytest
 
 from envs.common.errors import UserError
@@ -191,3 +193,12 @@ def test_texts_decide_words_and_context():
     assert long.context == 77
     assert not long.words
     assert len(CHECKS) == 7
+
+
+def test_the_scorer_in_the_docs_works(tmp_path):
+    """The block of docs/scorers.md, as a reader would copy it."""
+    text = (Path(__file__).parents[2] / "docs" / "scorers.md").read_text()
+    (tmp_path / "my_model.py").write_text(text.partition("```python\n")[2].partition("```")[0])
+    name = f"{tmp_path}/my_model.py:Bottleneck"
+    check_contract(name, NANO, {"width": 8})
+    assert scorer_options("smoke", [name]).of(name) == {"width": 4}
