@@ -19,8 +19,8 @@ NEGATIVES = ("captions", "images")
 class Range:
     """Numbers that tuning searches, from the least to the most; whole ones if both are."""
 
-    least: float
-    most: float
+    least: int | float
+    most: int | float
     log: bool = False
 
 
