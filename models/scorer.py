@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -24,6 +24,7 @@ Tensors = Any
 Code = TypeVar("Code")
 
 
+@runtime_checkable
 class TextReader(Protocol):
     """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable."""
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from envs.common.identity import differing
 from generators.splits.recipe import VERSION, SplitRecipe
@@ -28,6 +28,7 @@ class Material(NamedTuple):
     """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
 
 
+@runtime_checkable
 class CellData(Protocol):
     """Describes data without opening it."""
 
