@@ -1,12 +1,14 @@
 """Small scorers and random scene graphs for the tests of models."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
 from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer
 from models.registry import specs
-from models.scorer import Scorer
+from models.scorer import Scorer, Tensors
 from models.towers.config import TextSpace, TowerConfig
 
 THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
@@ -34,6 +36,11 @@ def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> Sc
 def caption(graph: SceneGraph) -> str:
     """Some caption of the graph's words."""
     return "a " + " and a ".join(graph.nodes[:-1]) + f" in the {graph.nodes[-1]}"
+
+
+def texts(model: Scorer, graphs: Sequence[SceneGraph]) -> Tensors:
+    """The model's code of the graphs and of their captions."""
+    return model.encode_texts(model.read([caption(graph) for graph in graphs], graphs))
 
 
 def images(n: int, seed: int = 0) -> torch.Tensor:

@@ -60,11 +60,9 @@ def test_maps_follow_the_things_whatever_is_mentioned_first(data):
 
 def direct_map(model, data, index, node):
     """One scene alone, straight from the scorer."""
-    from models.towers.pixels import normalise
-
     with torch.no_grad():
-        images = model.encode_images(normalise(data.images([index])))
-        texts = model.encode_texts([data.records.captions[index]], [data.records.graphs[index]])
+        images = model.encode_images(model.pixel_scale(data.images([index])))
+        texts = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]]))
         share = model.attention(images, texts)[:, node : node + 1]
     return enlarged(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
 

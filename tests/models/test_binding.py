@@ -4,7 +4,7 @@ import torch
 
 from generators.captions.graph import SceneGraph
 from models.scorers.oc_clip.binding import competitive_attention, regular_attention, visual_slots
-from tests.models.builders import images, scorer
+from tests.models.builders import images, scorer, texts
 
 
 def logits(*shape: int) -> torch.Tensor:
@@ -59,12 +59,12 @@ def test_competition_is_a_field():
     """The same weights score differently, and without competition default tokens have no part."""
     pair, alone = scorer("oc-clip"), scorer("oc-clip", competitive=False)
     alone.load_state_dict(pair.state_dict())
-    texts = ["a red cat and a white dog in the city"] * 2, [SceneGraph(("red cat", "white dog", "city"))] * 2
-    scores = [model.similarity(model.encode_images(images(2)), model.encode_texts(*texts)) for model in (pair, alone)]
+    graphs = [SceneGraph(("red cat", "white dog", "city"))] * 2
+    scores = [model.similarity(model.encode_images(images(2)), texts(model, graphs)) for model in (pair, alone)]
     assert not torch.allclose(*scores)
     with torch.no_grad():
         alone.binding.default_tokens.add_(3.0)
-    torch.testing.assert_close(alone.similarity(alone.encode_images(images(2)), alone.encode_texts(*texts)), scores[1])
+    torch.testing.assert_close(alone.similarity(alone.encode_images(images(2)), texts(alone, graphs)), scores[1])
 
 
 def test_slots_are_weighted_means_of_values():

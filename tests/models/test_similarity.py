@@ -7,20 +7,32 @@ import torch
 from envs.common.errors import UserError
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.relations import claims
-from models.objectives import Truths, contrastive_loss, local_relation_loss, truths
-from models.scorers.oc_clip.graph_batch import batch_graphs, pair_number, pair_of_number, perturb_edges
+from generators.captions.templates import Caption
+from models.objectives import Targets, contrastive_loss, local_relation_loss
+from models.scorers.oc_clip.graph_batch import GraphReader, pair_number, pair_of_number
 from models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
-from tests.models.builders import OPTIONS, caption, graph, images, scorer
+from models.towers.tokenizers import WordTokenizer
+from models.training.targets import Claims, targets_of
+from tests.models.builders import OPTIONS, caption, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)
 GRAPHS = [graph(RNG, n, relation) for n, relation in [(1, False), (2, True), (3, True), (2, False), (2, True)]]
-CAPTIONS = [caption(g) for g in GRAPHS]
 
 
 def scores(model, graphs, n_images=4):
-    return model.similarity(
-        model.encode_images(images(n_images)), model.encode_texts([caption(g) for g in graphs], graphs)
-    )
+    return model.similarity(model.encode_images(images(n_images)), texts(model, graphs))
+
+
+def targets(graphs, mask=True):
+    """Which texts are right of which images, as training finds it."""
+    return targets_of([Caption(caption(g), g) for g in graphs], len(graphs), True, mask, Claims())
+
+
+def truths(graphs):
+    """Text j means the same as text i, and text j is true of image i: one pair after the other."""
+    claimed = [claims(g) for g in graphs]
+    same = torch.tensor([[one == other for other in claimed] for one in claimed])
+    return same, torch.tensor([[one >= other for other in claimed] for one in claimed])
 
 
 @pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in OPTIONS), ("oc-clip", {"relation": "joint"})])
@@ -29,9 +41,7 @@ def test_all_pairs_equal_a_loop_over_pairs(name, options):
     together = scores(model, GRAPHS)
     for i in range(4):
         for j, one in enumerate(GRAPHS):
-            alone = model.similarity(
-                model.encode_images(images(4)[i : i + 1]), model.encode_texts([caption(one)], [one])
-            )
+            alone = model.similarity(model.encode_images(images(4)[i : i + 1]), texts(model, [one]))
             torch.testing.assert_close(together[i, j], alone[0, 0], atol=2e-6, rtol=1e-5)
 
 
@@ -52,26 +62,22 @@ def test_padding_nodes_and_edges_never_change_a_score(name):
 def test_similarity_is_equation_2():
     """Spelt out for one image and one graph with slots from its own attention."""
     model, one = scorer("oc-clip"), GRAPHS[2]
-    code, texts = model.encode_images(images(1)), model.encode_texts([caption(one)], [one])
-    attention = model.attention(code, texts)[0] + 1e-8
+    code, text = model.encode_images(images(1)), texts(model, [one])
+    attention = model.attention(code, text)[0] + 1e-8
     slots = attention / attention.sum(-1, keepdim=True) @ code.values[0]
     cosine = torch.nn.functional.cosine_similarity
-    nodes = sum(cosine(texts.phrases[i], slots[i], dim=0) for i in range(4))
-    relation = texts.predicates[0]
+    nodes = sum(cosine(text.phrases[i], slots[i], dim=0) for i in range(4))
+    relation = text.predicates[0]
     predicted = model.relation.subject(torch.cat([relation, slots[0]])) + model.relation.object(
         torch.cat([relation, slots[1]])
     )
     expected = (1.5 * nodes + 0.5 * cosine(relation, predicted, dim=0)) / (1.5 * 4 + 0.5)
-    torch.testing.assert_close(model.similarity(code, texts)[0, 0], expected)
+    torch.testing.assert_close(model.similarity(code, text)[0, 0], expected)
 
 
 def test_default_tokens_matter():
     none, four = scorer("oc-clip", default_tokens=0), scorer("oc-clip")
-    texts = [none.encode_texts(CAPTIONS, GRAPHS), four.encode_texts(CAPTIONS, GRAPHS)]
-    sums = [
-        model.attention(model.encode_images(images(5)), text).sum(1)
-        for model, text in zip((none, four), texts, strict=True)
-    ]
+    sums = [model.attention(model.encode_images(images(5)), texts(model, GRAPHS)).sum(1) for model in (none, four)]
     torch.testing.assert_close(sums[0], torch.ones_like(sums[0]))
     assert (sums[1] < 0.999).all()
 
@@ -113,20 +119,41 @@ def test_an_unknown_relation_scorer_is_told():
         scorer("oc-clip", relation="jiont")
 
 
-def test_perturbed_column_zero_is_the_true_similarity():
+def test_column_zero_of_the_altered_is_the_true_similarity():
     model = scorer("oc-clip")
-    code, texts = model.encode_images(images(5)), model.encode_texts(CAPTIONS, GRAPHS)
-    local = model.perturbed_similarities(code, texts, torch.Generator().manual_seed(0))
+    read = model.reader([caption(g) for g in GRAPHS], GRAPHS, torch.Generator().manual_seed(0))
+    code, text = model.encode_images(images(5)), model.encode_texts(read)
+    local = model.altered_similarities(code, text)
     has_edges = [bool(g.edges) for g in GRAPHS]
-    torch.testing.assert_close(local[:, 0], model.similarity(code, texts).diagonal()[has_edges])
+    assert local.shape == (sum(has_edges), 3)
+    torch.testing.assert_close(local[:, 0], model.similarity(code, text).diagonal()[has_edges])
     assert (local[:, 0] != local[:, 1]).all()
 
 
+def shuffled(nodes, n):
+    """Subjects and objects of n shuffled graphs of these nodes, the first of which is related to the second."""
+    reader = GraphReader(WordTokenizer(("a", "b", "c", "r")), 4)
+    graphs = [SceneGraph(nodes, (Edge("r", 0, 1),))] * n
+    return reader([""] * n, graphs, torch.Generator().manual_seed(0)).shuffled
+
+
+def test_swapped_edges_are_the_other_way_round():
+    """And each arrangement is in the column of its name."""
+    model, one = scorer("oc-clip"), GRAPHS[2]
+    code = model.encode_images(images(1))
+    read = model.reader([""], [one], torch.Generator().manual_seed(0))
+    told = model.altered_similarities(code, model.encode_texts(read))[0]
+    edges = [one.edges, (one.edges[0]._replace(subject=1, object=0),)]
+    edges.append((one.edges[0]._replace(subject=int(read.shuffled[0]), object=int(read.shuffled[1])),))
+    expected = [model.similarity(code, texts(model, [SceneGraph(one.nodes, own)]))[0, 0] for own in edges]
+    torch.testing.assert_close(told, torch.stack(expected))
+    for name, column in (("swapped", 1), ("shuffled", 2)):
+        alone = model.altered_similarities(code, model.encode_texts(read), (name,))[0]
+        torch.testing.assert_close(alone, told[[0, column]])
+
+
 def test_shuffled_edges_are_uniform_over_all_but_the_truth():
-    graphs = batch_graphs([SceneGraph(("a", "b", "c"), (Edge("r", 0, 1),))] * 6000, torch.device("cpu"))
-    swapped, (subjects, objects) = perturb_edges(graphs, torch.Generator().manual_seed(0))
-    assert (swapped[0] == 1).all()
-    assert (swapped[1] == 0).all()
+    subjects, objects = shuffled(("a", "b", "c"), 6000)
     drawn = torch.bincount(3 * subjects.flatten() + objects.flatten(), minlength=9).reshape(3, 3)
     assert drawn.diagonal().sum() == 0
     assert drawn[0, 1] == 0
@@ -136,9 +163,9 @@ def test_shuffled_edges_are_uniform_over_all_but_the_truth():
 
 
 def test_on_two_nodes_shuffled_equals_swapped():
-    graphs = batch_graphs([SceneGraph(("a", "b"), (Edge("r", 0, 1),))] * 20, torch.device("cpu"))
-    swapped, shuffled = perturb_edges(graphs, torch.Generator().manual_seed(0))
-    assert all((a == b).all() for a, b in zip(swapped, shuffled, strict=True))
+    subjects, objects = shuffled(("a", "b"), 20)
+    assert (subjects == 1).all()
+    assert (objects == 0).all()
 
 
 def test_pair_numbers_run_through_all_ordered_pairs():
@@ -158,7 +185,7 @@ def test_loss_at_initialisation_is_near_log_batch(name):
     for seed in range(5):
         model = scorer(name, seed)
         similarity = scores(model, graphs, len(graphs))
-        losses.append(contrastive_loss(similarity, model.logit_scale(), truths(graphs)).item())
+        losses.append(contrastive_loss(similarity, model.logit_scale(), targets(graphs)).item())
     assert abs(np.mean(losses) / np.log(32) - 1) < 0.15
 
 
@@ -166,35 +193,38 @@ def test_texts_that_mean_the_same_are_not_negatives():
     first = SceneGraph(("red cat", "white dog", "city"))
     reordered = SceneGraph(("white dog", "red cat", "city"))
     other = SceneGraph(("red dog", "white cat", "city"))
-    told = truths([first, reordered, other])
-    assert told.same.tolist() == told.true.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    told = targets([first, reordered, other])
+    assert told.same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    assert not told.masked.any()
     perfect = torch.where(told.same, 1.0, -1.0)
     assert contrastive_loss(perfect, torch.tensor(100.0), told).item() == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
 
 
-def test_true_texts_are_left_out_in_both_directions():
+def test_true_texts_are_masked_in_both_directions():
     """A lone red cat in the city is true of the image of a red cat and a white dog there, not the reverse."""
     pair, lone, place = ("red cat", "white dog", "city"), ("red cat", "city"), ("red cat", "desert")
-    told = truths([SceneGraph(nodes) for nodes in (pair, lone, place)])
-    assert told.true.tolist() == [[True, True, False], [False, True, False], [False, False, True]]
+    graphs = [SceneGraph(nodes) for nodes in (pair, lone, place)]
+    told = targets(graphs)
+    assert told.same.tolist() == torch.eye(3, dtype=torch.bool).tolist()
+    assert told.masked.tolist() == [[False, True, False], [False, False, False], [False, False, False]]
     similarity = torch.zeros(3, 3)
     # Images have 2, 3 and 3 candidate texts; texts 3, 2 and 3 candidate images.
     expected = (np.log(2) + 2 * np.log(3)) / 3
     assert contrastive_loss(similarity, torch.tensor(10.0), told).item() == pytest.approx(expected)
-    everything = contrastive_loss(similarity, torch.tensor(10.0), told, leave_out_true=False)
+    everything = contrastive_loss(similarity, torch.tensor(10.0), targets(graphs, mask=False))
     assert everything.item() == pytest.approx(np.log(3))
 
 
 def test_a_cat_is_true_of_a_red_cat():
     """And is no negative of its image, nor of one in which there is a dog too."""
     nodes = ("red cat", "city"), ("cat", "city"), ("cat", "white dog", "city"), ("white cat", "city")
-    told = truths([SceneGraph(own) for own in nodes])
+    told = targets([SceneGraph(own) for own in nodes])
     assert told.same.tolist() == torch.eye(4, dtype=torch.bool).tolist()
-    assert told.true.int().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
+    assert (told.same | told.masked).int().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
 
 
-def test_left_out_places_have_no_gradient():
-    told = Truths(same=torch.eye(2, dtype=torch.bool), true=torch.tensor([[True, True], [False, True]]))
+def test_masked_places_have_no_gradient():
+    told = Targets(same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), own=2)
     similarity = torch.zeros(2, 2, requires_grad=True)
     contrastive_loss(similarity, torch.tensor(10.0), told).backward()
     assert similarity.grad[0, 1] == 0
@@ -205,12 +235,68 @@ def test_left_out_places_have_no_gradient():
 def test_edge_direction_is_part_of_the_meaning():
     nodes = ("red cat", "white dog")
     graphs = [SceneGraph(nodes, (Edge("left of", 0, 1),)), SceneGraph(nodes, (Edge("left of", 1, 0),))]
-    assert not truths(graphs).true[0, 1]
+    assert not (targets(graphs).same | targets(graphs).masked)[0, 1]
 
 
 def test_a_denial_is_no_affirmation():
     denied, affirmed = SceneGraph(("red cat", "no white dog", "city")), SceneGraph(("red cat", "white dog", "city"))
-    assert truths([denied, affirmed]).true.tolist() == [[True, False], [False, True]]
+    told = targets([denied, affirmed])
+    assert told.same.tolist() == [[True, False], [False, True]]
+    assert not told.masked.any()
+
+
+def vague(rng, n_things):
+    """A graph that may leave out textures and the place, deny a thing, and relate things either way round."""
+    nodes = [node.split()[-1] if rng.random() < 0.3 else node for node in graph(rng, n_things).nodes]
+    nodes = nodes[:-1] if rng.random() < 0.3 else nodes
+    nodes = ["no " + nodes[0], *nodes[1:]] if rng.random() < 0.1 else nodes
+    if n_things < 2 or rng.random() < 0.5:
+        return SceneGraph(tuple(nodes))
+    ends = (0, 1) if rng.random() < 0.5 else (1, 0)
+    return SceneGraph(tuple(nodes), (Edge(str(rng.choice(["to the left of", "to the right of", "above"])), *ends),))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_targets_are_what_comparing_pair_by_pair_finds(seed):
+    """Also where claims are known from batches before, and with negatives behind the images' own texts."""
+    rng, known = np.random.default_rng(seed), Claims()
+    for _ in range(3):
+        graphs = [vague(rng, int(rng.integers(1, 4))) for _ in range(40)]
+        graphs += [graphs[k] for k in rng.integers(40, size=8)]
+        same, true = truths(graphs)
+        assert (true & ~same).any()
+        said = [Caption(caption(g), g) for g in graphs]
+        for mask in (True, False):
+            told = targets_of(said, 48, True, mask, known)
+            assert torch.equal(told.same, same)
+            assert torch.equal(told.masked, true & ~same if mask else torch.zeros_like(same))
+            assert told.own == 48
+            # The last 28 as negatives: never right, and masked where they happen to mean what the image's own does.
+            told = targets_of(said, 20, True, mask, known)
+            negative = (torch.arange(48) >= 20).expand(20, 48)
+            assert torch.equal(told.same, same[:20] & ~negative)
+            assert torch.equal(
+                told.masked, (true & ~same if mask else torch.zeros_like(same))[:20] | (same[:20] & negative)
+            )
+            assert told.own == 20
+
+
+def test_of_incomplete_captions_only_duplicates_are_known():
+    """Whatever their graphs claim."""
+    texts = [Caption(text, SceneGraph(("cat",))) for text in ("a cat", "a cat on a mat", "a cat", "a mat", "a cat")]
+    told = targets_of(texts, 4, False, False, Claims())
+    assert told.same.int().tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 1, 0]]
+    assert told.masked.int().tolist() == [[0, 0, 0, 0, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
+
+
+def test_negatives_are_negatives_of_images_alone():
+    """Two images and three texts, the last of which is nobody's: images choose among three, texts among two."""
+    told = Targets(torch.eye(2, 3, dtype=torch.bool), torch.zeros(2, 3, dtype=torch.bool), 2)
+    similarity = torch.zeros(2, 3, requires_grad=True)
+    loss = contrastive_loss(similarity, torch.tensor(10.0), told)
+    assert loss.item() == pytest.approx((np.log(3) + np.log(2)) / 2)
+    loss.backward()
+    assert (similarity.grad[:, 2] > 0).all()
 
 
 def test_local_loss_is_equation_6():

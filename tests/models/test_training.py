@@ -7,28 +7,32 @@ import pytest
 import torch
 
 from envs.common.errors import Stopped, UserError
+from generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
+from generators.benchmarks.split_tests import SplitTests
 from generators.splits.binding import BindingRecipe
 from generators.splits.spatial import SpatialRecipe
 from generators.storage.dataset import SplitDataset
 from models.checkpoint import build_scorer
-from models.evaluation.caption_choice import BinaryScores, QuadScores, score_captions, score_tasks, subset_choices
+from models.evaluation.scoring import score_items
 from models.recipe import Recipe
-from models.scorers.oc_clip.spec import OC_CLIP_PRETRAINED
-from models.towers.config import TowerConfig
-from models.training.augment import vary
-from models.training.loop import loss_of, train
+from models.registry import spec_of
+from models.towers.tokenizers import text_space
+from models.training.augment import augment, draw_variation
+from models.training.feed import Feed
+from models.training.loop import batch_loss, train
 from models.training.optimizer import build_optimizer, rate_factor, set_rates
 from models.training.sampling import BatchSampler, Stream
-from studies.runs.cell import predictions, vocabulary
+from studies.runs.data import split_texts
+from studies.runs.evaluation import predictions, summaries
 from tests.generators.conftest import make_split
-from tests.models.builders import OPTIONS, images, scorer
+from tests.models.builders import OPTIONS, TOWERS, images, scorer
 
 RECIPE = Recipe(steps=6, batch=8, warmup=2)
 
 
 def fresh(name, data):
     torch.manual_seed(3)
-    return build_scorer(name, TowerConfig("nano", resolution=32), vocabulary(data.split), OPTIONS[name])
+    return build_scorer(name, TOWERS, text_space(TOWERS, split_texts(data.split)), OPTIONS[name])
 
 
 def weights(model):
@@ -66,6 +70,20 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
     train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
     assert steps == left
     assert torch.equal(weights(resumed), weights(undisturbed))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_processes_that_prepare_batches_change_nothing(name, data):
+    runs = []
+    for workers in (0, 2):
+        model = fresh(name, data)
+        train(model, data, RECIPE, 0, workers=workers)
+        runs.append(weights(model))
+    assert torch.equal(*runs)
+
+
+def loss_of(model, data, indices, recipe, seed):
+    return batch_loss(model, Feed(data, model.reader, recipe, seed).batch(indices, seed), recipe)
 
 
 def test_the_local_loss_has_the_altered_graphs_asked_for(tmp_path):
@@ -111,7 +129,7 @@ def test_batches_mix_as_asked():
     is_single = np.array([True] * 30 + [False] * 10)
     mixed = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0)
     assert all(is_single[mixed.indices(step)].sum() == 2 for step in range(20))
-    warm = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0, warm_steps=3)
+    warm = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0, single_steps=3)
     assert [is_single[warm.indices(step)].sum() for step in range(5)] == [8, 8, 8, 2, 2]
     alike = BatchSampler(is_single, batch=8, singles_share=None, seed=0)
     seen = np.concatenate([alike.indices(step) for step in range(5)])
@@ -122,7 +140,7 @@ def test_variation_is_bounded_and_never_mirrors():
     """A bright dot on the right stays on the right."""
     pixels = torch.zeros(200, 3, 32, 32)
     pixels[:, :, 14:18, 24:28] = 1
-    varied = vary(pixels, torch.Generator().manual_seed(0))
+    varied = augment(pixels, draw_variation(200, torch.Generator().manual_seed(0)))
     columns = (varied.sum((1, 2)) * torch.arange(32)).sum(1) / varied.sum((1, 2, 3))
     assert columns.min() > 17
     assert columns.std() > 1
@@ -132,7 +150,7 @@ def test_variation_is_bounded_and_never_mirrors():
 def test_learning_rates_of_pretrained_towers():
     """Appendix A.8: three rates, two warm-ups."""
     model = scorer("oc-clip")
-    optimizer = build_optimizer(model, replace(OC_CLIP_PRETRAINED, steps=20_000))
+    optimizer = build_optimizer(model, Recipe(steps=20_000, **spec_of("oc-clip").pretrained))
     peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
     assert peaks[id(model.binding.default_tokens)] == 2e-4
     assert peaks[id(model.model.token_embedding.weight)] == 2e-5
@@ -159,26 +177,39 @@ def test_vectors_do_not_decay():
 
 
 def score_subset(model, data):
-    return score_tasks(model, data, subset_choices(data))
+    """The numbers of every task, and the scores of every item."""
+    test = SplitTests(data)
+    scores = score_items(model, test)
+    return summaries(test, scores), dict(zip(test.items, scores, strict=True))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     """A constant scorer gets one half by ties alone, and the tie rate says so."""
     model = fresh(name, data)
-    monkeypatch.setattr(model, "similarity", lambda code, texts: torch.zeros(20, 20))
-    scores, quads = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
-    assert {(task.accuracy, task.tie_rate) for task in scores.values()} == {(0.5, 1.0)}
-    assert not quads.text.any()
-    assert not quads.image.any()
+
+    def constant(code, texts):
+        return torch.zeros(len(code if isinstance(code, torch.Tensor) else code[0]))
+
+    monkeypatch.setattr(model, "paired", constant)
+    tasks, _ = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
+    quads = {name: tasks.pop(f"quad {name}") for name in QUADS}
+    assert {(task["accuracy"], task["tie_rate"]) for task in tasks.values()} == {(0.5, 1.0)}
+    assert {(task["accuracy"], task["n"]) for task in quads.values()} == {(0.0, 20)}
 
 
-def test_a_diverged_scorer_is_an_error(data):
+def test_a_diverged_scorer_is_an_error(data, tmp_path):
+    """Found at the end at the latest, and before a state is saved."""
     model = fresh("clip", data)
     with torch.no_grad():
         model.log_scale.fill_(torch.nan)
-    with pytest.raises(UserError, match="the loss of CLIPScorer is nan at step 0"):
+    with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 6"):
         train(model, data, RECIPE, 0)
+    with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 2"):
+        train(model, data, RECIPE, 0, tmp_path / "state.pt", save_every=2)
+    with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 20"):
+        train(model, data, replace(RECIPE, steps=30), 0)
+    assert not list(tmp_path.iterdir())
     with torch.no_grad():
         model.model.visual.proj.fill_(torch.inf)
     with pytest.raises(UserError, match="not finite"):
@@ -187,47 +218,79 @@ def test_a_diverged_scorer_is_an_error(data):
 
 def test_lone_animals_have_nothing_to_score(data):
     with pytest.raises(UserError, match="no hard negative to score"):
-        score_subset(fresh("clip", data), data)
+        SplitTests(data)
 
 
 def test_the_swap_is_what_the_file_says(data):
     subset = SplitDataset(data.split, "unseen_pairs")
-    swaps = subset_choices(subset)["swap"]
+    test = SplitTests(subset)
+    swaps = test.choices["swap"]
     assert [choice.true.text for choice in swaps] == subset.records.captions
     assert [choice.false.graph for choice in swaps] == subset.records.negative_graphs
+    for group in ("swap", "quad"):
+        items = [item for item in test.items if item.group == group]
+        assert [item.texts[0].text for item in items] == subset.records.captions
+        assert [item.texts[1].graph for item in items] == subset.records.negative_graphs
+    assert torch.equal(test.images([item.images[1] for item in items]), subset.partner_images(range(len(subset))))
 
 
 def test_records_that_a_task_does_not_suit_are_not_counted(tmp_path):
     path = make_split(tmp_path, BindingRecipe(world="tiny-sizes", views=1, test_views=1, test_scenes=30), resolution=32)
     data = SplitDataset(path, "unseen_pairs")
-    model, asked = fresh("clip", data), subset_choices(data)
-    scores, quads = score_tasks(model, data, asked)
+    model, test = fresh("clip", data), SplitTests(data)
+    scores = score_items(model, test)
+    tasks = summaries(test, scores)
     differ = [i for i, scene in enumerate(data.records.scenes) if len({thing.size for thing in scene.things}) == 2]
-    assert 0 < len(differ) < len(data) == scores["swap"].n == scores["replace size"].n
-    whole = score_captions(model, data, [list(choice or asked["swap"][0]) for choice in asked["swap size"]])
-    assert np.allclose(scores["swap size"].true, whole[differ, 0], atol=1e-5)
-    assert np.allclose(scores["swap size"].negative, whole[differ, 1], atol=1e-5)
-    rows = [row for row in predictions("", data, asked, scores, quads) if row["task"] == "swap size"]
+    assert 0 < len(differ) == tasks["swap size"]["n"] < len(data) == tasks["swap"]["n"] == tasks["replace size"]["n"]
+    choices = [test.choices["swap size"][i] for i in differ]
+    mine = [matrix for item, matrix in zip(test.items, scores, strict=True) if item.group == "swap size"]
+    assert np.allclose(np.concatenate(mine)[:, 0], direct(model, data, differ, [c.true for c in choices]), atol=1e-5)
+    assert np.allclose(np.concatenate(mine)[:, 1], direct(model, data, differ, [c.false for c in choices]), atol=1e-5)
+    rows = [row for row in predictions("", test.items, scores) if row["task"] == "swap size"]
     assert [row["scene"] for row in rows] == [data.records.scenes[i].key for i in differ]
-    assert [row["caption"] for row in rows] == [asked["swap size"][i].true.text for i in differ]
+    assert [row["caption"] for row in rows] == [choice.true.text for choice in choices]
+
+
+@torch.no_grad()
+def direct(model, data, indices, captions):
+    """Scores of images and captions, straight from the scorer: the diagonal of all pairs."""
+    texts, graphs = zip(*captions, strict=True)
+    code = model.encode_images(model.pixel_scale(data.images(indices)))
+    return model.similarity(code, model.encode_texts(model.read(texts, graphs))).diagonal().numpy()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_score_is_that_of_its_image_and_text(name, data):
+    """Whatever blocks it was scored in; partners' images among them."""
+    subset = SplitDataset(data.split, "unseen_pairs")
+    model = fresh(name, data).train()
+    _, scores = score_subset(model, subset)
+    assert model.training
+    model.eval()
+    quads = [(item, matrix) for item, matrix in scores.items() if item.group == "quad"]
+    assert len(quads) == len(subset)
+    for item, matrix in quads[::5]:
+        pixels = torch.cat([subset.images([item.images[0]]), subset.partner_images([item.images[0]])])
+        with torch.no_grad():
+            texts = model.encode_texts(model.read(*zip(*item.texts, strict=True)))
+            expected = model.similarity(model.encode_images(model.pixel_scale(pixels)), texts)
+        assert np.allclose(matrix, expected, atol=1e-5)
 
 
 def test_quads_ask_both_ways():
-    """Columns: right both ways, right for text only, right for image only, wrong."""
-    own = BinaryScores(np.array([1.0, 0.3, 0.3, 0.0]), np.array([0.0, 0.2, 0.5, 1.0]))
-    partner = BinaryScores(np.array([0.0, 0.8, 0.2, 1.0]), np.array([1.0, 0.9, 0.6, 0.0]))
-    quads = QuadScores(own, partner)
-    assert quads.text.tolist() == [True, True, False, False]
-    assert quads.image.tolist() == [True, False, True, False]
-    assert quads.group.tolist() == [True, False, False, False]
+    """Right both ways, right for text only, right for image only, wrong; a tie is wrong."""
+    own = [(1.0, 0.0), (0.3, 0.2), (0.3, 0.5), (0.0, 1.0), (1.0, 1.0)]  # the image's scores with both captions
+    partner = [(0.0, 1.0), (0.8, 0.9), (0.2, 0.6), (1.0, 0.0), (0.0, 1.0)]
+    quads = [np.array(both) for both in zip(own, partner, strict=True)]
+    right = {name: [rule(quad).official for quad in quads] for name, rule in QUADS.items()}
+    assert right == {"text": [1, 1, 0, 0, 0], "image": [1, 0, 1, 0, 0], "group": [1, 0, 0, 0, 0]}
 
 
 def test_accuracy_and_ties():
-    scores = BinaryScores(np.array([1.0, 0.5, 0.0, 0.2]), np.array([0.0, 0.5, 1.0, 0.1]))
-    assert (scores.accuracy, scores.tie_rate, scores.n) == (0.625, 0.25, 4)
-    empty = BinaryScores(np.empty(0), np.empty(0))
-    assert np.isnan(empty.accuracy)
-    assert empty.n == 0
+    scores = [np.array([pair]) for pair in [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0), (0.2, 0.1)]]
+    found = summarise([texts_chosen(matrix) for matrix in scores])
+    assert (found.neutral, found.official, found.tie_rate, found.n) == (0.625, 0.5, 0.25, 4)
+    assert summarise([]) == (None, None, None, 0)
 
 
 def test_impossible_recipes_are_named():
@@ -235,8 +298,8 @@ def test_impossible_recipes_are_named():
         Recipe(steps=0)
     with pytest.raises(UserError, match="singles_share is a fraction"):
         Recipe(singles_share=2.0)
-    with pytest.raises(UserError, match="warm_start is a fraction"):
-        Recipe(warm_start=-0.5)
+    with pytest.raises(UserError, match="single_object_phase is a fraction"):
+        Recipe(single_object_phase=-0.5)
     with pytest.raises(UserError, match="did you mean 'swapped'"):
         Recipe(local_negatives=("swaped",))
     with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):

@@ -2,47 +2,52 @@
 
 import csv
 import sys
+from dataclasses import asdict, replace
 
 import pytest
 
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer
-from studies.ablation.rows import BASE, COEFFICIENTS, RELATIONAL, ROWS, changed, changes, chosen_rows, matters
-from studies.ablations import PRESETS, grid_of
-from studies.grids.grid import cells
+from models.towers.config import TextSpace
+from studies.ablation.rows import ablated, base_row, changed, changes, chosen_rows, matters, named_rows
+from studies.ablations import PRESETS, check, grid_of
+from studies.grids.cells import cells
 from tests.studies.command import ROOT, run
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
-ALL = ROWS | COEFFICIENTS
+SPEC = ablated("oc-clip")
+BASE = base_row(SPEC)
+ALL = {BASE: ""} | named_rows(SPEC.ablations)
 
 
 @pytest.mark.parametrize("row", [row for row in ALL if row != BASE])
 def test_every_row_is_another_cell_that_can_be_built(row):
     cell = cells(grid_of(PRESETS["laptop"], "spatial"), "")[0]
-    other = changed(cell, ALL[row])
+    other = changed(SPEC, cell, ALL[row])
     assert other.id != cell.id
-    assert {**cell.options, **other.options}.keys() == cell.options.keys()
-    build_scorer("oc-clip", other.towers, ("a",), other.options)
+    assert {**asdict(SPEC.config()), **other.options}.keys() == asdict(SPEC.config()).keys()
+    build_scorer("oc-clip", other.towers, TextSpace(("a",)), other.options)
 
 
 def test_the_grid_of_coefficients_is_the_papers():
-    found = {(changes(line)["alpha"], changes(line)["beta"]) for line in COEFFICIENTS.values()}
+    lines = SPEC.ablations.more["coefficients"].values()
+    found = {(changes(SPEC, line)["alpha"], changes(SPEC, line)["beta"]) for line in lines}
     assert len(found) == 15  # 4 x 4 but for OC-CLIP's own
     assert (1.5, 0.5) not in found
 
 
 def test_rows_without_a_part_in_binding_are_not_trained_there():
-    idle = {row for row, line in ALL.items() if not matters(line, relational=False)}
+    idle = {row for row, line in ALL.items() if not matters(SPEC, line, relational=False)}
     fields = {row: {part.partition("=")[0] for part in line.split()} for row, line in ALL.items()}
-    assert idle == {row for row, names in fields.items() if names and names <= RELATIONAL}
+    assert idle == {row for row, names in fields.items() if names and names <= SPEC.ablations.relational}
     assert {"no local loss", "joint relation"} <= idle
-    assert all(matters(line, relational=True) for line in ALL.values())
+    assert all(matters(SPEC, line, relational=True) for line in ALL.values())
 
 
 def test_a_row_of_ones_own():
-    rows = chosen_rows(("dim=16 learning_rate=0.001 relation=joint",))
+    rows = chosen_rows(SPEC, ("dim=16 learning_rate=0.001 relation=joint",))
     assert next(iter(rows)) == BASE
-    assert changes(list(rows.values())[1]) == {"dim": 16, "learning_rate": 0.001, "relation": "joint"}
+    assert changes(SPEC, list(rows.values())[1]) == {"dim": 16, "learning_rate": 0.001, "relation": "joint"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,25 @@ def test_a_row_of_ones_own():
 )
 def test_a_wrong_row_is_named(row, told):
     with pytest.raises(UserError, match=told):
-        chosen_rows((row,))
+        chosen_rows(SPEC, (row,))
+
+
+def test_a_row_may_give_a_field_its_default_back():
+    """On the grid's small towers the module is narrower than the paper's."""
+    cell = cells(grid_of(PRESETS["laptop"], "spatial"), "")[0]
+    assert cell.options == {"dim": 64, "relation_dim": 32, "layers": 0}
+    assert changed(SPEC, cell, f"dim={SPEC.config().dim}").options == {"relation_dim": 32, "layers": 0}
+
+
+def test_a_row_that_cannot_be_built_is_named_before_anything_is_made():
+    config = replace(PRESETS["smoke"], rows=("heads=3",))
+    with pytest.raises(UserError, match="model oc-clip in row 'heads=3' can't be built as configured: "):
+        check(config)
+
+
+def test_a_model_without_ablations_is_refused():
+    with pytest.raises(UserError, match=r"the spec of 'clip' has no ablations; models that have: .*oc-clip"):
+        ablated("clip")
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,7 @@ def test_accuracy_follows_from_the_predictions(finished):
             ties = sum(float(r["score_caption"]) == float(r["score_negative"]) for r in mine)
             if mine:
                 assert scores["accuracy"] == pytest.approx((wins + ties / 2) / len(mine))
+                assert scores["official"] == pytest.approx(wins / len(mine))
                 assert scores["tie_rate"] == pytest.approx(ties / len(mine))
 
 
@@ -178,7 +179,8 @@ MISTAKES = {
         "unknown architecture 'ViT-B-15'; did you mean 'ViT-B-1",
     ),
     "towers without patches": (["--architecture", "RN50"], "oc-clip needs patch tokens, which 'RN50' does not give"),
-    "heads that don't divide": (["--oc-clip.heads", "3"], "oc-clip on nano can't be built"),
+    "heads that don't divide": (["--oc-clip.heads", "3"], "model oc-clip can't be built as configured: "),
+    "an option of before": (["--warm-start", "0.5"], "--warm-start is now --single-object-phase"),
     "a fraction above 1": (["--pairs", "20"], "pairs is a fraction from 0 to 1, got 20"),
     "a fraction below 0": (["--hard-negatives", "-0.1"], "hard_negatives is a fraction from 0 to 1, got -0.1"),
     "no resolution": (["--resolution", "0"], "--resolution must be from 16 to 1024 pixels, got 0"),

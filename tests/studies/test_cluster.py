@@ -17,7 +17,7 @@ from generators.cluster.options import Cluster, Slurm, check_cluster
 from generators.cluster.tasks import Tasks, still_running
 from generators.storage.image_store import ImageStore
 from studies.binding_grid import PRESETS
-from studies.grids.grid import cells
+from studies.grids.cells import cells
 from studies.runs.cell import Job
 from studies.runs.dispatch import run_cells
 from tests.slurm import told
@@ -42,7 +42,7 @@ def jobs(out):
     places = {"models": ("clip",), "pairs": (0.4, 0.8), "hard_negatives": (0.0, 1.0)}
     grid = replace(smoke, **places, views=1, recipe=recipe)
     identity = ImageStore(out / "store", load_world("tiny"), 32).identity
-    return [Job(cell, out / "split.h5", out / "cells" / cell.id) for cell in cells(grid, identity)]
+    return [Job(cell, out / "split.h5", out) for cell in cells(grid, identity)]
 
 
 def outcome(out):
@@ -65,6 +65,7 @@ def test_subprocesses_make_the_same_cells(alone):
     here = outcome(alone / "runs/local")
     assert len(here) == 2
     assert here.items() <= outcome(alone / "runs/alone").items()
+    assert {job.cell.id for job in jobs(alone / "runs/alone")} == outcome(alone / "runs/alone").keys()
     provenance = json.loads((alone / "runs/local/cells.jsonl").read_text().splitlines()[0])["provenance"]
     assert "binding_grid.py --preset smoke" in provenance["command"]
     assert (alone / "runs/local/report.html").exists()

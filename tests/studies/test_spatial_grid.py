@@ -34,7 +34,7 @@ def test_tests_both_relations_apart(folder):
 
 def test_cells_know_their_kind_of_split(folder):
     cells = [json.loads(line) for line in (folder / "runs/a/cells.jsonl").read_text().splitlines()]
-    assert {cell["settings"]["kind"] for cell in cells} == {"spatial"}
+    assert {cell["settings"]["data"]["kind"] for cell in cells} == {"spatial"}
     assert {cell["model"]: cell["training_pairs"] for cell in cells} == {"clip": 4, "oc-clip": 4}
 
 
