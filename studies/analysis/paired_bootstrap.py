@@ -17,14 +17,14 @@ CONFIDENCE = 0.95
 Key = tuple[int, str, str, str, str]
 
 
-class Point(NamedTuple):
-    """How a record was answered: 1 right, one half a tie; and which animals it shows."""
+class RecordScore(NamedTuple):
+    """How a record was scored: 1 right, one half a tie; and which animals it shows."""
 
     value: float
     animals: str
 
 
-Points = dict[Key, Point]
+Points = dict[Key, RecordScore]
 
 
 class Difference(NamedTuple):
@@ -51,7 +51,7 @@ def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
                 for row in csv.DictReader(lines):
                     true, false = float(row["score_caption"]), float(row["score_negative"])
                     key = (seed, row["subset"], row["task"], row["scene"], row["caption"])
-                    points[key] = Point((true > false) + 0.5 * (true == false), row["animals"])
+                    points[key] = RecordScore((true > false) + 0.5 * (true == false), row["animals"])
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
     return points

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from envs.common.identity import defaults_of
 from studies.grids.grid import cores, workers
 from studies.grids.run import render
 from studies.sample_search.budget import everything
@@ -20,7 +21,7 @@ def run(config: Any, study: str, out: Path) -> None:
     config = replace(config, storage=config.storage or str(out / "journal.log"))
     trials, both = Trials(config.storage), searches(config, study)
     for search in both:
-        trials.open(search, identity(config))
+        trials.open(search, identity(config), defaults_of(config))
     fill_store(config)
     resources = Resources(workers(config), config.threads, config.device, config.cluster)
     run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)
