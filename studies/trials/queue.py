@@ -55,7 +55,8 @@ class Trials:
     def open(self, search: Search, identity: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
         """Make the search, or join it; one of another configuration raises.
 
-        One that was made before some fields were there has their `defaults`. What a killed process or a second machine left undone here, the next call does.
+        One that was made before some fields were there has their `defaults`. What a killed process or a second
+        machine left undone here, the next call does.
         """
         with self.leases.door():
             study = optuna.create_study(

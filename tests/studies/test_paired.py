@@ -7,14 +7,14 @@ import pytest
 
 from envs.common.errors import UserError
 from envs.common.latex import escape, table
-from studies.analysis.paired_bootstrap import Point, difference, read_points
+from studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 
 
 def points(right, subset="unseen_pairs", task="swap", per_pair=1):
     return {
-        (0, subset, task, f"scene {i}", "a cat"): Point(float(point), f"pair {i // per_pair}")
+        (0, subset, task, f"scene {i}", "a cat"): RecordScore(float(point), f"pair {i // per_pair}")
         for i, point in enumerate(right)
     }
 
