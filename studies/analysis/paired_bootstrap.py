@@ -61,7 +61,7 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
     """How much higher the second scores on the records that both have; None if there are none.
 
     Paired bootstrap, percentile interval. Records of one animal pair resemble each other, so whole
-    pairs are drawn, each with both models' points. The interval tells how sure the mean is for
+    pairs are drawn, each with both models' points. The interval says how sure the mean is for
     these seeds, not for new ones.
     """
     keys = sorted(key for key in first.keys() & second.keys() if key[1:3] == (subset, task))
@@ -76,9 +76,9 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
     return Difference(float(sums.sum() / counts.sum()), low, high, len(keys))
 
 
-def pooled(points: Points, asked: Collection[tuple[str, str]]) -> Points:
+def pooled(points: Points, columns: Collection[tuple[str, str]]) -> Points:
     """The points of several subsets and tasks as those of one, both called ""."""
-    return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in asked}
+    return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in columns}
 
 
 def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"], seed: int) -> tuple[float, float]:
@@ -89,7 +89,7 @@ def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"],
         return np.nan, np.nan
     if np.ptp(sums / counts) == 0:  # nothing to resample: scipy warns and gives NaN
         return float(sums[0] / counts[0]), float(sums[0] / counts[0])
-    found = bootstrap(
+    result = bootstrap(
         (sums, counts),
         lambda s, c, axis: s.sum(axis) / c.sum(axis),
         paired=True,
@@ -99,4 +99,4 @@ def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"],
         method="percentile",
         random_state=np.random.default_rng(seed),
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)

@@ -102,22 +102,22 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     """Hypervolume of each model's chosen settings on the test, and of each difference to the first.
 
     Percentile bootstrap over animal pairs, within each seed, the same draw for all models and
-    settings: they are tested on the same records. It tells how sure the figures are for these seeds
+    settings: they are tested on the same records. It says how sure the figures are for these seeds
     and settings, not for new ones.
     """
     rng = np.random.default_rng(seed)
     pairs = [len(tally) for tally in next(iter(curves.values())).tests[0]]
     weights = [rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64) for n in pairs]
     ones = [np.ones((1, n)) for n in pairs]
-    drawn, found = {}, {}
+    drawn, volume = {}, {}
     for model, curve in curves.items():
         images = np.array(curve.images, np.float64)
         drawn[model] = hypervolume(images, resampled(curve, weights), axis)
-        found[model] = float(hypervolume(images, resampled(curve, ones), axis)[0])
+        volume[model] = float(hypervolume(images, resampled(curve, ones), axis)[0])
     first, *others = curves
-    told = {model: with_interval(found[model], drawn[model]) for model in curves}
-    return told | {
-        f"{model} − {first}": with_interval(found[model] - found[first], drawn[model] - drawn[first])
+    own = {model: with_interval(volume[model], drawn[model]) for model in curves}
+    return own | {
+        f"{model} − {first}": with_interval(volume[model] - volume[first], drawn[model] - drawn[first])
         for model in others
     }
 

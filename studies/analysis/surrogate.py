@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
-# How far apart, in a cube of side 1, settings tell of each other: half an edge. Not fitted: a dozen
-# points can't tell it.
+# How far apart, in a cube of side 1, settings say of each other: half an edge. Not fitted: a dozen
+# points don't determine it.
 REACH = 0.5
 # Variance put down to chance, as a share of the variance of what is guessed.
 NOISE = 0.05

@@ -35,10 +35,10 @@ class Setting:
 def setting_of(config: Any, params: Mapping[str, Any]) -> Setting:
     """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data
     has one name, and is trained on once."""
-    asked = Setting(**{name: params[name] for name in Setting.__dataclass_fields__})
-    counts = counts_of(split_recipe(config, asked, seed=0))
+    requested = Setting(**{name: params[name] for name in Setting.__dataclass_fields__})
+    counts = counts_of(split_recipe(config, requested, seed=0))
     swapped = counts.swapped / counts.train if counts.train else 0.0
-    return replace(asked, pairs=counts.train / counts.trainable, hard_negatives=swapped)
+    return replace(requested, pairs=counts.train / counts.trainable, hard_negatives=swapped)
 
 
 def split_recipe(config: Any, setting: Setting, seed: int) -> BindingRecipe:

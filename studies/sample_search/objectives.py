@@ -26,11 +26,11 @@ from studies.trials.space import draw
 from studies.trials.training import alone, divergence, validation
 
 TEST = "unseen_pairs"
-# Times that validation is asked while a cell trains; its end is told by the result.
+# Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
 
-# Told the number of a check and the accuracy on validation.
-Tell = Callable[[int, float], None]
+# Receives the number of a check and the accuracy on validation.
+Hear = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,17 @@ class Runs:
     interruption: Interruption
     """What may end the training runs."""
 
-    def result(self, model: str, setting: Setting, seed: int, tell: Tell = lambda check, found: None) -> dict[str, Any]:
+    def result(
+        self, model: str, setting: Setting, seed: int, hear: Hear = lambda check, accuracy: None
+    ) -> dict[str, Any]:
         """Validation accuracy and test tally of one run, trained if it isn't finished.
 
-        `tell` hears of validation while it trains, or did train, and may raise to stop it.
+        `hear` receives validation while it trains, or did train, and may raise to stop it.
         """
         job = job_of(
             self.store, cell_of(self.config, self.store.identity, model, setting, seed), self.out, self.config.loaders
         )
-        interim = Interim(job, tell)
+        interim = Interim(job, hear)
         with alone(job.folder):
             if finished(job.folder) is None:
                 run_interruptible(job, self.interruption, Watch(interim.look, interim.every))
@@ -62,10 +64,10 @@ class Runs:
 
 class Interim:
     """Accuracy on validation while a cell trains, kept in its folder: whoever meets the cell again, or
-    goes on with it, is told the same."""
+    goes on with it, gets the same."""
 
-    def __init__(self, job: Job, tell: Tell) -> None:
-        self.steps, self.tell = job.cell.recipe.steps, tell
+    def __init__(self, job: Job, hear: Hear) -> None:
+        self.steps, self.hear = job.cell.recipe.steps, hear
         self.every = max(1, self.steps // (CHECKS + 1))
         self.file = job.folder / "interim.json"
 
@@ -74,7 +76,7 @@ class Interim:
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def look(self, step: int, accuracy: Callable[[], float]) -> None:
-        """Ask validation after each quarter of the steps but the last."""
+        """Look at validation after each quarter of the steps but the last."""
         check = step // self.every
         if step % self.every or check > CHECKS or step == self.steps:
             return
@@ -82,25 +84,25 @@ class Interim:
         if str(check) not in known:
             known[str(check)] = accuracy()
             write_text(self.file, json.dumps(known))
-        self.tell(check, known[str(check)])
+        self.hear(check, known[str(check)])
 
     def replay(self) -> None:
-        """Tell it all again."""
-        for check, found in self.known().items():
-            self.tell(int(check), found)
+        """Hear it all again."""
+        for check, accuracy in self.known().items():
+            self.hear(int(check), accuracy)
 
 
 def tally(job: Job) -> Tally:
     """Points and number of the swaps on unseen pairs, by animal pair: what a bootstrap draws from."""
     from studies.analysis.paired_bootstrap import read_points
 
-    found: Tally = {}
+    points: Tally = {}
     for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
         if key[1:3] == (TEST, "swap"):
-            entry = found.setdefault(point.animals, [0.0, 0])
+            entry = points.setdefault(point.animals, [0.0, 0])
             entry[0] += point.value
             entry[1] += 1
-    return found
+    return points
 
 
 def begin(runs: Runs, trial: Any) -> Setting:
@@ -149,14 +151,14 @@ def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
     return (float(trial.user_attrs["images"]),)
 
 
-def report(trial: Any, results: list[dict[str, Any]], check: int, found: float) -> None:
+def report(trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
     """Report accuracy of the run after `results` to Optuna; raise where the trial should end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again
-        trial.report(found, len(results) * (CHECKS + 1) + check)
+        trial.report(accuracy, len(results) * (CHECKS + 1) + check)
     if trial.should_prune():
-        note(trial, results, median([*(result["validation"] for result in results), found]))
-        raise optuna.TrialPruned(f"{found:.1%} at check {check} of seed {len(results)}")
+        note(trial, results, median([*(result["validation"] for result in results), accuracy]))
+        raise optuna.TrialPruned(f"{accuracy:.1%} at check {check} of seed {len(results)}")
 
 
 OBJECTIVES = {"front": front, "target": to_target}
