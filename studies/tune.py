@@ -8,36 +8,27 @@ Searched: learning rate, weight decay, warm-up, depth and width of the towers wi
 parameters, share of lone animals in a batch and share of the steps that show them only. Every
 trial trains on the same split for the same number of steps; the first one of every model is the
 grid's own recipe. A model's best trials are run with further seeds, and the best mean gives its
-recipe. Stopped and started again, it asks the sampler for the same trials and skips those that
-are finished.
+recipe.
+
+Trials are kept in a journal file or a database, which optuna-dashboard opens. The same command, on any machine
+that reaches them, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. Stopped and
+started again it goes on. A batch of --at-once trials is drawn from what came out before it, so the same are drawn
+however often it is stopped and however many workers there are.
 """
 
-import json
-import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from envs.common.errors import UserError, run_command
 from generators.cluster.options import Cluster
-from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
-from studies.grids.cells import cells as grid_cells
-from studies.grids.cells import conditions, towers
-from studies.grids.grid import Grid, cores, workers
+from studies.grids.cells import towers
+from studies.grids.grid import Grid, chosen_alone
 from studies.grids.launch import check as check_grid
-from studies.grids.run import render
-from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.cell import Job
 from studies.runs.command_line import parse
-
-# A model, a point of the space and a seed -> the training run.
-JobOf = Callable[[str, Mapping[str, Any], int], Job]
-# Shares of the steps, the first ones, that show lone animals only.
-PHASES = (0.0, 0.25, 0.5)
 
 
 def hardest(preset: str) -> Grid:
@@ -55,7 +46,9 @@ class Config:
     trials: int = 12
     """Trials of each model."""
     at_once: int = 2
-    """Trials asked for at once; decides what the sampler knows, whatever the number of workers."""
+    """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and
+    waits for the end of the batch before. So as many workers can work on a model, and what is drawn doesn't
+    depend on their number."""
     finalists: int = 3
     """Best trials of each model that are run with other seeds too; the best mean wins."""
     final_seeds: int = 3
@@ -65,7 +58,12 @@ class Config:
     parameters: int = 450_000
     """The most parameters that any model may have with any of them."""
     sampler_seed: int = 0
-    """Seed of Optuna's TPE sampler."""
+    """Seed of what the searches draw."""
+    storage: str = ""
+    """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
+    on many machines; empty takes journal.log in the folder of the results."""
+    study: str = ""
+    """Name of the study in its storage; empty takes tune-PRESET."""
 
 
 PRESETS: dict[str, Config] = {
@@ -84,6 +82,9 @@ PRESETS: dict[str, Config] = {
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
+    from studies.trials.launch import check_workers
+
+    check_workers(config.grid.cluster, config.grid.workers)
     for name in ("trials", "at_once", "finalists", "final_seeds"):
         if getattr(config, name) < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
@@ -113,167 +114,20 @@ def check_budget(config: Config, model: str, architecture: str) -> None:
         )
 
 
-def ranges(config: Config) -> dict[str, tuple[float, float]]:
-    """The numbers of the space, from the least to the most."""
-    return {
-        "learning_rate": (3e-4, 1e-2),
-        "weight_decay": (1e-2, 1.0),
-        "warmup": (20, max(20, config.grid.recipe.steps // 5)),
-        "singles_share": (0.3, 0.97),
-    }
-
-
-def first_point(config: Config) -> dict[str, Any]:
-    """The grid's own recipe, as far as the space holds it: the first trial of every model."""
-    own = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
-    numbers = {name: own[name] for name, (low, high) in ranges(config).items() if low <= (own[name] or 0) <= high}
-    choices = {"single_object_phase": PHASES, "architecture": config.architectures}
-    return numbers | {name: own[name] for name, values in choices.items() if own[name] in values}
-
-
-def suggest(trial: Any, config: Config) -> None:
-    """Let Optuna draw a point of the space, the same kind for every model, into `trial.params`."""
-    space = ranges(config)
-    trial.suggest_float("learning_rate", *space["learning_rate"], log=True)
-    trial.suggest_float("weight_decay", *space["weight_decay"], log=True)
-    trial.suggest_int("warmup", *space["warmup"])
-    trial.suggest_float("singles_share", *space["singles_share"])
-    trial.suggest_categorical("single_object_phase", PHASES)
-    trial.suggest_categorical("architecture", config.architectures)
-
-
-def tune_model(config: Config, model: str, job_of: JobOf, out: Path) -> list[dict[str, Any]]:
-    """All trials of one model: what was tried and what validation said."""
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=config.sampler_seed, n_startup_trials=max(4, config.trials // 3))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.enqueue_trial(first_point(config))
-    rows: list[dict[str, Any]] = []
-    while len(rows) < config.trials:
-        asked = [study.ask() for _ in range(min(config.at_once, config.trials - len(rows)))]
-        for trial in asked:
-            suggest(trial, config)
-        jobs = [job_of(model, trial.params, 0) for trial in asked]
-        unfinished = {job.folder: job for job in jobs if validation(job) is None}  # TPE may repeat itself
-        train_all(config.grid, list(unfinished.values()), out)
-        for trial, job in zip(asked, jobs, strict=True):
-            found = validation(job)
-            study.tell(trial, found, state=None if found is not None else optuna.trial.TrialState.FAIL)
-            rows.append({"model": model, "trial": trial.number, "validation": found, **trial.params})
-    return rows
-
-
-def train_all(grid: Grid, jobs: list[Job], out: Path) -> None:
-    """Train; a run that fails (it may diverge) is told and left out, the others end all the same."""
-    from studies.runs.dispatch import run_cells
-
-    try:
-        run_cells(jobs, grid.cluster, workers(grid), out, lambda job: None)
-    except UserError as error:
-        if grid.cluster.engine != "none":  # there, the others have ended
-            print(f"failed: {error}", flush=True)
-            return
-        for job in [job for job in jobs if validation(job) is None]:
-            try:
-                run_cells([job], grid.cluster, 1, out, lambda job: None)
-            except UserError as error:
-                print(f"failed: {error}", flush=True)
-
-
-def repeat_finalists(config: Config, rows: list[dict[str, Any]], job_of: JobOf, out: Path) -> None:
-    """Run each model's best trials with further seeds and add the mean of all to their rows, as "repeated".
-
-    One seed's validation pairs are few: the best of many trials is partly luck.
-    """
-    finals = [row for model in config.grid.models for row in leaders(rows, model)[: config.finalists]]
-    seeds = range(config.final_seeds)
-    jobs = {(row["model"], row["trial"]): [job_of(row["model"], row, seed) for seed in seeds] for row in finals}
-    waiting = {job.folder: job for its in jobs.values() for job in its if validation(job) is None}
-    train_all(config.grid, list(waiting.values()), out)
-    for row in rows:
-        found = [validation(job) for job in jobs.get((row["model"], row["trial"]), ())]
-        row["repeated"] = statistics.mean(found) if found and None not in found else None
-
-
-def leaders(rows: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
-    """A model's trials that ended, best first."""
-    ended = [row for row in rows if row["model"] == model and row["validation"] is not None]
-    return sorted(ended, key=lambda row: -row["validation"])
-
-
-def jobs_for(config: Config, identity: str, files: dict[SplitRecipe, Path], out: Path) -> JobOf:
-    """What makes the training run of a model at a point of the space, with a seed."""
-
-    def job_of(model: str, point: Mapping[str, Any], seed: int) -> Job:
-        recipe = replace(config.grid.recipe, **{name: point[name] for name in SEARCHED})
-        grid = replace(
-            config.grid, models=(model,), architecture=point["architecture"], recipe=recipe, seeds=config.final_seeds
-        )
-        cell = grid_cells(grid, identity)[seed]
-        return Job(cell, files[cell.data.recipe], out)
-
-    return job_of
-
-
-def validation(job: Job) -> float | None:
-    """Accuracy on the validation subset, the only one that tuning looks at; None if unfinished."""
-    from studies.runs.cell import finished
-
-    result = finished(job.folder)
-    return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
-
-
-def best(rows: list[dict[str, Any]], grid: Grid) -> dict[str, Any]:
-    """For each model its best finalist, and what it was found on, as `binding_grid.py --tuned` reads it."""
-    found: dict[str, Any] = {}
-    for row in rows:
-        if row["repeated"] is None:
-            continue
-        if row["model"] not in found or row["repeated"] > found[row["model"]]["validation"]:
-            found[row["model"]] = {
-                "validation": row["repeated"],
-                "architecture": row["architecture"],
-                "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
-                "tuned_for": conditions(grid, row["model"]),
-            }
-    return found
-
-
-def run(config: Config, out: Path) -> None:
-    """Tune all models; write trials, the best of each and the report."""
-    from envs.common.files import write_text
-    from studies.analysis.format import write_trials
-    from studies.runs.folder import provenance
-    from studies.tuning.report import write_report
-
-    job_of = jobs_for(config, *render(replace(config.grid, seeds=config.final_seeds), cores(config.grid)), out)
-    rows: list[dict[str, Any]] = []
-    for model in config.grid.models:
-        rows += tune_model(config, model, job_of, out)
-        write_trials(out / "trials.csv", rows)
-    repeat_finalists(config, rows, job_of, out)
-    write_trials(out / "trials.csv", rows)
-    chosen = best(rows, config.grid)
-    if missing := sorted(set(config.grid.models) - chosen.keys()):
-        raise UserError(f"every trial of {', '.join(missing)} failed; see above")
-    write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
-    for model, found in chosen.items():
-        print(f"{model}: validation {found['validation']:.1%} with {found['architecture']}, {found['recipe']}")
-    print(f"report: {write_report(out, rows, provenance())}")
-
-
 def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     from studies.runs.folder import run_folder
+    from studies.tuning.run import run
 
-    # What doesn't decide results may differ from run to run.
-    same = replace(config, grid=replace(config.grid, out=None, store=Path(), workers=0, cluster=Cluster()))
-    with run_folder(config.grid.out or Path(f"runs/tune-{preset}"), same, frozenset()) as out:
-        run(config, out)
+    config = replace(config, grid=chosen_alone(config.grid))
+    # What doesn't decide results may differ from run to run, and a URL may hold a password.
+    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster()}
+    same = replace(config, grid=replace(config.grid, **places), storage="", study="")
+    out = config.grid.out or Path(f"runs/tune-{preset}")
+    with run_folder(out, same, frozenset({"storage", "study"}), shared=True) as folder:
+        run(config, config.study or f"tune-{preset}", folder)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
+from envs.common.identity import differing
 from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
 from models.registry import spec_of
@@ -83,6 +84,13 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
 
 
+def options_of(grid: Grid, model: str) -> dict[str, Any]:
+    """A model's own options that are not its defaults: the study's, or those that tuning chose."""
+    best = tuned(grid).get(model)
+    own = getattr(grid.scorers, spec_of(model).flag)
+    return differing(replace(own, **best.options)) if best else differing(own)
+
+
 def cell_of(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) -> Cell:
     """The training run of a model on a split, and before it that of the model that it starts from."""
     spec = spec_of(model)
@@ -92,7 +100,7 @@ def cell_of(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) ->
         data=SplitData(recipe, store_identity),
         towers=towers(grid, model),
         recipe=training_recipe(grid, model),
-        options=grid.scorers.of(model),
+        options=options_of(grid, model),
         device=grid.device,
         threads=grid.threads,
         files=own_files(model, grid.pretrained),

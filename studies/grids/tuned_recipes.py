@@ -18,6 +18,8 @@ class Tuned(NamedTuple):
 
     architecture: str
     fields: dict[str, Any]
+    options: dict[str, Any]
+    """The model's own, where they were searched too."""
     conditions: dict[str, Any]
 
 
@@ -50,4 +52,4 @@ def read_model(entry: dict[str, Any]) -> Tuned:
     Recipe(**fields)  # refuses what no recipe may have
     there = entry["tuned_for"]
     conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
-    return Tuned(str(entry["architecture"]), fields, conditions)
+    return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)

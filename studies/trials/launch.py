@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from optuna.exceptions import StorageInternalError
 
@@ -13,16 +13,11 @@ from envs.common.locks import FileLock
 from generators.cluster.jobs import cancel
 from generators.cluster.options import Cluster
 from generators.cluster.tasks import Tasks, print_changes, still_running
-from generators.cluster.worker import Interruption
 from studies.runs.dispatch import FOLDER
 from studies.trials.queue import Search, Trials
-from studies.trials.workers import run_workers
+from studies.trials.workers import Argument, Body, run_workers
 
 POLL_SECONDS = 2.0
-
-Argument = TypeVar("Argument")
-# One worker. Asked to end while it trains, it saves its state after the step and gives its trial back.
-Body = Callable[[Argument, Interruption], None]
 
 
 class Resources(NamedTuple):
@@ -58,7 +53,7 @@ def run_trials(
     if not count:
         return
     if resources.cluster.engine == "none":
-        run_workers(count, resources.threads, body, argument, Interruption())
+        run_workers(count, resources.threads, body, argument)
     else:
         run_tasks(trials, searches, body, argument, resources._replace(workers=count), out / FOLDER)
 

@@ -37,10 +37,12 @@ class BatchSampler(SpaceSampler):
 
     def __init__(self, space: Space, first: Sequence[Params], seed: int, at_once: int) -> None:
         super().__init__(space, first, seed)
-        self.at_once = at_once
+        self.at_once, self.after_first = at_once, SpaceSampler(space, (), seed)
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:
-        """As it is, from a study that ends before the batch."""
-        before = optuna.create_study(directions=study.directions)
+        """One of the first points, or what TPE draws in a study that ends before the batch."""
+        if trial.number < len(self.first):
+            return super().sample_relative(study, trial, search_space)
+        before = optuna.create_study(directions=study.directions, sampler=self.after_first)
         before.add_trials(study.get_trials(deepcopy=False)[: trial.number - trial.number % self.at_once])
-        return super().sample_relative(before, trial, search_space)
+        return before.ask(dict(search_space)).params

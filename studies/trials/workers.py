@@ -9,17 +9,22 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
-from typing import Any
+from typing import TypeVar
 
 import optuna
 
-from envs.common.errors import UserError
+from envs.common.errors import Stopped, UserError
+from generators.cluster.worker import Interruption
 from studies.trials.queue import Search, Trials
 
 # Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute
 # "outcome" is printed when the trial has ended.
 Objective = Callable[[Search, optuna.Trial], Sequence[float]]
+Argument = TypeVar("Argument")
+# One worker. Asked to end while it trains, it saves its state after the step and gives its trial back.
+Body = Callable[[Argument, Interruption], None]
 WAIT_SECONDS = 1.0
 
 
@@ -56,37 +61,44 @@ def run_trial(trials: Trials, search: Search, trial: optuna.Trial, objective: Ob
     print(f"{search.name}: trial {trial.number} {outcome} {ended}", flush=True)
 
 
-def process(body: Callable[..., None], messages: SimpleQueue, parent: int, args: tuple[Any, ...]) -> None:
+def process(body: Body[Argument], messages: SimpleQueue, parent: int, argument: Argument) -> None:
     """Body of a worker process; what a user did wrong is sent to the parent."""
+    interruption = Interruption()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # gives the trial back on its way out
+    signal.signal(signal.SIGTERM, interruption.ask)  # gives the trial back on its way out
     threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
     try:
-        body(*args)
+        body(argument, interruption)
     except UserError as error:
         messages.put(str(error))
         sys.exit(2)
+    except Stopped:
+        sys.exit(1)
     except Exception:
         traceback.print_exc()
         sys.exit(1)
 
 
 def leave_with(parent: int) -> None:
-    """End this process, as by a signal, when its parent is gone."""
-    while os.getppid() == parent:
+    """End this process, as by a signal, when its parent is gone.
+
+    Again and again: Python drops what a handler raises while objects are freed.
+    """
+    while True:
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(WAIT_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
-def run_workers(count: int, threads: int, body: Callable[..., None], *args: Any) -> None:
-    """Run `body(*args)` in `count` processes, which end with this one.
+def run_workers(count: int, threads: int, body: Body[Argument], argument: Argument) -> None:
+    """Run `body(argument, interruption)` in `count` processes, which end with this one.
 
     The first that fails by a mistake ends all; of one that is killed the others take the trial.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded there
     context = multiprocessing.get_context("spawn")
     messages = context.SimpleQueue()
-    workers = [context.Process(target=process, args=(body, messages, os.getpid(), args)) for _ in range(count)]
+    workers = [context.Process(target=process, args=(body, messages, os.getpid(), argument)) for _ in range(count)]
     try:
         for worker in workers:
             worker.start()
@@ -97,7 +109,12 @@ def run_workers(count: int, threads: int, body: Callable[..., None], *args: Any)
         if all(worker.exitcode for worker in workers) or any(worker.exitcode == 1 for worker in workers):
             raise UserError("a worker ended with an error (see above); start again, what ended is kept")
     finally:
-        for worker in workers:
+        stop(workers)
+
+
+def stop(workers: Sequence[BaseProcess]) -> None:
+    """End processes, each after the step that it is at."""
+    while running := [worker for worker in workers if worker.is_alive()]:
+        for worker in running:
             worker.terminate()
-        for worker in workers:
-            worker.join()
+        wait([worker.sentinel for worker in running], WAIT_SECONDS)

@@ -15,8 +15,8 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 
-def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any]) -> Path:
-    """`report.html`, best trials first."""
+def write_report(out: Path, rows: Sequence[dict[str, Any]], failed: dict[str, str], notes: dict[str, Any]) -> Path:
+    """`report.html`, best trials first, with the reasons of those that failed."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
@@ -28,6 +28,7 @@ def write_report(out: Path, rows: Sequence[dict[str, Any]], notes: dict[str, Any
         trials=len(rows) // len(models),
         figure=data_uri(png(course(rows, models))),
         table=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in ordered)],
+        failed=failed,
         notes=notes,
     )
 

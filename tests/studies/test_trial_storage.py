@@ -170,7 +170,7 @@ def test_only_passwords_are_hidden():
     assert hidden("postgresql://me:pass@host:1/base") == "postgresql://me:***@host:1/base"
 
 
-def mistaken():
+def mistaken(argument, interruption):
     """Body of a worker."""
     raise UserError("the split is damaged")
 
@@ -179,13 +179,13 @@ def abandoned(folder):
     """Body of a worker: a process whose own worker runs trials; it is killed."""
     context = multiprocessing.get_context("spawn")
     messages = context.SimpleQueue()
-    worker = context.Process(target=process, args=(slow, messages, os.getpid(), (folder,)))
+    worker = context.Process(target=process, args=(slow, messages, os.getpid(), folder))
     worker.start()
     (folder / "pid").write_text(str(worker.pid))
     time.sleep(1000)
 
 
-def slow(folder):
+def slow(folder, interruption):
     """Take a trial and stay with it."""
     trials = Trials(str(folder / "j.log"))
     trials.open(cheap_search.search(1), {})
@@ -214,4 +214,4 @@ def wait_for(reached):
 
 def test_a_workers_mistake_is_told():
     with pytest.raises(UserError, match="the split is damaged"):
-        run_workers(1, 1, mistaken)
+        run_workers(1, 1, mistaken, None)

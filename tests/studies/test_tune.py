@@ -2,21 +2,20 @@
 
 import csv
 import json
+import shutil
 import sys
 from dataclasses import replace
 
+import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
-from envs.common.errors import UserError
-from generators.splits.binding import BindingRecipe
-from models.recipe import Recipe
-from models.towers.config import TowerConfig
 from studies import binding_grid, spatial_grid, tune
 from studies.grids.grid import told, training_recipe
 from studies.grids.tuned_recipes import SHIPPED, read_tuned
-from studies.runs import local as engine
-from studies.runs.cell import Cell, Job
-from tests.studies.command import GRID, ROOT, run
+from studies.tuning.space import first_point
+from tests.studies.command import GRID, ROOT, kill_when, run
 
 GRIDS = (binding_grid,)
 
@@ -63,12 +62,36 @@ def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
     assert 'src="data:image/png;base64,' in report
 
 
-def test_started_again_it_asks_the_same_and_trains_nothing(tuned, tmp_path):
+def test_started_again_it_draws_the_same_and_trains_nothing(tuned):
     before = (tuned / "runs/t/trials.csv").read_bytes()
     stamps = {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")}
     assert run([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned).returncode == 0
     assert (tuned / "runs/t/trials.csv").read_bytes() == before
     assert {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")} == stamps
+
+
+def test_killed_and_joined_by_another_number_of_workers_it_draws_the_same(tuned, tmp_path):
+    """Two workers of which none loses a trial when their command is killed; then the path of a cluster."""
+    shutil.copytree(tuned / "store", tmp_path / "store")
+    command, out = [*TUNE, *SMALL, "--out", "runs/b"], tmp_path / "runs/b"
+    kill_when([*command, "--workers", "2"], tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) == 3)
+    result = run([*command, "--workers", "3", "--cluster", "local"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "14 of 14 trials have ended" in result.stdout
+    assert (out / "trials.csv").read_bytes() == (tuned / "runs/t/trials.csv").read_bytes()
+    assert (out / "best.json").read_bytes() == (tuned / "runs/t/best.json").read_bytes()
+
+
+def test_optunas_own_programs_open_the_journal(tuned):
+    """As optuna-dashboard does."""
+    storage = JournalStorage(JournalFileBackend(str(tuned / "runs/t/journal.log")))
+    studies = {study.study_name: study for study in optuna.get_all_study_summaries(storage)}
+    assert {name: study.n_trials for name, study in studies.items()} == {
+        **{f"tune-smoke search {model}": 5 for model in ("clip", "oc-clip")},
+        **{f"tune-smoke repeat {model}": 2 for model in ("clip", "oc-clip")},
+    }
+    finals = json.loads((tuned / "runs/t/best.json").read_text())
+    assert studies["tune-smoke repeat clip"].best_trial.value == finals["clip"]["validation"]
 
 
 def test_a_grid_takes_each_models_own_recipe(tuned):
@@ -88,6 +111,9 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
         (["--parameters", "1000"], "more than --parameters 1000"),
         (["--pairs", "0.5", "1.0"], "tuning needs one cell"),
         (["--trials", "0"], "at least 1"),
+        (["--at-once", "0"], "--at-once must be at least 1"),
+        (["--cluster", "slurm"], "--cluster slurm needs --workers"),
+        (["--storage", "nowhere/journal.log"], "there is no folder nowhere"),
         (["--tuned", "best.json"], "leave out --tuned and --pretrained"),
         (["--architectures", "nanno"], "did you mean 'nano'"),
     ],
@@ -163,33 +189,8 @@ def test_shipped_recipes_fit_a_preset(name):
         assert len(values) == len(rows) // len(grid.models)
 
 
-def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
-    """One of two runs diverges; the other's result stands, and the failed one is nobody's best."""
-    cell = Cell("clip", 0, BindingRecipe(), "store", TowerConfig(), Recipe())
-    bad, good = (Job(cell, tmp_path / "split.h5", tmp_path / name) for name in ("bad", "good"))
-    done = set()
-
-    def run_jobs(jobs, workers, on_finished):
-        for job in jobs:
-            if job == bad:
-                raise UserError("the loss is nan")
-            done.add(job.folder)
-
-    monkeypatch.setattr(engine, "run_jobs", run_jobs)
-    monkeypatch.setattr(tune, "validation", lambda job: 0.7 if job.folder in done else None)
-    tune.train_all(tune.PRESETS["smoke"].grid, [bad, good], tmp_path)
-    assert done == {good.folder}
-    assert "failed: the loss is nan" in capsys.readouterr().out
-    row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
-    row |= {"weight_decay": 0.1, "warmup": 20, "singles_share": 0.5, "warm_start": 0.0}
-    rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
-    assert [found["trial"] for found in tune.leaders(rows, "clip")] == [1]
-    rows = [row | {"repeated": None}, row | {"repeated": 0.4}]
-    assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
-
-
 def test_the_first_trial_is_the_grids_own_recipe(tuned):
-    assert tune.first_point(tune.Config()) == {
+    assert first_point(tune.Config()) == {
         "learning_rate": 2e-3,
         "weight_decay": 0.05,
         "warmup": 50,

@@ -1,0 +1,48 @@
+"""What came out of a tuning study: a row for each trial, and the best recipe of each model."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from optuna.trial import FrozenTrial
+
+from studies.grids.cells import conditions
+from studies.grids.grid import Grid
+from studies.grids.tuned_recipes import SEARCHED
+from studies.tuning.space import own_options
+
+Row = dict[str, Any]
+
+
+def rows_of(model: str, tried: Sequence[FrozenTrial], repeated: Sequence[FrozenTrial]) -> list[Row]:
+    """A row for each trial of a model: its parameters, its accuracy on validation, and as "repeated" the mean
+    over seeds; None where it was pruned, or isn't one of the best."""
+    means = {trial.user_attrs["trial"]: trial.value for trial in repeated if trial.value is not None}
+    return [
+        {"model": model, "trial": trial.number, "validation": trial.value}
+        | {name: trial.params[name] for name in (*SEARCHED, "architecture")}
+        | {"options": own_options(trial.params), "repeated": means.get(trial.number)}
+        for trial in tried
+    ]
+
+
+def failures(model: str, trials: Sequence[FrozenTrial]) -> dict[str, str]:
+    """Why trials of a model have no value."""
+    pruned = [trial for trial in trials if trial.value is None]
+    return {f"{model}, trial {trial.number}": trial.user_attrs.get("outcome", "") for trial in pruned}
+
+
+def best(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
+    """Each model's best of the repeated trials, and what it was tuned for, as `binding_grid.py --tuned` reads it."""
+    chosen: dict[str, Any] = {}
+    for row in rows:
+        if row["repeated"] is None:
+            continue
+        if row["model"] not in chosen or row["repeated"] > chosen[row["model"]]["validation"]:
+            chosen[row["model"]] = {
+                "validation": row["repeated"],
+                "architecture": row["architecture"],
+                "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
+                "tuned_for": conditions(grid, row["model"]),
+            } | ({"options": row["options"]} if row["options"] else {})
+    return chosen

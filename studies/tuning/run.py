@@ -1,0 +1,59 @@
+"""Runs all trials of a tuning study, and writes what came out."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from optuna.trial import FrozenTrial
+
+from envs.common.errors import UserError
+from envs.common.files import write_text
+from generators.splits.recipe import SplitRecipe
+from studies.analysis.format import write_trials
+from studies.grids.grid import cores, workers
+from studies.grids.run import render
+from studies.runs.folder import provenance
+from studies.runs.shared import clear_shared
+from studies.trials.launch import Resources, run_trials
+from studies.trials.queue import Trials
+from studies.tuning.report import write_report
+from studies.tuning.results import Row, best, failures, rows_of
+from studies.tuning.searches import identity, identity_defaults, repeats, searches
+from studies.tuning.space import Tuning
+from studies.tuning.worker import Worker, run_worker
+
+
+def run(config: Tuning, study: str, out: Path) -> None:
+    """Run all trials that still wait; write trials, the best of each model and the report."""
+    config = replace(config, storage=config.storage or str(out / "journal.log"))
+    first, second = searches(config, study), repeats(config, study)
+    stages = [list(first.values()), list(second.values())]
+    trials = Trials(config.storage)
+    for search in (*first.values(), *second.values()):
+        trials.open(search, identity(config), identity_defaults(config))
+    worker, grid = Worker(config, study, out, *split_files(config)), config.grid
+    resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
+    run_trials(trials, stages, run_worker, worker, resources, out)
+    clear_shared(out)
+    publish(config, out, {model: (trials.all(first[model]), trials.all(second[model])) for model in grid.models})
+
+
+def split_files(config: Tuning) -> tuple[str, dict[SplitRecipe, Path]]:
+    """Render what all seeds show, with all cores; the store's identity and the split files."""
+    # As many workers as there are tasks on a cluster are no measure for this machine.
+    here = config.grid if config.grid.cluster.engine == "none" else replace(config.grid, workers=0)
+    return render(replace(config.grid, seeds=config.final_seeds), cores(here))
+
+
+def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial], list[FrozenTrial]]]) -> None:
+    """Write `trials.csv`, `best.json` and the report from the trials of each model and their repeats."""
+    rows: list[Row] = [row for model, its in trials.items() for row in rows_of(model, *its)]
+    write_trials(out / "trials.csv", rows)
+    chosen = best(rows, config.grid)
+    if missing := sorted(trials.keys() - chosen.keys()):
+        raise UserError(f"every trial of {', '.join(missing)} failed; see above")
+    write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
+    for model, recipe in chosen.items():
+        print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
+    failed = {name: why for model, (tried, _) in trials.items() for name, why in failures(model, tried).items()}
+    print(f"report: {write_report(out, rows, failed, provenance())}")

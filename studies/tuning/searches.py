@@ -1,0 +1,57 @@
+"""The searches of a tuning study: for each model one over the space, and one that repeats its best trials."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from optuna.samplers import RandomSampler
+from optuna.trial import FrozenTrial
+
+from envs.common.identity import defaults_of, plain
+from studies.grids.grid import EXECUTION
+from studies.trials.queue import Search
+from studies.tuning.space import Tuning, sampler_of
+
+
+def identity(config: Tuning) -> dict[str, Any]:
+    """What must be the same for all that work on one study."""
+    fields = plain(asdict(config))
+    grid = {name: value for name, value in fields.pop("grid").items() if name not in EXECUTION}
+    return grid | {name: value for name, value in fields.items() if name not in ("storage", "study")}
+
+
+def identity_defaults(config: Tuning) -> dict[str, Any]:
+    """The defaults of what `identity` gives, for studies that were opened before a field was there."""
+    fields = defaults_of(config)
+    return fields.pop("grid") | fields
+
+
+def searches(config: Tuning, study: str) -> dict[str, Search]:
+    """Each model's search over the space."""
+    return {
+        model: Search(
+            f"{study} search {model}",
+            config.trials,
+            ("maximize",),
+            partial(sampler_of, config, model),
+            at_once=config.at_once,
+        )
+        for model in config.grid.models
+    }
+
+
+def repeats(config: Tuning, study: str) -> dict[str, Search]:
+    """A trial for each of a model's finalists, whose value is the mean over seeds; nothing is drawn.
+
+    One seed's validation pairs are few: the best of many trials is partly luck.
+    """
+    count = min(config.finalists, config.trials)
+    return {
+        model: Search(f"{study} repeat {model}", count, ("maximize",), RandomSampler) for model in config.grid.models
+    }
+
+
+def leaders(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that have a value, best first."""
+    return sorted((trial for trial in trials if trial.value is not None), key=lambda trial: -trial.value)

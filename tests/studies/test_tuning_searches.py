@@ -1,0 +1,155 @@
+"""What tuning draws, who may draw it when, and what failures leave: searches whose training takes no time."""
+
+import csv
+import json
+import math
+from dataclasses import asdict, replace
+
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState
+
+from envs.common.errors import UserError
+from generators.cluster.worker import Interruption
+from models.training.loop import Diverged
+from studies import tune
+from studies.grids.grid import splits
+from studies.trials.queue import Search, Trials
+from studies.trials.space import draw
+from studies.tuning import worker
+from studies.tuning.results import best, failures, rows_of
+from studies.tuning.run import publish
+from studies.tuning.searches import identity, leaders, repeats, searches
+from studies.tuning.space import space
+
+
+def learnt(point):
+    """Accuracy of a point, without training."""
+    return 0.9 - abs(math.log10(point["learning_rate"]) + 2.5) / 4 - point["weight_decay"] / 10
+
+
+@pytest.fixture
+def untrained(tmp_path, monkeypatch):
+    """Runs searches in a folder whose training takes no time; a point for which `fails` holds diverges."""
+
+    def search(folder, trials=7, at_once=2, fails=lambda point: False, stop_at=None):
+        towers = {"architectures": ("nano", "micro")}
+        config = replace(tune.PRESETS["smoke"], trials=trials, at_once=at_once, finalists=2, **towers)
+        out = tmp_path / folder
+        out.mkdir(exist_ok=True)
+        config = replace(config, storage=str(out / "journal.log"))
+        runs = []
+
+        def train(job, interruption):
+            runs.append(job)
+            if len(runs) == stop_at:
+                raise KeyboardInterrupt
+            point = asdict(job.cell.recipe)
+            if fails(point):
+                raise Diverged("the loss is nan")
+            result = {"subsets": {"validation": {"swap": {"accuracy": learnt(point)}}}}
+            (job.folder / "result.json").write_text(json.dumps(result))
+
+        monkeypatch.setattr(worker, "run_interruptible", train)
+        files = {split: out / "split.h5" for split in splits(replace(config.grid, seeds=config.final_seeds))}
+        queue = Trials(config.storage)
+        stages = searches(config, "s"), repeats(config, "s")
+        for stage in stages:
+            for each in stage.values():
+                queue.open(each, identity(config))
+        worker.run_worker(worker.Worker(config, "s", out, "store", files), Interruption())
+        return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
+
+    return search
+
+
+def drawn(trials):
+    """Parameters and values of all trials."""
+    return [[(trial.number, trial.params, trial.value) for stage in its for trial in stage] for its in trials.values()]
+
+
+def test_a_trial_that_diverges_is_left_out_with_its_reason(untrained, tmp_path, capsys):
+    """The others go on; it is nobody's best, and what TPE draws later knows of it."""
+    config, trials = untrained("a", fails=lambda point: point["learning_rate"] > 3e-3)
+    rows = rows_of("clip", *trials["clip"])
+    failed = [row for row in rows if row["learning_rate"] > 3e-3]
+    assert 0 < len(failed) < len(rows) == 7
+    assert [row["validation"] for row in failed] == [None] * len(failed)
+    assert all(row["validation"] for row in rows if row not in failed)
+    assert f"s search clip: trial {failed[0]['trial']} pruned: the loss is nan" in capsys.readouterr().out
+    tried, _ = trials["clip"]
+    assert all(trial.state is TrialState.PRUNED for trial in tried if trial.value is None)
+    assert set(failures("clip", tried).values()) == {"pruned: the loss is nan"}
+    assert [trial.value for trial in leaders(tried)] == sorted(r["validation"] for r in rows if r not in failed)[::-1]
+    assert best(rows, config.grid)["clip"]["recipe"]["learning_rate"] <= 3e-3
+    publish(config, tmp_path, trials)
+    assert "<code>pruned: the loss is nan</code>" in (tmp_path / "report.html").read_text()
+    assert list(csv.DictReader((tmp_path / "trials.csv").open()))[failed[0]["trial"]]["validation"] == ""
+
+
+def test_fewer_trials_than_finalists_are_enough(untrained):
+    kept = {0.002}  # the first one's
+    _, trials = untrained("a", fails=lambda point: point["learning_rate"] not in kept)
+    tried, repeated = trials["clip"]
+    assert len(leaders(tried)) == 1
+    assert [trial.state for trial in repeated] == [TrialState.COMPLETE, TrialState.PRUNED]
+    assert [row["repeated"] for row in rows_of("clip", tried, repeated)] == [tried[0].value] + [None] * 6
+
+
+def test_a_model_all_of_whose_trials_fail_is_named(untrained, tmp_path):
+    config, trials = untrained("a", trials=2, fails=lambda point: True)
+    with pytest.raises(UserError, match="every trial of clip, oc-clip failed"):
+        publish(config, tmp_path, trials)
+    assert len(list(csv.DictReader((tmp_path / "trials.csv").open()))) == 4
+
+
+@pytest.mark.parametrize("stop_at", [1, 6, 12, 16])
+def test_one_worker_draws_the_same_however_often_it_is_stopped(untrained, stop_at):
+    """In a search's first points, after them, in the second model's search, and in a repeat."""
+    with pytest.raises(KeyboardInterrupt):
+        untrained("a", stop_at=stop_at)
+    stopped = untrained("a")[1]
+    once = untrained("b")[1]
+    assert drawn(stopped) == drawn(once)
+    assert len({json.dumps(trial.params) for trial in once["clip"][0]}) == 7
+
+
+def params_of_all(journal, together):
+    """What is drawn for eight trials in batches of two, which run together or one after the other."""
+    config = replace(tune.PRESETS["laptop"], trials=8, at_once=2)
+    search, queue = searches(config, "s")["clip"], Trials(str(journal))
+    queue.open(search, {})
+    for _ in range(4):
+        first = queue.take(search)
+        if together:
+            second = queue.take(search)
+            values = [[learnt(draw(trial, space(config)))] for trial in (second, first)]
+            queue.end(second, values[0])
+            queue.end(first, values[1])
+        else:
+            queue.end(first, [learnt(draw(first, space(config)))])
+            second = queue.take(search)
+            queue.end(second, [learnt(draw(second, space(config)))])
+    return [trial.params for trial in queue.all(search)]
+
+
+def test_a_batch_is_drawn_from_what_came_before_it(tmp_path):
+    """So the same is drawn for any number of workers."""
+    together = params_of_all(tmp_path / "a.log", True)
+    assert together == params_of_all(tmp_path / "b.log", False)
+    assert len({json.dumps(params) for params in together}) == 8
+
+
+def test_a_batch_waits_for_the_one_before(tmp_path):
+    search = Search("s", 5, ("maximize",), RandomSampler, at_once=2)
+    queue = Trials(str(tmp_path / "journal.log"))
+    queue.open(search, {})
+    first, second = queue.take(search), queue.take(search)
+    assert queue.take(search) is None
+    queue.end(second, [0.5])
+    assert queue.take(search) is None
+    queue.give_back(first)
+    again = queue.take(search)
+    assert (first.number, second.number, again.number) == (0, 1, 0)
+    queue.end(again, None)
+    assert [queue.take(search).number, queue.take(search).number, queue.take(search)] == [2, 3, None]
