@@ -65,7 +65,7 @@ def process(body: Body[Argument], messages: SimpleQueue, parent: int, argument: 
     """Body of a worker process; what a user did wrong is sent to the parent."""
     interruption = Interruption()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
-    signal.signal(signal.SIGTERM, interruption.ask)  # gives the trial back on its way out
+    signal.signal(signal.SIGTERM, interruption.request)  # gives the trial back on its way out
     threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
     try:
         body(argument, interruption)

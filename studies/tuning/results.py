@@ -44,5 +44,5 @@ def best(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
                 "architecture": row["architecture"],
                 "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
                 "tuned_for": conditions(grid, row["model"]),
-            } | ({"options": row["options"]} if row["options"] else {})
+            } | ({"options": row["options"]} if row.get("options") else {})
     return chosen

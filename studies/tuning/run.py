@@ -48,6 +48,8 @@ def split_files(config: Tuning) -> tuple[str, dict[SplitRecipe, Path]]:
 def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial], list[FrozenTrial]]]) -> None:
     """Write `trials.csv`, `best.json` and the report from the trials of each model and their repeats."""
     rows: list[Row] = [row for model, its in trials.items() for row in rows_of(model, *its)]
+    if not any(row["options"] for row in rows):
+        rows = [{name: value for name, value in row.items() if name != "options"} for row in rows]
     write_trials(out / "trials.csv", rows)
     chosen = best(rows, config.grid)
     if missing := sorted(trials.keys() - chosen.keys()):
