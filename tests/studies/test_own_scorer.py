@@ -1,0 +1,83 @@
+"""A class of a user's own in a study: its flags, what is recorded of it, and mistakes named before anything is made."""
+
+import json
+
+import pytest
+
+from tests.studies.command import GRID, QUICK, run
+
+MINE = """
+from dataclasses import dataclass
+import torch
+from models.scorers.clip.model import CLIPScorer
+from models.scorers.clip.spec import CLIPConfig
+
+@dataclass(frozen=True)
+class MineConfig(CLIPConfig):
+    width: int = 3
+    "Some width of mine."
+
+class Mine(CLIPScorer):
+    config_class = MineConfig
+
+class NoConfig(CLIPScorer):
+    config_class = None
+
+class Nan(Mine):
+    def similarity(self, images, texts):
+        return super().similarity(images, texts) * float("nan")
+
+class Neighbours(Mine):
+    def similarity(self, images, texts):
+        return super().similarity(images, texts).softmax(1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path
+
+
+def test_it_has_flags_and_help(folder):
+    shown = run([*GRID, "--models", "clip", "mine.py:Mine", "--help"], folder)
+    assert shown.returncode == 0
+    assert "--mine.width INT" in shown.stdout
+    assert "Some width of mine." in shown.stdout
+
+
+def test_it_is_trained_and_its_options_are_recorded(folder):
+    command = [*GRID, *QUICK, "--steps", "8", "--models", "mine.py:Mine", "--out", "runs/a"]
+    done = run([*command, "--mine.width", "5"], folder)
+    assert done.returncode == 0, done.stderr
+    config = json.loads((folder / "runs" / "a" / "config.json").read_text())["config"]
+    assert config["scorers"] == {"mine": {"logit_scale": pytest.approx(1 / 0.07), "width": 5}}
+    (cell,) = (json.loads(line) for line in (folder / "runs" / "a" / "cells.jsonl").read_text().splitlines())
+    assert cell["settings"]["options"] == {"width": 5}
+    assert "mine" in (folder / "runs" / "a" / "report.html").read_text()
+    other = run([*command, "--mine.width", "6"], folder)
+    assert other.returncode == 2
+    assert "belongs to another configuration: scorers" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NoConfig", "needs `config_class`, a dataclass of its options"),
+        ("Nan", "not finite numbers"),
+        ("Neighbours", "the score of a pair depends on what else is in the batch"),
+        ("Absent", "has no class 'Absent' that extends models.scorer.Scorer"),
+    ],
+)
+def test_mistakes_are_named_before_rendering(name, message, folder):
+    done = run([*GRID, *QUICK, "--models", f"mine.py:{name}"], folder)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_an_option_of_a_model_that_is_not_chosen_is_refused(folder):
+    done = run([*GRID, *QUICK, "--models", "clip", "--oc-clip.dim", "16"], folder)
+    assert done.returncode == 2
+    assert "--oc-clip.* is given, but oc-clip is not among --models" in done.stderr
