@@ -10,7 +10,7 @@ from models.contract import CHECKS, build, check_contract, contract_texts
 from models.registry import own_class, scorer_class, spec_of, specs
 from models.spec import ScorerSpec
 from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
+from models.towers.tokenizers import text_space, tokenizer_of
 from studies.runs.scorer_options import only, scorer_options
 
 NANO = TowerConfig("nano", resolution=32)
@@ -202,3 +202,30 @@ def test_the_scorer_in_the_docs_works(tmp_path):
     name = f"{tmp_path}/my_model.py:Bottleneck"
     check_contract(name, NANO, {"width": 8})
     assert scorer_options("smoke", [name]).of(name) == {"width": 4}
+
+
+def test_a_hugging_face_tokenizer_from_a_folder(tmp_path):
+    """Ids shifted so that 0 pads and the end is the largest; a cut text keeps its end."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    trainer = tokenizers.trainers.WordLevelTrainer(special_tokens=["[UNK]"])
+    words.train_from_iterator(contract_texts(), trainer)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]").save_pretrained(tmp_path)
+    towers = TowerConfig("nano", resolution=32, tokenizer=f"hf:{tmp_path}")
+    tokenizer = tokenizer_of(towers, ())
+    ids = tokenizer(["a red cat", "a dog"], 6)
+    end = tokenizer.vocab_size - 1
+    assert (ids == end).sum(1).tolist() == [1, 1]
+    assert ids[0, 3] == end
+    assert tokenizer(["a red cat"], 3)[0, 2] == end
+    for name in ("clip", "oc-clip"):
+        check_contract(name, towers, dict(spec_of(name).smoke))
+
+
+@pytest.mark.parametrize("tokenizer", ["closd", "hf:", "closed:x:y"])
+def test_a_tokenizer_that_there_is_not_is_named(tokenizer):
+    architecture = "ViT-B-16" if tokenizer.startswith("closed") else "nano"
+    with pytest.raises(UserError, match="small towers take closed, open_clip or hf:NAME"):
+        tokenizer_of(TowerConfig(architecture, tokenizer=tokenizer), ())

@@ -21,6 +21,7 @@ from studies import sample_efficiency
 from studies.runs.cell import finished
 from studies.runs.dispatch import run_interruptible
 from studies.runs.folder import run_folder
+from studies.runs.train import Watch
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
 from studies.trials.launch import one_command
@@ -102,14 +103,14 @@ def test_a_worker_between_two_runs_ends_at_once(tmp_path):
     """Also when the last run was pruned between two steps, and when it was asked to end just then."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path)
+    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path, loaders=0)
 
     def prune(step, accuracy):
         raise optuna.TrialPruned
 
     interruption = Interruption()
     with pytest.raises(optuna.TrialPruned):
-        run_interruptible(job, interruption, prune)
+        run_interruptible(job, interruption, Watch(prune, 1))
     with pytest.raises(Stopped):
         interruption.request(0, None)
 
@@ -119,7 +120,7 @@ def test_a_worker_between_two_runs_ends_at_once(tmp_path):
 
     interruption = Interruption()
     with pytest.raises(Stopped):
-        run_interruptible(job, interruption, ask_and_prune)
+        run_interruptible(job, interruption, Watch(ask_and_prune, 1))
 
 
 def test_one_command_waits_for_tasks(tmp_path):

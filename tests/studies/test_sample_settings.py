@@ -13,7 +13,8 @@ from generators.splits.binding import BindingRecipe
 from generators.storage.dataset import SplitDataset
 from generators.storage.image_store import ImageStore
 from models.recipe import Recipe
-from studies.runs.cell import finished, run_cell
+from studies.runs.cell import finished
+from studies.runs.train import Watch, run_cell
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import (
     Setting,
@@ -39,7 +40,7 @@ SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]
 def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
     config = replace(SMOKE, test_scenes=4)
     setting = setting_of(config, dict(zip(asdict(least(config)), params, strict=True)))
-    recipe = cell_of(config, "store", "clip", setting, seed=1).split
+    recipe = cell_of(config, "store", "clip", setting, seed=1).data.recipe
     path = make_split(tmp_path, recipe)
     train = SplitDataset(path, "train").records.scenes
     assert len(set(train)) == len(train) == images_of(config, setting) == distinct_images(recipe)
@@ -66,7 +67,7 @@ def test_every_setting_trains_alike_and_is_tested_alike():
     recipes = [cell_of(LAPTOP, "store", "clip", setting, 0) for setting in (least(LAPTOP), everything(LAPTOP))]
     assert {cell.recipe for cell in recipes} == {recipes[0].recipe}
     assert (recipes[0].recipe.steps, recipes[0].recipe.warmup) == (700, round(389 * 700 / 2000))
-    subsets = [cell.split.subsets() for cell in recipes]
+    subsets = [cell.data.recipe.subsets() for cell in recipes]
     for name in ("unseen_pairs", "validation"):
         assert subsets[0][name] == subsets[1][name]
     assert set(subsets[0]["train"]) < set(subsets[1]["train"])
@@ -149,11 +150,11 @@ def test_validation_is_watched_without_a_trace(tmp_path):
     """A run whose validation is asked in the middle ends with the same bytes."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path)
-    seen = []
+    job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path, loaders=0)
+    seen, watched = [], replace(job, out=tmp_path / "watched")
     run_cell(job, lambda step: None)
-    run_cell(replace(job, folder=tmp_path / "watched"), lambda step: None, lambda step, ask: seen.append(ask()))
+    run_cell(watched, lambda step: None, Watch(lambda step, ask: seen.append(ask()), 1))
     assert len(seen) == 6
     assert seen[-1] == finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]
     for name in ("predictions.csv", "checkpoint/model.safetensors"):
-        assert (tmp_path / "watched" / name).read_bytes() == (job.folder / name).read_bytes()
+        assert (watched.folder / name).read_bytes() == (job.folder / name).read_bytes()

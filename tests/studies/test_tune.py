@@ -4,18 +4,33 @@ import csv
 import json
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+<<<<<<< HEAD
 from studies import binding_grid, spatial_grid, tune
 from studies.grids.grid import told, training_recipe
 from studies.grids.tuned_recipes import SHIPPED, read_tuned
 from studies.tuning.space import first_point
 from tests.studies.command import GRID, ROOT, kill_when, run
+=======
+from envs.common.errors import UserError
+from envs.common.identity import completed
+from generators.splits.binding import BindingRecipe
+from models.recipe import Recipe
+from models.towers.config import TowerConfig
+from studies import binding_grid, spatial_grid, tune
+from studies.grids.cells import recipe_line, training_recipe
+from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
+from studies.runs import local as engine
+from studies.runs.cell import Cell, Job
+from studies.runs.data import SplitData
+from tests.studies.command import GRID, ROOT, run
+>>>>>>> refs/heads/tests
 
 GRIDS = (binding_grid,)
 
@@ -101,8 +116,10 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
     assert result.returncode == 0, result.stderr
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
-        assert cell["settings"]["recipe"]["learning_rate"] == best[cell["model"]]["recipe"]["learning_rate"]
-        assert cell["settings"]["towers"]["architecture"] == best[cell["model"]]["architecture"]
+        recipe = completed(cell["settings"]["recipe"], asdict(Recipe()))
+        assert {name: recipe[name] for name in SEARCHED} == {n: best[cell["model"]]["recipe"][n] for n in SEARCHED}
+        towers = completed(cell["settings"]["towers"], asdict(TowerConfig()))
+        assert towers["architecture"] == best[cell["model"]]["architecture"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +148,7 @@ def test_a_mistake_is_one_line(arguments, told, tmp_path):
         ({"recipe": {}}, "can't be read ('learning_rate')"),
         ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
         ({"recipe.warmup": 2.5}, "warmup is 2.5"),
-        ({"recipe.warm_start": 2}, "warm_start is a fraction"),
+        ({"recipe.single_object_phase": 2}, "single_object_phase is a fraction"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
     ids=str,
@@ -168,12 +185,12 @@ def test_options_that_tuned_recipes_replace_are_refused(arguments, told, tuned, 
 
 def test_a_grid_says_what_its_recipes_were_tuned_for(tuned):
     grid = replace(tune.PRESETS["smoke"].grid, tuned=str(tuned / "runs/t/best.json"))
-    assert told(grid, "clip").endswith("(tuned with steps 6, not 60)")
-    assert told(replace(grid, recipe=replace(grid.recipe, steps=6)), "clip").endswith("(tuned)")
+    assert recipe_line(grid, "clip").endswith("(tuned with steps 6, not 60)")
+    assert recipe_line(replace(grid, recipe=replace(grid.recipe, steps=6)), "clip").endswith("(tuned)")
     spatial = replace(spatial_grid.PRESETS["smoke"], tuned=grid.tuned, recipe=replace(grid.recipe, steps=6))
-    assert told(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
+    assert recipe_line(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
     own = replace(grid, models=("clip", "own.py:Own"))
-    assert told(own, "own.py:Own").endswith("(not tuned)")
+    assert recipe_line(own, "own.py:Own").endswith("(not tuned)")
     assert training_recipe(own, "own.py:Own") == grid.recipe
 
 
@@ -189,13 +206,41 @@ def test_shipped_recipes_fit_a_preset(name):
         assert len(values) == len(rows) // len(grid.models)
 
 
+<<<<<<< HEAD
+=======
+def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
+    """One of two runs diverges; the other's result stands, and the failed one is nobody's best."""
+    cell = Cell("clip", 0, SplitData(BindingRecipe(), "store"), TowerConfig(), Recipe())
+    bad, good = (Job(cell, tmp_path / "split.h5", tmp_path / name) for name in ("bad", "good"))
+    done = set()
+
+    def run_jobs(jobs, workers, on_finished):
+        for job in jobs:
+            if job == bad:
+                raise UserError("the loss is nan")
+            done.add(job.folder)
+
+    monkeypatch.setattr(engine, "run_jobs", run_jobs)
+    monkeypatch.setattr(tune, "validation", lambda job: 0.7 if job.folder in done else None)
+    tune.train_all(tune.PRESETS["smoke"].grid, [bad, good], tmp_path)
+    assert done == {good.folder}
+    assert "failed: the loss is nan" in capsys.readouterr().out
+    row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
+    row |= {"weight_decay": 0.1, "warmup": 20, "singles_share": 0.5, "single_object_phase": 0.0}
+    rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
+    assert [found["trial"] for found in tune.leaders(rows, "clip")] == [1]
+    rows = [row | {"repeated": None}, row | {"repeated": 0.4}]
+    assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
+
+
+>>>>>>> refs/heads/tests
 def test_the_first_trial_is_the_grids_own_recipe(tuned):
     assert first_point(tune.Config()) == {
         "learning_rate": 2e-3,
         "weight_decay": 0.05,
         "warmup": 50,
         "singles_share": 0.95,
-        "warm_start": 0.5,
+        "single_object_phase": 0.5,
         "architecture": "micro",
     }
     first = trials(tuned / "runs/t")[0]
