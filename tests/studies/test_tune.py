@@ -11,26 +11,14 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-<<<<<<< HEAD
-from studies import binding_grid, spatial_grid, tune
-from studies.grids.grid import told, training_recipe
-from studies.grids.tuned_recipes import SHIPPED, read_tuned
-from studies.tuning.space import first_point
-from tests.studies.command import GRID, ROOT, kill_when, run
-=======
-from envs.common.errors import UserError
 from envs.common.identity import completed
-from generators.splits.binding import BindingRecipe
 from models.recipe import Recipe
 from models.towers.config import TowerConfig
 from studies import binding_grid, spatial_grid, tune
 from studies.grids.cells import recipe_line, training_recipe
 from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
-from studies.runs import local as engine
-from studies.runs.cell import Cell, Job
-from studies.runs.data import SplitData
-from tests.studies.command import GRID, ROOT, run
->>>>>>> refs/heads/tests
+from studies.tuning.space import first_point
+from tests.studies.command import GRID, ROOT, kill_when, run
 
 GRIDS = (binding_grid,)
 
@@ -206,36 +194,8 @@ def test_shipped_recipes_fit_a_preset(name):
         assert len(values) == len(rows) // len(grid.models)
 
 
-<<<<<<< HEAD
-=======
-def test_a_trial_that_fails_is_told_and_left_out(tmp_path, monkeypatch, capsys):
-    """One of two runs diverges; the other's result stands, and the failed one is nobody's best."""
-    cell = Cell("clip", 0, SplitData(BindingRecipe(), "store"), TowerConfig(), Recipe())
-    bad, good = (Job(cell, tmp_path / "split.h5", tmp_path / name) for name in ("bad", "good"))
-    done = set()
-
-    def run_jobs(jobs, workers, on_finished):
-        for job in jobs:
-            if job == bad:
-                raise UserError("the loss is nan")
-            done.add(job.folder)
-
-    monkeypatch.setattr(engine, "run_jobs", run_jobs)
-    monkeypatch.setattr(tune, "validation", lambda job: 0.7 if job.folder in done else None)
-    tune.train_all(tune.PRESETS["smoke"].grid, [bad, good], tmp_path)
-    assert done == {good.folder}
-    assert "failed: the loss is nan" in capsys.readouterr().out
-    row = {"model": "clip", "architecture": "nano", "learning_rate": 1e-3}
-    row |= {"weight_decay": 0.1, "warmup": 20, "singles_share": 0.5, "single_object_phase": 0.0}
-    rows = [row | {"trial": 0, "validation": None}, row | {"trial": 1, "validation": 0.4}]
-    assert [found["trial"] for found in tune.leaders(rows, "clip")] == [1]
-    rows = [row | {"repeated": None}, row | {"repeated": 0.4}]
-    assert tune.best(rows, tune.PRESETS["smoke"].grid)["clip"]["validation"] == 0.4
-
-
->>>>>>> refs/heads/tests
 def test_the_first_trial_is_the_grids_own_recipe(tuned):
-    assert first_point(tune.Config()) == {
+    assert first_point(tune.Config(), "clip") == {
         "learning_rate": 2e-3,
         "weight_decay": 0.05,
         "warmup": 50,
