@@ -4,8 +4,10 @@ import csv
 import json
 import math
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
@@ -14,13 +16,15 @@ from generators.cluster.worker import Interruption
 from models.training.loop import Diverged
 from studies import tune
 from studies.grids.grid import splits
+from studies.runs.scorer_options import scorer_options
 from studies.trials.queue import Search, Trials
 from studies.trials.space import draw
 from studies.tuning import worker
 from studies.tuning.results import best, failures, rows_of
 from studies.tuning.run import publish
 from studies.tuning.searches import identity, leaders, repeats, searches
-from studies.tuning.space import space
+from studies.tuning.space import first_point, space
+from studies.tuning.worker import Runs, Worker
 
 
 def learnt(point):
@@ -123,13 +127,13 @@ def params_of_all(journal, together):
         first = queue.take(search)
         if together:
             second = queue.take(search)
-            values = [[learnt(draw(trial, space(config)))] for trial in (second, first)]
+            values = [[learnt(draw(trial, space(config, "clip")))] for trial in (second, first)]
             queue.end(second, values[0])
             queue.end(first, values[1])
         else:
-            queue.end(first, [learnt(draw(first, space(config)))])
+            queue.end(first, [learnt(draw(first, space(config, "clip")))])
             second = queue.take(search)
-            queue.end(second, [learnt(draw(second, space(config)))])
+            queue.end(second, [learnt(draw(second, space(config, "clip")))])
     return [trial.params for trial in queue.all(search)]
 
 
@@ -153,3 +157,36 @@ def test_a_batch_waits_for_the_one_before(tmp_path):
     assert (first.number, second.number, again.number) == (0, 1, 0)
     queue.end(again, None)
     assert [queue.take(search).number, queue.take(search).number, queue.take(search)] == [2, 3, None]
+
+
+def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
+    """Beside the same recipe space as every model's; the best are read back by --tuned."""
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from models.scorers.clip.model import CLIPScorer\n"
+        "from models.scorers.clip.spec import CLIPConfig\n"
+        "from models.spec import Range, ScorerSpec\n\n"
+        "@dataclass(frozen=True)\nclass Config(CLIPConfig):\n    width: int = 3\n    kind: str = 'a'\n\n"
+        "class Mine(CLIPScorer):\n    config_class = Config\n"
+        "    spec = ScorerSpec(name='mine', implementation='', config=Config, small={'width': 5},\n"
+        "                      space={'width': Range(2, 64, log=True), 'kind': ('a', 'b')})\n"
+    )
+    name = f"{tmp_path}/mine.py:Mine"
+    grid = replace(tune.PRESETS["smoke"].grid, models=("clip", name), scorers=scorer_options("small", [name]))
+    config = replace(tune.PRESETS["smoke"], grid=grid)
+    both = [space(config, model) for model in grid.models]
+    assert both[1] == both[0] | {
+        "option width": IntDistribution(2, 64, log=True),
+        "option kind": CategoricalDistribution(("a", "b")),
+    }
+    assert first_point(config, name)["option width"] == 5
+    point = first_point(config, name) | {"warmup": 20, "singles_share": 0.5, "option width": 7, "option kind": "b"}
+    job = Runs(Worker(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
+    assert job.cell.options == {"width": 7, "kind": "b"}
+
+
+class Files(dict):
+    """Any split's file."""
+
+    def __missing__(self, recipe):
+        return Path("split.h5")
