@@ -97,7 +97,8 @@ class Pool:
         worker = next((worker for worker in self.workers if not worker.job), None)
         if worker is None:
             inbox = CONTEXT.Queue()
-            process = CONTEXT.Process(target=work, args=(inbox, self.messages, os.getpid()), daemon=True)
+            # Not a daemon, which could start no loaders: `stop` ends it, and so does its parent's death.
+            process = CONTEXT.Process(target=work, args=(inbox, self.messages, os.getpid()))
             process.start()
             worker = Worker(process, inbox)
             self.workers.append(worker)

@@ -46,3 +46,30 @@ def texts(model: Scorer, graphs: Sequence[SceneGraph]) -> Tensors:
 def images(n: int, seed: int = 0) -> torch.Tensor:
     """Random normalised images (n, 3, 32, 32)."""
     return torch.randn(n, 3, 32, 32, generator=torch.Generator().manual_seed(seed))
+
+
+# A file of a user's own: a linear map on the images of a frozen, trained CLIP.
+STAGED = """
+import torch
+from models.scorer import Scorer
+from models.scorers.clip.model import CLIPScorer
+from models.spec import ScorerSpec, Stage
+
+class Linear(CLIPScorer):
+    spec = ScorerSpec(name="linear", implementation="", config=CLIPScorer.config_class, stage=Stage("clip"))
+
+    def __init__(self, towers, texts, config, base):
+        Scorer.__init__(self, towers, texts)
+        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
+        self.texts = base.texts
+        self.map = torch.nn.Linear(32, 32, bias=False)
+
+    def encode_images(self, pixels):
+        return torch.nn.functional.normalize(self.map(self.base.encode_images(pixels)), dim=-1)
+
+    def encode_texts(self, texts):
+        return self.base.encode_texts(texts)
+
+    def backbones(self):
+        return self.base.backbones()
+"""

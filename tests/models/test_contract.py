@@ -12,6 +12,7 @@ from models.spec import ScorerSpec
 from models.towers.config import TowerConfig
 from models.towers.tokenizers import text_space, tokenizer_of
 from studies.runs.scorer_options import only, scorer_options
+from tests.models.builders import STAGED
 
 NANO = TowerConfig("nano", resolution=32)
 
@@ -149,31 +150,6 @@ def test_a_file_that_fails_is_named(tmp_path):
 def test_specs_refuse_fields_that_there_are_not():
     with pytest.raises(UserError, match="small has no 'widht'"):
         ScorerSpec(name="x", implementation="", config=specs()["oc-clip"].config, small={"widht": 1})
-
-
-STAGED = """
-from models.spec import ScorerSpec, Stage
-
-class Linear(CLIPScorer):
-    '''A linear map on the images of a frozen, trained CLIP.'''
-    spec = ScorerSpec(name='linear', implementation='', config=CLIPScorer.config_class, stage=Stage('clip'))
-
-    def __init__(self, towers, texts, config, base):
-        Scorer.__init__(self, towers, texts)
-        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
-        self.texts = base.texts
-        self.map = torch.nn.Linear(32, 32, bias=False)
-        torch.nn.init.eye_(self.map.weight)
-
-    def encode_images(self, pixels):
-        return torch.nn.functional.normalize(self.map(self.base.encode_images(pixels)), dim=-1)
-
-    def encode_texts(self, texts):
-        return self.base.encode_texts(texts)
-
-    def backbones(self):
-        return self.base.backbones()
-"""
 
 
 def test_a_scorer_on_a_trained_one(tmp_path):

@@ -18,6 +18,7 @@ from studies.runs import train as train_module
 from studies.runs.cell import CHECKPOINT, STATE, Job, finished
 from studies.runs.shared import clear_shared, phase_recipe
 from studies.runs.train import Watch, run_cell
+from tests.models.builders import STAGED
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
 
@@ -130,32 +131,6 @@ def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
     run_cell(reseeded, seen.append)
     assert seen[0] == 1
     assert len(list((tmp_path / "shared").glob("*.pt"))) == 2
-
-
-STAGED = """
-import torch
-from models.scorer import Scorer
-from models.scorers.clip.model import CLIPScorer
-from models.spec import ScorerSpec, Stage
-
-class Linear(CLIPScorer):
-    spec = ScorerSpec(name="linear", implementation="", config=CLIPScorer.config_class, stage=Stage("clip"))
-
-    def __init__(self, towers, texts, config, base):
-        Scorer.__init__(self, towers, texts)
-        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
-        self.texts = base.texts
-        self.map = torch.nn.Linear(32, 32, bias=False)
-
-    def encode_images(self, pixels):
-        return torch.nn.functional.normalize(self.map(self.base.encode_images(pixels)), dim=-1)
-
-    def encode_texts(self, texts):
-        return self.base.encode_texts(texts)
-
-    def backbones(self):
-        return self.base.backbones()
-"""
 
 
 def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
