@@ -6,7 +6,7 @@ tie-neutral accuracy, and how often scores tie.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,10 @@ class Benchmark(ABC):
     @abstractmethod
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """The images of these numbers, all of one size."""
+
+    def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+        """Images that are read and encoded together, `size` at a time."""
+        return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """How an item went; the rule of most benchmarks unless one has its own."""

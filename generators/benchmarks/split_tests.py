@@ -1,9 +1,9 @@
 """A test subset of a split as a benchmark: every binary task, and quads of two images and two captions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jaxtyping import UInt8
-from torch import Tensor, cat
+from torch import Tensor
 
 from envs.common.errors import UserError
 from envs.scene import Scene
@@ -37,13 +37,17 @@ class SplitTests(Benchmark):
         ]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """Own images and those of partners."""
+        """Own images, or those of partners, as `blocks` keeps them."""
         n = len(self.data)
         if all(number < n for number in numbers):
             return self.data.images(numbers)
-        if all(number >= n for number in numbers):
-            return self.data.partner_images([number - n for number in numbers])
-        return cat([self.images([number]) for number in numbers])
+        return self.data.partner_images([number - n for number in numbers])
+
+    def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+        """Own images and those of partners apart."""
+        n = len(self.data)
+        yield from super().blocks([number for number in numbers if number < n], size)
+        yield from super().blocks([number for number in numbers if number >= n], size)
 
 
 def animals(scene: Scene) -> str:

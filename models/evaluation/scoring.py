@@ -9,10 +9,9 @@ import torch
 from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Benchmark, Item, Scores
 from generators.captions.templates import Caption
-from models.scorer import Scorer, rows_of
+from models.scorer import Scorer
 
-# Images are encoded in blocks of this many, pairs scored in blocks of that many.
-IMAGES, PAIRS = 32, 128
+BLOCK = 32  # images that are encoded at once
 
 
 class Pair(NamedTuple):
@@ -29,12 +28,12 @@ def score_items(scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | No
     was_training = scorer.training
     scorer.eval()
     pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
-    by_image: dict[int, list[Pair]] = {}
-    for pair in pairs:
-        by_image.setdefault(pair.image, []).append(pair)
+    texts_of: dict[int, list[Caption]] = {}
+    for image, text in pairs:
+        texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
-    for block in blocks(list(by_image), IMAGES):
-        known.update(score_block(scorer, benchmark, {image: by_image[image] for image in block}))
+    for block in benchmark.blocks(list(texts_of), BLOCK):
+        known.update(score_block(scorer, benchmark, {image: texts_of[image] for image in block}))
     scorer.train(was_training)
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
     if not all(np.isfinite(matrix).all() for matrix in scores):
@@ -42,17 +41,15 @@ def score_items(scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | No
     return scores
 
 
-def score_block(scorer: Scorer, benchmark: Benchmark, wanted: dict[int, list[Pair]]) -> Iterator[tuple[Pair, float]]:
-    """The scores of all pairs of some images."""
-    row = {image: i for i, image in enumerate(wanted)}
+def score_block(scorer: Scorer, benchmark: Benchmark, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
+    """The scores of some images with all their texts: all first texts, all second ones, and so on.
+
+    An image with fewer texts repeats its first, so that each round has the same shape: the last bit of a product
+    may depend on it.
+    """
     images = scorer.encode_images(scorer.pixel_scale(benchmark.images(list(wanted)).to(scorer.device)))
-    for pairs in blocks([pair for its in wanted.values() for pair in its], PAIRS):
-        texts, graphs = zip(*(pair.text for pair in pairs), strict=True)
-        rows = torch.tensor([row[pair.image] for pair in pairs], device=scorer.device)
-        scores = scorer.paired(rows_of(images, rows), scorer.encode_texts(scorer.read(texts, graphs)))
-        yield from zip(pairs, scores.float().cpu().tolist(), strict=True)
-
-
-def blocks(things: Sequence, size: int) -> Iterator[Sequence]:
-    """Parts of `size`, in order; the last may be smaller."""
-    return (things[start : start + size] for start in range(0, len(things), size))
+    for k in range(max(map(len, wanted.values()))):
+        row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
+        read = scorer.read([text for text, _ in row], [graph for _, graph in row])
+        scores = scorer.paired(images, scorer.encode_texts(read))
+        yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)

@@ -77,10 +77,6 @@ class CLIPScorer(Scorer):
         """Cosine."""
         return images @ texts.T
 
-    def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """Cosine of image i and text i."""
-        return (images * texts).sum(-1)
-
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """All of CLIP is its two towers."""
         return tower_parameters(self.model)
