@@ -137,7 +137,7 @@ def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
 def test_a_study_of_another_configuration_is_refused(tmp_path):
     storage = str(tmp_path / "j.log")
     Trials(storage).open(Search("s", 2, ("minimize",), cheap_search.sampler), {"target": 0.9, "seeds": 3})
-    with pytest.raises(UserError, match=r"another configuration: target \(0.9 there, 0.95 asked\)"):
+    with pytest.raises(UserError, match=r"another configuration: target \(0.9 there, 0.95 now\)"):
         Trials(storage).open(Search("s", 2, ("minimize",), cheap_search.sampler), {"target": 0.95, "seeds": 3})
     optuna.create_study(study_name="theirs", storage=Trials(storage).storage).add_trial(optuna.create_trial(value=1.0))
     with pytest.raises(UserError, match="of another program"):
