@@ -16,8 +16,7 @@ from generators.parsers.world_grammar import parse
 from generators.splits.binding import BindingRecipe
 from generators.splits.spatial import SpatialRecipe
 from generators.vocabulary import Vocabulary
-from models.scorers.clip.spec import CLIPConfig
-from studies.grids.grid import SIZED_CONTEXT
+from models.towers.config import TextSpace
 
 WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)
@@ -60,7 +59,7 @@ def holds(nodes, scene):
 
 @pytest.mark.parametrize(("task", "context"), [(t, c) for t in TASKS for c in ALL_CONTEXTS if possible(t, c)], ids=str)
 def test_contract(task, context):
-    world, tokens = (SIZED, SIZED_CONTEXT) if context.vocabulary.sizes else (WORLD, CLIPConfig().context)
+    world, tokens = (SIZED, 24) if context.vocabulary.sizes else (WORLD, TextSpace.context)
     scenes = scenes_of(context.kind, world)
     tested = [pair for pair in zip(scenes, choices(task, scenes, context), strict=True) if pair[1]]
     assert len(tested) == (len(scenes) // 2 if task == "swap size" else len(scenes))
