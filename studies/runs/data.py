@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -134,8 +134,3 @@ def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
     for index in indices:
         hashed.update(str(content[int(index)]).encode() + b"\0")
     return hashed.hexdigest()[:12]
-
-
-def recipe_fields(recipe: SplitRecipe) -> dict[str, Any]:
-    """All fields of a split's recipe, as split files record them."""
-    return asdict(recipe)
