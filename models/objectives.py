@@ -13,8 +13,8 @@ class Targets(NamedTuple):
 
     same: Bool[Tensor, "n m"]
     """Text j means what the text of image i means: it is right."""
-    masked: Bool[Tensor, "n m"]
-    """Text j is neither right nor wrong of image i."""
+    masked: Bool[Tensor, "n m"] | None
+    """Text j is neither right nor wrong of image i; None where that is so of none."""
     own: int
     """Texts that have an image to be matched with; those behind them are negatives alone."""
 
@@ -29,13 +29,13 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
     image of a red cat and a white dog there: masked, it is no negative of that image, because
     pushing it away teaches that a dog makes a red cat less red.
     """
-    logits = (scale * similarity).masked_fill(targets.masked, -torch.inf)
-    same = targets.same
+    logits, same = scale * similarity, targets.same
+    if targets.masked is not None:
+        logits = logits.masked_fill(targets.masked, -torch.inf)
+    by_image = cross_entropy(logits, shares(same))
     if targets.own < similarity.shape[1]:
-        by_text, same_by_text = logits[:, : targets.own].T, same[:, : targets.own].T
-    else:
-        by_text, same_by_text = logits.T, same.T
-    return (cross_entropy(logits, shares(same)) + cross_entropy(by_text, shares(same_by_text))) / 2
+        logits, same = logits[:, : targets.own], same[:, : targets.own]
+    return (by_image + cross_entropy(logits.T, shares(same.T))) / 2
 
 
 def shares(same: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:

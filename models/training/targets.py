@@ -53,4 +53,5 @@ def targets_of(texts: Sequence[Caption], n_images: int, complete: bool, mask: bo
     masked[:, n_images:] |= same[:, n_images:]
     same = same.copy()
     same[:, n_images:] = False
-    return Targets(torch.from_numpy(same), torch.from_numpy(masked), n_images)
+    some = mask or masked.any()
+    return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, n_images)

@@ -23,13 +23,13 @@ def runs_to_compare() -> tuple[Path, Path] | None:
     return Path(sys.argv[2]), Path(sys.argv[3])
 
 
-# Options of earlier versions, and what takes their place.
+# Options of earlier versions, and what takes their place, if anything does.
 RENAMED = {
     "--warm-start": "--single-object-phase",
     "--leave-out-true": "--mask-false-negatives",
     "--no-leave-out-true": "--no-mask-false-negatives",
-    "--oc-clip.context": "nothing: the context follows from the texts",
-    "--clip.context": "nothing: the context follows from the texts",
+    "--oc-clip.context": "",
+    "--clip.context": "",
 }
 
 
@@ -38,7 +38,10 @@ def check_renamed(arguments: list[str]) -> None:
     for argument in arguments:
         option = argument.partition("=")[0].replace("_", "-")
         if option in RENAMED:
-            raise UserError(f"{option} is now {RENAMED[option]}")
+            new = RENAMED[option]
+            raise UserError(
+                f"{option} is now {new}" if new else f"{option} is gone: the context follows from the texts"
+            )
 
 
 def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
