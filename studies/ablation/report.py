@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+import pandas as pd
 
 from envs.common.figure_files import write_png
 from envs.common.files import write_csv, write_text
-from envs.common.latex import table
 from envs.common.pages import write_page
 from studies.ablation.rows import BASE, Place
 from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
+from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
 from studies.runs.cell import Job
 
 matplotlib.use("Agg")
@@ -30,6 +31,7 @@ class Claim(NamedTuple):
     text: str
 
 
+RATIO = "alpha / beta"
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 
 CLAIMS = (
@@ -54,12 +56,12 @@ def publish(out: Path, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     splits = list(dict.fromkeys(place.split for place in jobs))
     tables = {split: accuracy_table(done, split) for split in splits}
-    write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
+    write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in splits))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title="Ablations of OC-CLIP",
-        tables=tables,
+        tables={split: to_rows(table) for split, table in tables.items()},
         claims=[(claim.text, *verdict(done, claim)) for claim in CLAIMS if claim.split in splits],
         figures={split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split)) for split in splits},
         finished=sum(map(len, done.values())),
@@ -68,27 +70,46 @@ def publish(out: Path, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any
     )
 
 
-def mean(values: Sequence[float]) -> str:
-    """Mean and standard deviation as text; a dash for nothing."""
-    if not values:
-        return "–"
-    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+def accuracy_table(done: Runs, split: str) -> pd.DataFrame:
+    """A row for each of the study: accuracies, how the first column's differs, and alpha / beta."""
+    names = {column: column_name(*column) for column in COLUMNS[split]}
+    places = [place for place in done if place.split == split]
+    shown = [*names.values(), *([RATIO] if split == "spatial" else [])]
+    table = described(
+        pivot(values_of(done, split, names), ["row"], ["column"], "value"),
+        [place.row for place in places],
+        shown,
+        scale=1.0,
+        deviations=True,
+    )
+    differences = [DASH if place.row == BASE else difference_of(done, place) for place in places]
+    table.insert(len(names), f"{shown[0]}, difference", differences)
+    return table.rename_axis("").reset_index()
 
 
-def accuracy_table(done: Runs, split: str) -> list[list[str]]:
-    """A header, and a row of the study each: accuracies, how the first column's differs, and alpha / beta."""
-    columns = COLUMNS[split]
-    relational = split == "spatial"
-    told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
-    header = ["", *told, f"{told[0]}, difference", *(["alpha / beta"] if relational else [])]
-    rows = []
-    for place, runs in done.items():
-        if place.split == split:
-            delta = against_base(done, place, columns[:1])
-            cells = [mean(accuracies(runs, *column)) for column in columns]
-            ratios = [mean([run.ratio for run in runs])] if relational else []
-            rows.append([place.row, *cells, str(delta) if delta and place.row != BASE else "–", *ratios])
-    return [header, *rows]
+def column_name(subset: str, task: str) -> str:
+    """The name of a column."""
+    return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
+
+
+def values_of(done: Runs, split: str, names: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """A row for each run and column of the tables: accuracy in percent, and alpha / beta."""
+    cells = [
+        (place.row, run.seed, column, value)
+        for place, runs in done.items()
+        if place.split == split
+        for run in runs
+        for column, value in (
+            *((name, accuracy) for key, name in names.items() for accuracy in accuracies([run], *key)),
+            (RATIO, run.ratio),
+        )
+    ]
+    return pd.DataFrame(cells, columns=["row", "seed", "column", "value"])
+
+
+def difference_of(done: Runs, place: Place) -> str:
+    """How a row differs from OC-CLIP as it is in the first column, as text."""
+    return str(against_base(done, place, COLUMNS[place.split][:1]) or DASH)
 
 
 def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]]) -> Difference | None:
@@ -102,15 +123,15 @@ def verdict(done: Runs, claim: Claim) -> tuple[str, str]:
     """Whether the interval of the difference is on the claim's side of 0, and the difference."""
     delta = against_base(done, Place(claim.split, claim.row), claim.columns)
     if delta is None:
-        return "not tested", "–"
+        return "not tested", DASH
     if delta.low <= 0 <= delta.high:
         return "undecided", str(delta)
     return "confirmed" if (delta.mean > 0) == (claim.sign > 0) else "contradicted", str(delta)
 
 
-def latex(split: str, rows: list[list[str]]) -> tuple[list[str], list[list[str]], str]:
-    """Header, rows and caption of a LaTeX table."""
-    return rows[0], rows[1:], f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
+def caption(split: str) -> str:
+    """The caption of a LaTeX table."""
+    return f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
 
 
 def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
