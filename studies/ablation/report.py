@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import pandas as pd
 
 from envs.common.figure_files import write_png
 from envs.common.files import write_csv, write_text
-from envs.common.latex import table
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
 from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
+from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
 from studies.runs.cell import Job
 
 matplotlib.use("Agg")
@@ -28,13 +29,14 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     splits = list(dict.fromkeys(place.split for place in jobs))
-    tables = {split: accuracy_table(done, split, base, spec.ablations.ratio) for split in splits}
-    write_text(out / "ablations.tex", "\n".join(table(*latex(split, tables[split])) for split in splits))
+    ratio = spec.ablations.ratio
+    tables = {split: accuracy_table(done, split, base, ratio if split == "spatial" else None) for split in splits}
+    write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in splits))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=f"Ablations of {base}",
-        tables=tables,
+        tables={split: to_rows(table) for split, table in tables.items()},
         claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits],
         figures={
             split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
@@ -45,27 +47,45 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     )
 
 
-def mean(values: Sequence[float]) -> str:
-    """Mean and standard deviation as text; a dash for nothing."""
-    if not values:
-        return "–"
-    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:
+    """A row for each of the study: accuracies, how the first column's differs, and a ratio of weights."""
+    names = {column: column_name(*column) for column in COLUMNS[split]}
+    places = [place for place in done if place.split == split]
+    shown = [*names.values(), *([" / ".join(ratio)] if ratio else [])]
+    table = described(
+        pivot(values_of(done, split, names, ratio), ["row"], ["column"], "value"),
+        [place.row for place in places],
+        shown,
+        scale=1.0,
+        deviations=True,
+    )
+    differences = [DASH if place.row == base else difference_of(done, place, base) for place in places]
+    table.insert(len(names), f"{shown[0]}, difference", differences)
+    return table.rename_axis("").reset_index()
 
 
-def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> list[list[str]]:
-    """A header, and a row of the study each: accuracies, how the first column's differs, and a ratio of weights."""
-    columns = COLUMNS[split]
-    relational = split == "spatial" and ratio is not None
-    told = [subset.replace("_", " ") + ("" if task == "swap" else f": {task}") for subset, task in columns]
-    header = ["", *told, f"{told[0]}, difference", *([" / ".join(ratio)] if relational else [])]
-    rows = []
+def column_name(subset: str, task: str) -> str:
+    """The name of a column."""
+    return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
+
+
+def values_of(
+    done: Runs, split: str, names: Mapping[tuple[str, str], str], ratio: tuple[str, str] | None
+) -> pd.DataFrame:
+    """A row for each run and column of the tables: accuracy in percent, and the ratio of two weights."""
+    cells = []
     for place, runs in done.items():
-        if place.split == split:
-            delta = against_base(done, place, columns[:1], base)
-            cells = [mean(accuracies(runs, *column)) for column in columns]
-            ratios = [mean([run.ratio for run in runs])] if relational else []
-            rows.append([place.row, *cells, str(delta) if delta and place.row != base else "–", *ratios])
-    return [header, *rows]
+        for run in runs if place.split == split else ():
+            for key, name in names.items():
+                cells += [(place.row, run.seed, name, accuracy) for accuracy in accuracies([run], *key)]
+            if ratio:
+                cells.append((place.row, run.seed, " / ".join(ratio), run.ratio))
+    return pd.DataFrame(cells, columns=["row", "seed", "column", "value"])
+
+
+def difference_of(done: Runs, place: Place, base: str) -> str:
+    """How a row differs from the model as it is in the first column, as text."""
+    return str(against_base(done, place, COLUMNS[place.split][:1], base) or DASH)
 
 
 def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
@@ -79,15 +99,15 @@ def verdict(done: Runs, claim: Claim, base: str) -> tuple[str, str]:
     """Whether the interval of the difference is on the claim's side of 0, and the difference."""
     delta = against_base(done, Place(claim.split, claim.row), claim.columns, base)
     if delta is None:
-        return "not tested", "–"
+        return "not tested", DASH
     if delta.low <= 0 <= delta.high:
         return "undecided", str(delta)
     return "confirmed" if (delta.mean > 0) == (claim.sign > 0) else "contradicted", str(delta)
 
 
-def latex(split: str, rows: list[list[str]]) -> tuple[list[str], list[list[str]], str]:
-    """Header, rows and caption of a LaTeX table."""
-    return rows[0], rows[1:], f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
+def caption(split: str) -> str:
+    """The caption of a LaTeX table."""
+    return f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
 
 
 def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from envs.common.errors import UserError
-from envs.common.files import write_csv, write_text
-from envs.common.latex import table
+from envs.common.files import write_text
 from studies.analysis.paired_bootstrap import difference, read_points
+from studies.analysis.tables import to_csv, to_latex
 from studies.runs.results import read_results
 
 HEADER = ("model", "pairs", "hard negatives", "subset", "task", "A", "B", "B - A", "n")
@@ -23,9 +25,10 @@ def compare(first: Path, second: Path) -> Path:
     rows = [row for place in places for row in compare_place(place, first, second, cells[0][place], cells[1][place])]
     if not rows:
         raise UserError(f"{first} and {second} have no record in common: other worlds, splits or seeds")
-    write_csv(second / "comparison.csv", HEADER, rows)
+    table = pd.DataFrame(rows, columns=list(HEADER))
+    to_csv(second / "comparison.csv", table)
     caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
-    write_text(second / "comparison.tex", table(HEADER, rows, caption))
+    write_text(second / "comparison.tex", to_latex(table, caption))
     print_table(rows, f"A: {first}   B: {second}")
     return second / "comparison.csv"
 

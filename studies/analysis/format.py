@@ -1,11 +1,10 @@
-"""Values and tables as people read them."""
+"""Values as people read them, and trials as a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from envs.common.files import write_csv
-from studies.runs.results import Mean
 
 
 def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
@@ -17,11 +16,6 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return texts
-
-
-def percent(mean: Mean) -> str:
-    """A mean as text; a dash where it is undefined."""
-    return "–" if mean.mean is None else f"{100 * mean.mean:.1f}"
 
 
 def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -6,18 +6,21 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from envs.common.figure_files import write_png
 from envs.common.files import write_text
-from envs.common.latex import table
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
-from studies.analysis.format import flat, percent
+from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
+from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
 from studies.grids.figures import heat_maps, sample_sheet
 from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.results import mean_accuracy
 
 SAMPLES = 5
+# What says where in a grid a result belongs.
+PLACE = ["model", "pairs", "hard_negatives"]
 
 
 def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], split: Path) -> Path:
@@ -35,9 +38,9 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         asked=config.task,
         config=told_config(config),
         notes=notes,
-        table=summary(config, results),
-        tasks=task_table(config, results),
-        differences=difference_table(out, config, results),
+        table=to_rows(summary(config, results)),
+        tasks=to_rows(task_table(config, results)),
+        differences=to_rows(difference_table(out, config, results)),
         figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         samples={name: write_png(out / "figures" / f"samples-{name}.png", sheet) for name, sheet in samples.items()},
         finished=len(results),
@@ -51,23 +54,35 @@ def told_config(config: Any) -> dict[str, str]:
     return {name: text for name, text in flat(asdict(config)).items() if name not in replaced}
 
 
-def summary(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """A header, and a row per model and place of the grid, with a text per test."""
-    rows = [["model", "pairs", "hard negatives", *config.tests]]
-    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models):
-        means = [percent(mean_accuracy(results, model, test, pairs, negatives)) for test in config.tests]
-        rows.append([model, f"{pairs:.0%} {counted(results, pairs)}", f"{negatives:.0%}", *means])
-    return rows
+def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row per model and place of the grid, with a column per test."""
+    frame = tidy(results)
+    rows = places(config)
+    table = described(pivot(frame[frame.task == "swap"], PLACE, ["subset"]), rows, list(config.tests)).reset_index()
+    return named(table, [f"{pairs:.0%} {counted(results, pairs)}" for pairs in table["pairs"]])
 
 
-def task_table(config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """A header, and a row per model and place: every task on pairs that no cell trains on."""
-    tasks = tasks_of(results)
-    rows = [["model", "test", "pairs", "hard negatives", *tasks]]
-    for test, pairs, negatives, model in product(unseen(config), config.pairs, config.hard_negatives, config.models):
-        means = [mean_accuracy(results, model, test, pairs, negatives, task) for task in tasks]
-        rows.append([model, test, f"{pairs:.0%}", f"{negatives:.0%}", *map(percent, means)])
-    return rows
+def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row per model and place, and a column per task: every task on pairs that no cell trains on."""
+    rows = pd.MultiIndex.from_tuples(
+        [(model, test, *place) for test in unseen(config) for model, *place in places(config)],
+        names=["model", "test", *PLACE[1:]],
+    )
+    frame = tidy(results).rename(columns={"subset": "test"})
+    table = described(pivot(frame, rows.names, ["task"]), rows, tasks_of(results)).reset_index()
+    return named(table, [f"{pairs:.0%}" for pairs in table["pairs"]])
+
+
+def places(config: Any) -> pd.MultiIndex:
+    """All models at all places of the grid, in the order of its tables."""
+    found = product(config.pairs, config.hard_negatives, config.models)
+    return pd.MultiIndex.from_tuples([(model, pairs, negatives) for pairs, negatives, model in found], names=PLACE)
+
+
+def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
+    """A table whose fractions are texts, those of pairs as given."""
+    negatives = [f"{share:.0%}" for share in table["hard_negatives"]]
+    return table.assign(pairs=pairs, hard_negatives=negatives).rename(columns={"hard_negatives": "hard negatives"})
 
 
 def unseen(config: Any) -> list[str]:
@@ -85,9 +100,9 @@ def by_task(task: str) -> tuple[int, str]:
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
-def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """A header, and a row per place and further model: how it differs from the first, with intervals."""
-    rows = [["model", "pairs", "hard negatives", *config.tests]]
+def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row per place and further model: how it differs from the first, with intervals."""
+    rows = []
     for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models[1:]):
         first, second = (
             read_points(
@@ -95,10 +110,9 @@ def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) 
             )
             for name in (config.models[0], model)
         )
-        found = [difference(first, second, test, "swap") for test in config.tests]
-        told = [str(delta) if delta else "–" for delta in found]
-        rows.append([f"{model} − {config.models[0]}", f"{pairs:.0%}", f"{negatives:.0%}", *told])
-    return rows
+        deltas = [str(difference(first, second, test, "swap") or DASH) for test in config.tests]
+        rows.append([f"{model} − {config.models[0]}", f"{pairs:.0%}", f"{negatives:.0%}", *deltas])
+    return pd.DataFrame(rows, columns=["model", "pairs", "hard negatives", *config.tests])
 
 
 def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
@@ -108,10 +122,8 @@ def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
 
 def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
     """The table of accuracies for a paper."""
-    header, *rows = summary(config, results)
-    return table(
-        [name.replace("_", " ") for name in header], rows, "Accuracy in percent, mean over seeds; chance is 50."
-    )
+    table = summary(config, results).rename(columns=lambda name: name.replace("_", " "))
+    return to_latex(table, "Accuracy in percent, mean over seeds; chance is 50.")
 
 
 def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:

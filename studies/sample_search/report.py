@@ -5,11 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from envs.common.figure_files import write_png
-from envs.common.files import write_csv, write_text
-from envs.common.latex import table
+from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.format import flat, shown, write_trials
+from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import recipe_of
@@ -54,7 +56,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
         axis=axis_of(config),
         settings=config,
         images_seen=config.recipe.steps * config.recipe.batch,
-        tables=tables,
+        tables={name: to_rows(table) for name, table in tables.items()},
         trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
         figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
@@ -67,14 +69,14 @@ def recipes(config: Any) -> dict[str, str]:
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
-def write_tables(out: Path, tables: Mapping[str, list[list[str]]], config: Any) -> None:
+def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Any) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
-    for name, rows in tables.items():
-        write_csv(out / f"{name}.csv", rows[0], rows[1:])
+    for name, table in tables.items():
+        to_csv(out / f"{name}.csv", table)
     captions = {
         "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
         "hypervolumes": "Hypervolume of the fronts on unseen pairs, with paired 95 % bootstrap intervals.",
         "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
     }
-    parts = [table(*(tables[name][0], tables[name][1:]), caption) for name, caption in captions.items()]
+    parts = [to_latex(tables[name], caption) for name, caption in captions.items()]
     write_text(out / "results.tex", "\n".join(parts))

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import optuna
+import pandas as pd
 from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 
 from studies.analysis import pareto
 from studies.analysis.pareto import Axis, Bound, Curve, Volume
+from studies.analysis.tables import DASH
 from studies.sample_search.budget import everything, images_of, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
@@ -107,25 +109,25 @@ def reached_of(config: Any, all_points: Sequence[Point], model: str) -> Reached:
     return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
 
 
-def front_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> list[list[str]]:
-    """A header, and a row for each setting on a front."""
+def front_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
+    """A row for each setting on a front."""
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
         [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
         for model, its in chosen.items()
         for point in its
     ]
-    return [header, *rows]
+    return pd.DataFrame(rows, columns=header)
 
 
-def volume_table(found: Mapping[str, Volume]) -> list[list[str]]:
-    """A header, and a row for each model and difference."""
-    rows = [[name, f"{volume.value:.3f}", f"{volume.low:.3f} to {volume.high:.3f}"] for name, volume in found.items()]
-    return [["model", "hypervolume", "95 % interval"], *rows]
+def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
+    """A row for each model and difference."""
+    rows = [[name, f"{volume.value:.3f}", f"{volume.low:.3f} to {volume.high:.3f}"] for name, volume in volumes.items()]
+    return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
 
 
-def target_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
-    """A header, and for each model what it needs to reach the target."""
+def target_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+    """For each model what it needs to reach the target."""
     header = [
         "model",
         "images to target",
@@ -138,25 +140,26 @@ def target_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
     for model in config.models:
         reached = reached_of(config, all_points, model)
         best = reached.best
-        told = [*best.row(config)[1:], f"{100 * best.accuracy:.1f}", f"{100 * best.test:.1f}"] if best else ["–"] * 7
-        missed = "–" if reached.most_missed is None else str(reached.most_missed)
-        rows.append([model, str(reached.bound), *told, missed])
-    return [header, *rows]
+        accuracies = [f"{100 * best.accuracy:.1f}", f"{100 * best.test:.1f}"] if best else [DASH] * 2
+        setting = best.row(config)[1:] if best else [DASH] * len(HEADER[1:])
+        missed = DASH if reached.most_missed is None else str(reached.most_missed)
+        rows.append([model, str(reached.bound), *setting, *accuracies, missed])
+    return pd.DataFrame(rows, columns=header)
 
 
-def ratio_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
-    """A header, and how many times the images of each further model the first one needs."""
+def ratio_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+    """How many times the images of each further model the first one needs."""
     first, *others = config.models
     need = {model: reached_of(config, all_points, model).bound for model in config.models}
     rows = [[f"{other} : {first}", pareto.ratio(need[first], need[other])] for other in others]
-    return [["models", f"images of {first} for one of the other"], *rows]
+    return pd.DataFrame(rows, columns=["models", f"images of {first} for one of the other"])
 
 
-def importance_table(config: Any, all_points: Sequence[Point]) -> list[list[str]]:
-    """A header, and each parameter's share in the variance of accuracy over the settings of the first search."""
+def importance_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+    """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
-    rows = [[name, *(f"{its[name]:.2f}" if name in its else "–" for its in shares.values())] for name in SETTING]
-    return [["parameter", *config.models], *rows]
+    rows = [[name, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())] for name in SETTING]
+    return pd.DataFrame(rows, columns=["parameter", *config.models])
 
 
 def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Paired differences, their intervals, and tables for papers."""
+"""Paired differences and their intervals."""
 
 import csv
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
-from envs.common.latex import escape, table
 from studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
@@ -78,12 +77,3 @@ def test_points_are_read_from_predictions(tmp_path):
         read_points([(3, tmp_path)])
     with pytest.raises(UserError, match=r"none/predictions.csv can't be read"):
         read_points([(0, tmp_path / "none")])
-
-
-def test_latex_escapes_and_aligns():
-    text = table(("model", "a_b"), [("oc-clip", "95.0"), ("clip & co", "–")], "100 % sure")
-    assert r"clip \& co & – \\" in text
-    assert r"a\_b" in text
-    assert r"\begin{tabular}{lr}" in text
-    assert r"100 \% sure" in text
-    assert escape("{~^\\}") == r"\{\textasciitilde{}\^{}\textbackslash{}\}"

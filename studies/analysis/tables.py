@@ -1,0 +1,110 @@
+"""Results as pandas frames: one tidy row for each score, and tables of any columns against any others.
+
+Texts come last (`described`): a frame of numbers is for reckoning, one of texts for CSV, LaTeX and pages.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from envs.common.files import write_text
+from studies.runs.results import COLUMNS, rows
+
+# Names of rows or columns, in order; None for all that there are.
+Labels = Sequence[str] | pd.Index | None
+DASH = "–"  # where there is no number
+ESCAPES = str.maketrans(
+    {"\\": r"\textbackslash{}", **{c: "\\" + c for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}"}
+)
+
+
+def tidy(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each result, subset and task, with the columns of results.csv; NaN where nothing is defined."""
+    return pd.DataFrame(rows(results), columns=list(COLUMNS)).astype({"accuracy": float, "tie_rate": float})
+
+
+class Pivot(NamedTuple):
+    """Two tables of the same shape: means over what differs within a cell, such as seeds, and their deviations."""
+
+    mean: pd.DataFrame
+    deviation: pd.DataFrame
+
+
+def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], value: str = "accuracy") -> Pivot:
+    """A row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
+    groups = frame.groupby([*index, *columns], sort=False)[value]
+
+    def position(level: pd.Index) -> pd.Index:
+        return pd.Index(pd.Index(frame[level.name].unique()).get_indexer(level))
+
+    tables = (groups.agg(function).unstack(list(columns)) for function in (mean, deviation))
+    return Pivot(*(table.sort_index(key=position).sort_index(axis="columns", key=position) for table in tables))
+
+
+def mean(values: pd.Series) -> float:
+    """The mean of what is defined, rounded once: pandas' sums may show another last digit than the figures do."""
+    defined = values.dropna().tolist()
+    return statistics.mean(defined) if defined else math.nan
+
+
+def deviation(values: pd.Series) -> float:
+    """The standard deviation of what is defined; NaN for less than two."""
+    defined = values.dropna().tolist()
+    return statistics.stdev(defined) if len(defined) > 1 else math.nan
+
+
+def described(
+    table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
+) -> pd.DataFrame:
+    """A pivot as texts, in percent with one decimal, with or without deviations; `index` and `columns` choose and
+    order, and what the pivot lacks is a dash."""
+
+    def text(mean: float, deviation: float) -> str:
+        if math.isnan(mean):
+            return DASH
+        several = deviations and not math.isnan(deviation)
+        return f"{scale * mean:.1f}" + (f" ± {scale * deviation:.1f}" if several else "")
+
+    means, spreads = (part.reindex(index=index, columns=columns) for part in table)
+    both = zip(means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
+    return pd.DataFrame([list(map(text, *row)) for row in both], means.index, means.columns)
+
+
+def header(frame: pd.DataFrame) -> list[str]:
+    """The names of columns; those of several levels are joined."""
+    return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
+
+
+def to_rows(frame: pd.DataFrame) -> list[list[str]]:
+    """A header and rows of texts, as the templates of pages take them."""
+    return [header(frame), *frame.astype(str).to_numpy().tolist()]
+
+
+def to_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame, whole or not at all; what is undefined is an empty cell."""
+    write_text(path, frame.to_csv(index=False, header=header(frame), lineterminator="\n"))
+
+
+def to_latex(frame: pd.DataFrame, caption: str) -> str:
+    """A table environment with booktabs rules; columns that hold words are set left, numbers right."""
+    texts = frame.astype(str)
+    words = [texts.iloc[:, k].str.contains(r"[^\W\d_]").any() for k in range(texts.shape[1])]
+    return (
+        texts.map(escape)
+        .rename(columns=escape)
+        .to_latex(
+            index=False,
+            caption=escape(caption),
+            column_format="".join("l" if word else "r" for word in words),
+            multicolumn_format="c",
+        )
+    )
+
+
+def escape(text: str) -> str:
+    """`text` as LaTeX shows it."""
+    return text.translate(ESCAPES)
