@@ -29,7 +29,7 @@ from studies.sample_search.tables import (
     volumes_of,
 )
 
-# What a report tells elsewhere, or what replaces it in each trial.
+# What a report says elsewhere, or what replaces it in each trial.
 UNTOLD = {"storage", "study", "recipe.singles_share"}
 
 
@@ -65,7 +65,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
 
 
 def recipes(config: Any) -> dict[str, str]:
-    """The recipe of each model, in which the share of lone animals is the setting's."""
+    """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
