@@ -6,7 +6,7 @@
     optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
 Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction
-of those with hard negatives, views of the lone animals and their share of a batch:
+of those with hard negatives, views of the single-object scenes and their share of a batch:
 
 - the front: fewest distinct images against highest accuracy (TPE for several objectives);
 - the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
@@ -68,7 +68,7 @@ class Config(Grid):
     """Seed of what the searches draw."""
 
     def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
-        """The split of one setting, with all views of the lone animals."""
+        """The split of one setting, with all views of the single-object scenes."""
         held = {"reserve": self.reserve, "validation": self.validation}
         return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **held)
 

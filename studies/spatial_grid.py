@@ -35,7 +35,7 @@ class Config(Grid):
     relations: tuple[str, ...] = ("left/right", "above/under")
     """Relations, tested apart."""
     singles_slots: tuple[str, ...] = ()
-    """Where lone animals stand; empty takes places as high and as low as those of pairs."""
+    """Where single animals stand; empty takes places as high and as low as those of pairs."""
 
     @property
     def tests(self) -> tuple[str, ...]:

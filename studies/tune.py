@@ -5,7 +5,7 @@
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
-parameters, share of lone animals in a batch and share of the steps that show them only. Every
+parameters, share of single-object scenes in a batch and share of the steps that show them only. Every
 trial trains on the same split for the same number of steps; the first one of every model is the
 grid's own recipe. A model's best trials are run with further seeds, and the best mean gives its
 recipe.

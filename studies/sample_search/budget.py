@@ -54,7 +54,7 @@ def counts_of(recipe: BindingRecipe) -> Any:
 
 
 def distinct_images(recipe: BindingRecipe) -> int:
-    """How many different images train holds, lone animals counted: a scene in one view is one image.
+    """How many different images train holds, single-object scenes counted: a scene in one view is one image.
 
     What the split file says too, but without making it. Not for recipes with hold-out rules.
     """

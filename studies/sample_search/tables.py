@@ -58,7 +58,7 @@ def passes(config: Any, images: int) -> float:
     return config.recipe.steps * config.recipe.batch / images
 
 
-HEADER = ("images", "passes", "pairs", "hard negatives", "views of lone animals", "their share")
+HEADER = ("images", "passes", "pairs", "hard negatives", "views of single-object scenes", "their share")
 
 
 def points(found: Mapping[str, Sequence[Any]]) -> list[Point]:
