@@ -75,8 +75,8 @@ def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 def places(config: Any) -> pd.MultiIndex:
     """All models at all places of the grid, in the order of its tables."""
-    found = product(config.pairs, config.hard_negatives, config.models)
-    return pd.MultiIndex.from_tuples([(model, pairs, negatives) for pairs, negatives, model in found], names=PLACE)
+    order = product(config.pairs, config.hard_negatives, config.models)
+    return pd.MultiIndex.from_tuples([(model, pairs, negatives) for pairs, negatives, model in order], names=PLACE)
 
 
 def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:

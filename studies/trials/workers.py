@@ -23,7 +23,7 @@ from studies.trials.queue import Search, Trials
 # "outcome" is printed when the trial has ended.
 Objective = Callable[[Search, optuna.Trial], Sequence[float]]
 Argument = TypeVar("Argument")
-# One worker. Asked to end while it trains, it saves its state after the step and gives its trial back.
+# One worker. Stopped while it trains, it saves its state after the step and gives its trial back.
 Body = Callable[[Argument, Interruption], None]
 WAIT_SECONDS = 1.0
 
