@@ -19,7 +19,7 @@ from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.objectives import Targets
 from models.recipe import Recipe
-from models.scorer import Scorer, rows_of
+from models.scorer import Scorer
 from models.towers.config import TowerConfig
 from models.towers.tokenizers import text_space
 
@@ -125,9 +125,9 @@ def check_pairs(subject: Subject) -> None:
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.no_grad():
-        images = scorer.encode_images(scorer.pixel_scale(subject.images))
         order = torch.tensor([2, 0, 3, 1])
-        scores = scorer.paired(rows_of(images, order), scorer.encode_texts(scorer.read(captions, graphs)))
+        images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
+        scores = scorer.paired(images, scorer.encode_texts(scorer.read(captions, graphs)))
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")

@@ -117,13 +117,6 @@ def moved(code: Code, device: torch.device | str, non_blocking: bool = False) ->
     return code
 
 
-def rows_of(code: Code, rows: Tensor) -> Code:
-    """The chosen rows of an image code."""
-    if isinstance(code, Tensor):
-        return code[rows]
-    return type(code)(*(rows_of(part, rows) for part in code))
-
-
 def tower_parameters(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     """The parameters of an open_clip model by tower, but for its own temperature."""
     named = [(name, parameter) for name, parameter in model.named_parameters() if name != "logit_scale"]

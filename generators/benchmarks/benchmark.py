@@ -50,6 +50,11 @@ class Benchmark(ABC):
     name: str
     items: Sequence[Item]
 
+    @property
+    def groups(self) -> Sequence[str]:
+        """The groups of items, in the order of reports; one that is known may have none."""
+        return list(dict.fromkeys(item.group for item in self.items))
+
     @abstractmethod
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """The images of these numbers, all of one size."""
@@ -95,7 +100,8 @@ def first_of_best(scores: Scores) -> Outcome:
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 
 
-# The rules for items of two images and two texts.
+# The group of items of two images and two texts, each true of one, and their rules.
+QUAD = "quad"
 QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
     "text": texts_chosen,
     "image": images_chosen,

@@ -7,12 +7,10 @@ from torch import Tensor
 
 from envs.common.errors import UserError
 from envs.scene import Scene
-from generators.benchmarks.benchmark import Benchmark, Item
+from generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
 from generators.captions.templates import Caption
 from generators.storage.dataset import SplitDataset
-
-QUAD = "quad"
 
 
 class SplitTests(Benchmark):
@@ -25,6 +23,11 @@ class SplitTests(Benchmark):
         self.data, self.name = data, data.name
         self.choices = subset_choices(data)
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+
+    @property
+    def groups(self) -> list[str]:
+        """Every task that the world has words for, and quads."""
+        return [*self.choices, QUAD]
 
     def _task_items(self, task: str) -> list[Item]:
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))

@@ -88,9 +88,7 @@ class SplitData:
         train = SplitDataset(file, "train")
         others = sorted(train.split.subsets.keys() - {"train"})
         tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
-        texts = {
-            text for test in tests.values() for item in test.items for caption in item.texts for text in [caption.text]
-        }
+        texts = {caption.text for test in tests.values() for item in test.items for caption in item.texts}
         return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train))
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
     from models.scorer import Scorer
 
-QUAD = "quad"
 PREDICTIONS = (
     *("subset", "task", "scene", "animals", "caption", "negative"),
     *("score_caption", "score_negative", "partner_caption", "partner_negative"),
@@ -36,11 +35,10 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -
 
 def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[str, Any]]:
     """The numbers of each task, and of quads under each of their rules; None where the subset is empty."""
-    from generators.benchmarks.benchmark import QUADS, summarise
-    from generators.benchmarks.split_tests import SplitTests
+    from generators.benchmarks.benchmark import QUAD, QUADS, summarise
 
-    outcomes: dict[str, list[Outcome]] = {group: [] for group in groups_of(test) if group != QUAD}
-    quads: dict[str, list[Outcome]] = {part: [] for part in QUADS} if isinstance(test, SplitTests) else {}
+    outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
+    quads: dict[str, list[Outcome]] = {part: [] for part in QUADS} if QUAD in test.groups else {}
     for item, matrix in zip(test.items, scores, strict=True):
         if item.group == QUAD:
             for part, rule in QUADS.items():
@@ -56,14 +54,10 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
     return tasks
 
 
-def groups_of(test: "Benchmark") -> list[str]:
-    """The groups that a benchmark can have, empty ones too where it knows them."""
-    known = getattr(test, "choices", {})
-    return list(dict.fromkeys([*known, *(item.group for item in test.items)]))
-
-
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
     """One row for each task and record that it suits; the swap also has the partner's scores."""
+    from generators.benchmarks.benchmark import QUAD
+
     partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
     for item, matrix in zip(items, scores, strict=True):
         if item.group == QUAD:

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +28,11 @@ POLL_SECONDS = 0.5
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
 
 
-def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, most: int) -> int:
+def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, look: int | None) -> int:
     """Put the state after the single-object phase where the cell looks for its own, unless it has one.
 
-    Returns the step at which the cell then is, with its weights in `scorer`: 0 where nothing is shared, as for a
-    phase of more than `most` steps, inside which somebody looks at the cell.
+    `look` is the first step at which somebody looks at the cell: a longer phase is not shared. Returns the step
+    at which a cell with a look is, with its weights in `scorer`; 0 where nothing is shared.
     """
     from models.training.feed import single_steps
     from models.training.optimizer import build_optimizer
@@ -41,7 +41,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
-    if not steps or steps > most or material.train.shares or not any(singles):
+    if not steps or (look is not None and steps > look) or material.train.shares or not any(singles):
         return 0
     if not state.exists():
         indices = [i for i, single in enumerate(singles) if single]
@@ -51,7 +51,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
                 train_phase(job, material, scorer, report, steps, ready)
         with whole_file(state) as temporary:
             shutil.copyfile(ready, temporary)
-    return load_state(state, scorer, build_optimizer(scorer, job.cell.recipe))
+    return 0 if look is None else load_state(state, scorer, build_optimizer(scorer, job.cell.recipe))
 
 
 def train_phase(job: Job, material: Material, scorer: "Scorer", report: Report, steps: int, ready: Path) -> None:
@@ -71,8 +71,6 @@ def train_phase(job: Job, material: Material, scorer: "Scorer", report: Report, 
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
     """The same for two cells exactly where the phase's every step is the same."""
-    from dataclasses import asdict
-
     settings = {name: value for name, value in job.cell.settings.items() if name not in ("data", "recipe")}
     settings["recipe"] = identity_of(phase_recipe(job.cell.recipe))
     settings["texts"] = asdict(scorer.texts)

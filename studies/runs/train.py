@@ -95,7 +95,7 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, w
         if watch:
             watch.look(progress.step, lambda: swap_accuracy(scorer, validation))
 
-    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else cell.recipe.steps)
+    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None)
     if watch and shared == watch.first:  # what it would have seen at the end of the phase
         watch.look(shared, lambda: swap_accuracy(scorer, validation))
     train(
