@@ -28,22 +28,22 @@ class PixelReader:
     def __init__(self, split: Split) -> None:
         self.split = split
         self.starts = np.array([shard.start for shard in split.shards])
-        self._files: dict[tuple[int, int], h5py.File] = {}
+        self._open: dict[tuple[int, int, str], h5py.Dataset] = {}  # a data set keeps its file open
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_files": {}}  # open files don't travel to spawned workers
+        return {**self.__dict__, "_open": {}}  # open files don't travel to spawned workers
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
         """One row of the store: the image (h, w, 3) or mask (h, w), uint8, or its line of the scene table."""
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         # h5py handles must not cross a fork: each process opens its own.
-        key = (os.getpid(), index)
+        key = (os.getpid(), index, name)
         location = self.split.location(index)
-        if key not in self._files:
-            codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
-            self._files[key] = h5py.File(location.file, "r")
         try:
-            return np.asarray(self._files[key][f"{location.group}/{name}"][row - self.starts[index]])
+            if key not in self._open:
+                codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
+                self._open[key] = h5py.File(location.file, "r")[f"{location.group}/{name}"]
+            return np.asarray(self._open[key][row - self.starts[index]])
         except OSError as error:
             raise UserError(
                 f"the shard {location.file} is damaged at row {row} ({error}); {location.remedy}"

@@ -156,16 +156,18 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
     try:
         with progress_bar() as bar:
             task = bar.add_task(f"training {len(jobs)} cells, steps", total=sum(totals.values()))
-            while waiting or pool.busy:
+            ended: list[Job] = []
+            while waiting or pool.busy or ended:
                 while waiting and len(pool.busy) < workers:
                     pool.start(waiting.pop(0))
                 for cell, step in pool.steps().items():
                     steps[cell] = max(steps[cell], step)
-                for job in pool.reap():
+                for job in ended:
                     steps[job.cell.id] = totals[job.cell.id]
                     on_finished(job)
                     bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
                 lines.report(bar, task)
+                ended = pool.reap()  # their workers go on before `on_finished`, which takes seconds
     finally:
         pool.stop()
