@@ -8,7 +8,7 @@
 Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction
 of those with hard negatives, views of the single-object scenes and their share of a batch:
 
-- the front: fewest distinct images against highest accuracy (TPE for several objectives);
+- the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
 - the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
   where they can't reach it. A model that never does gives a lower bound.
 
@@ -108,7 +108,7 @@ def check(config: Config) -> None:
         raise UserError(f"--singles-shares are fractions from 0 to 1, got {config.singles_shares}")
     for name in ("reserve", "validation"):
         if not getattr(config, name):
-            raise UserError(f"--{name} must leave pairs to ask for, got 0")
+            raise UserError(f"--{name} must leave pairs, got 0")
 
 
 def main() -> None:

@@ -68,15 +68,15 @@ def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 def defaults_of(config: Any) -> dict[str, Any]:
     """The defaults of a configuration's class, as JSON has them; fields without one are as they are."""
-    found = {}
+    defaults = {}
     for item in fields(config):
         default = default_of(item)
         own = getattr(config, item.name)
         if is_dataclass(own):
-            found[item.name] = defaults_of(own)
+            defaults[item.name] = defaults_of(own)
         else:
-            found[item.name] = plain(own if default == "no default" else default)
-    return found
+            defaults[item.name] = plain(own if default == "no default" else default)
+    return defaults
 
 
 def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:

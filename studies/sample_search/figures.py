@@ -1,4 +1,4 @@
-"""Figures of sample efficiency: fronts of all models, and accuracy between the settings tried."""
+"""Figures of sample efficiency: Pareto fronts of all models, and accuracy between the settings tried."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,8 +18,8 @@ MARKERS = "osD^v<>P"
 SIDE = 41
 
 
-def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
-    """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
+def pareto_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+    """Accuracy (%) by distinct images (log): pale all settings (validation), strong the Pareto fronts (test)."""
     figure = Figure((9.4, 4.2), layout="constrained")
     axis = figure.subplots()
     for k, (model, its) in enumerate(chosen.items()):
@@ -28,7 +28,7 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
         axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, colour, marker, alpha=0.3)
         images = [p.images for p in its]
         axis.step(images, [100 * p.accuracy for p in its], colour, where="post", linestyle=":", linewidth=1)
-        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, test of unseen pairs")
+        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}: Pareto front, test")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
     axis.set_xscale("log")
@@ -38,7 +38,7 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
     keys = [
         *axis.get_legend_handles_labels()[0],
         Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
-        Line2D([], [], **grey, linestyle=":", label="the best of them with as few images"),
+        Line2D([], [], **grey, linestyle=":", label="Pareto front of these, on validation"),
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
         Line2D([], [], **grey, linestyle="-.", label="chance"),
     ]

@@ -15,12 +15,12 @@ from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import recipe_of
-from studies.sample_search.figures import front_figure, map_figure
+from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.tables import (
     axis_of,
-    front_table,
-    fronts_of,
     importance_table,
+    pareto_fronts_of,
+    pareto_table,
     points,
     ratio_table,
     target_table,
@@ -29,16 +29,16 @@ from studies.sample_search.tables import (
     volumes_of,
 )
 
-# What a report says elsewhere, or what replaces it in each trial.
-UNTOLD = {"storage", "study", "recipe.singles_share"}
+# Not among the settings: stated elsewhere in the report, or replaced in each trial.
+ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
-def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Path:
+def write_all(out: Path, config: Any, trials: Mapping[str, Sequence[Any]]) -> Path:
     """Write all of it; returns the report."""
-    all_points = points(found)
-    chosen = fronts_of(config, all_points)
+    all_points = points(trials)
+    chosen = pareto_fronts_of(config, all_points)
     tables = {
-        "fronts": front_table(config, chosen),
+        "fronts": pareto_table(config, chosen),
         "hypervolumes": volume_table(volumes_of(config, chosen)),
         "targets": target_table(config, all_points),
         "ratios": ratio_table(config, all_points),
@@ -47,7 +47,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
     rows = trial_rows(config, all_points)
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
-    figures = {"fronts": front_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
+    figures = {"fronts": pareto_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -59,7 +59,7 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
         tables={name: to_rows(table) for name, table in tables.items()},
         trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
         figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
+        config={name: text for name, text in flat(asdict(config)).items() if name not in ELSEWHERE},
         notes={**recipes(config), **provenance()},
     )
 
@@ -75,7 +75,7 @@ def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Any) -> 
         to_csv(out / f"{name}.csv", table)
     captions = {
         "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
-        "hypervolumes": "Hypervolume of the fronts on unseen pairs, with paired 95 % bootstrap intervals.",
+        "hypervolumes": "Hypervolume of the Pareto fronts on unseen pairs, with paired 95 % bootstrap intervals.",
         "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
     }
     parts = [to_latex(tables[name], caption) for name, caption in captions.items()]

@@ -1,4 +1,4 @@
-"""The space of settings, and what draws near the boundary of a target (the front has trials/samplers.py)."""
+"""The space of settings, and what draws near the boundary of a target (the Pareto front has trials/samplers.py)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn

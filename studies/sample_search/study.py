@@ -23,7 +23,7 @@ def identity(config: Any) -> dict[str, Any]:
 
 
 def searches(config: Any, study: str) -> list[Any]:
-    """Both searches of every model, all fronts first: their runs are of use to the second ones."""
+    """Both searches of every model, all Pareto fronts first: their runs are of use to the second ones."""
     from studies.sample_search.samplers import ReachPruner
     from studies.trials.queue import Search
 

@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
     @property
     def test(self) -> float:
-        """Median over seeds on unseen pairs; asked of chosen settings alone."""
+        """Median over seeds on unseen pairs; of chosen settings alone."""
         return pareto.median_accuracy(self.trial.user_attrs["tests"])
 
     @property
@@ -61,9 +61,9 @@ def passes(config: Any, images: int) -> float:
 HEADER = ("images", "passes", "pairs", "hard negatives", "views of single-object scenes", "their share")
 
 
-def points(found: Mapping[str, Sequence[Any]]) -> list[Point]:
+def points(trials: Mapping[str, Sequence[Any]]) -> list[Point]:
     """All trials, by question and model, as they are in the storage."""
-    named = ((*name.split(" ", 1), trial) for name, trials in found.items() for trial in trials)
+    named = ((*name.split(" ", 1), trial) for name, own in trials.items() for trial in own)
     return [Point(model, question, trial) for question, model, trial in named]
 
 
@@ -72,18 +72,18 @@ def axis_of(config: Any) -> Axis:
     return Axis(images_of(config, least(config)), images_of(config, everything(config)))
 
 
-def fronts_of(config: Any, all_points: Sequence[Point]) -> dict[str, list[Point]]:
-    """Each model's front, chosen on validation among the settings of the first search."""
-    found = {}
+def pareto_fronts_of(config: Any, all_points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Each model's Pareto front, chosen on validation among the settings of the first search."""
+    fronts = {}
     for model in config.models:
         mine = [point for point in all_points if (point.model, point.question) == (model, "front") and point.whole]
         chosen = pareto.front([point.images for point in mine], [point.accuracy for point in mine])
-        found[model] = [mine[k] for k in chosen]
-    return found
+        fronts[model] = [mine[k] for k in chosen]
+    return fronts
 
 
 def volumes_of(config: Any, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
-    """Hypervolumes on the test, and differences to the first model; of models that have a front."""
+    """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
         model: Curve([point.images for point in its], [point.trial.user_attrs["tests"] for point in its])
         for model, its in chosen.items()
@@ -109,8 +109,8 @@ def reached_of(config: Any, all_points: Sequence[Point], model: str) -> Reached:
     return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
 
 
-def front_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
-    """A row for each setting on a front."""
+def pareto_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
+    """A row for each setting on a Pareto front."""
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
         [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
