@@ -8,12 +8,14 @@ threshold that is best on validation; writes attention.csv, and a picture for ea
 """
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tyro
 
+from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
@@ -119,7 +121,7 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(tyro.cli(Config, description=__doc__))
+    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import tyro
-
+from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose
+from envs.common.options import Option
 from studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")
@@ -44,13 +44,24 @@ def check_renamed(arguments: list[str]) -> None:
             )
 
 
-def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
-    """The preset named by `--preset`, with the fields overridden that the command line gives."""
+COMPARE = Option(
+    "--compare RUN_A RUN_B", "How run B differs from run A, record by record; alone, without other options."
+)
+
+
+def parse(
+    presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
+) -> tuple[str, Config]:
+    """The preset named by `--preset`, with the fields overridden that the command line gives.
+
+    Help shows `more` options, which are read elsewhere, beside them.
+    """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default=default)
     chosen, rest = first.parse_known_args(sys.argv[1:])
     check_renamed(rest)
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
-    options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
-    text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
-    return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)
+    listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
+    starts = Option("--preset NAME", f"Where the other options start from: {listed}.")
+    command = f"python {sys.argv[0]}"
+    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more))

@@ -12,7 +12,7 @@ from models.registry import check_scorer, scorer_class, specs
 from models.scorer import Scorer
 from models.towers.build import build_towers, check_towers
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.small import SMALL_TOWERS
+from models.towers.sizes import SMALL_TOWERS
 from models.towers.tokenizers import WordTokenizer
 from tests.models.builders import OPTIONS, WORDS, images, scorer
 
