@@ -15,7 +15,7 @@ def main() -> None:
     towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}
     print("usage: python studies/STUDY.py --models NAME ... --architecture NAME [OPTIONS]")
     print_names("scorers, for --models", scorers | {"FILE.py:Class": "one of your own (docs/scorers.md)"})
-    print_names("towers, for --architecture", towers | {"ViT-B-16": "or any other of open_clip, also with --pretrained"})
+    print_names("towers, for --architecture", towers | {"ViT-B-16": "or any of open_clip, also with --pretrained"})
 
 
 def print_names(title: str, names: dict[str, str]) -> None:

@@ -26,16 +26,17 @@ from envs.common.errors import UserError, run_command
 from envs.common.options import DATA, FIRST, PLACE, WHAT
 from generators.splits.binding import TESTS, BindingRecipe
 from models.recipe import Recipe
-from studies.grids.grid import PAPER, SMOKE, Grid
+from studies.grids.grid import PAPER, SMOKE
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.runs.command_line import parse
+from studies.sample_search.budget import SampleStudy
 from studies.sample_search.run import run
 from studies.sample_search.study import PLACES
 
 
 @dataclass(frozen=True)
-class Config(Grid):
+class Config(SampleStudy):
     """One study of sample efficiency."""
 
     title: ClassVar[str] = "Sample efficiency: how little data is enough"

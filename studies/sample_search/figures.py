@@ -1,15 +1,17 @@
 """Figures of sample efficiency: Pareto fronts of all models, and accuracy between the settings tried."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
 
 from studies.analysis.surrogate import surrogate
+from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point
 
 matplotlib.use("Agg")
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -18,7 +20,7 @@ MARKERS = "osD^v<>P"
 SIDE = 41
 
 
-def pareto_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images (log): pale all settings (validation), strong the Pareto fronts (test)."""
     figure = Figure((9.4, 4.2), layout="constrained")
     axis = figure.subplots()
@@ -46,7 +48,7 @@ def pareto_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str,
     return figure
 
 
-def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
+def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
     figure = Figure((4.0 * len(config.models) + 0.8, 3.6), layout="constrained")
     axes = figure.subplots(1, len(config.models), squeeze=False)[0]
@@ -68,7 +70,7 @@ def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     return figure
 
 
-def interpolated(axis: Any, places: np.ndarray, values: np.ndarray) -> Any:
+def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> PathCollection:
     """A map between the points that were tried, and the points; what else was varied is averaged over."""
     line = np.linspace(0, 1, SIDE)
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)

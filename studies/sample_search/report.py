@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+from optuna.trial import FrozenTrial
 
 from envs.common.figure_files import write_png
 from envs.common.files import write_text
@@ -14,7 +14,7 @@ from studies.analysis.format import flat, shown, write_trials
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
-from studies.sample_search.budget import recipe_of
+from studies.sample_search.budget import SampleStudy, recipe_of
 from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.tables import (
     axis_of,
@@ -33,7 +33,7 @@ from studies.sample_search.tables import (
 ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
-def write_all(out: Path, config: Any, trials: Mapping[str, Sequence[Any]]) -> Path:
+def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
     """Write all of it; returns the report."""
     all_points = points(trials)
     chosen = pareto_fronts_of(config, all_points)
@@ -64,12 +64,12 @@ def write_all(out: Path, config: Any, trials: Mapping[str, Sequence[Any]]) -> Pa
     )
 
 
-def recipes(config: Any) -> dict[str, str]:
+def recipes(config: SampleStudy) -> dict[str, str]:
     """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
-def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Any) -> None:
+def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleStudy) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
