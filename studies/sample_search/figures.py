@@ -1,6 +1,7 @@
 """Figures of sample efficiency: Pareto fronts of all models, and accuracy between the settings tried."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,8 +11,6 @@ from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point
 
 matplotlib.use("Agg")
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -20,8 +19,8 @@ MARKERS = "osD^v<>P"
 SIDE = 41
 
 
-def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
-    """Accuracy (%) by distinct images (log): pale all settings (validation), strong the Pareto fronts (test)."""
+def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+    """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
     figure = Figure((9.4, 4.2), layout="constrained")
     axis = figure.subplots()
     for k, (model, its) in enumerate(chosen.items()):
@@ -30,7 +29,7 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
         axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, colour, marker, alpha=0.3)
         images = [p.images for p in its]
         axis.step(images, [100 * p.accuracy for p in its], colour, where="post", linestyle=":", linewidth=1)
-        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}: Pareto front, test")
+        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, test of unseen pairs")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
     axis.set_xscale("log")
@@ -40,7 +39,7 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     keys = [
         *axis.get_legend_handles_labels()[0],
         Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
-        Line2D([], [], **grey, linestyle=":", label="Pareto front of these, on validation"),
+        Line2D([], [], **grey, linestyle=":", label="the best of them with as few images"),
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
         Line2D([], [], **grey, linestyle="-.", label="chance"),
     ]
@@ -70,7 +69,7 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     return figure
 
 
-def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> PathCollection:
+def interpolated(axis: Any, places: np.ndarray, values: np.ndarray) -> Any:
     """A map between the points that were tried, and the points; what else was varied is averaged over."""
     line = np.linspace(0, 1, SIDE)
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)

@@ -15,7 +15,7 @@ from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import SampleStudy, recipe_of
-from studies.sample_search.figures import map_figure, pareto_figure
+from studies.sample_search.figures import front_figure, map_figure
 from studies.sample_search.tables import (
     axis_of,
     importance_table,
@@ -47,7 +47,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
     rows = trial_rows(config, all_points)
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
-    figures = {"fronts": pareto_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
+    figures = {"fronts": front_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),

@@ -9,7 +9,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 # Watches a copy of the page: errors from the first script on, images once all is loaded.
 WATCH = '<script>var wrong = []; window.onerror = (text) => wrong.push("error: " + text);</script>'
-VERDICT = """<script>window.onload = () => {
+TELL = """<script>window.onload = () => {
   for (const image of document.images) if (!image.naturalWidth) wrong.push("broken image: " + image.alt);
   const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
   if (wide) wrong.push("wider than the window");
@@ -23,7 +23,7 @@ def verdict(page: Path, folder: Path) -> str:
     assert "<head>" in html
     assert "</body>" in html
     watched = folder / "watched.html"
-    watched.write_text(html.replace("<head>", "<head>" + WATCH).replace("</body>", VERDICT + "</body>"))
+    watched.write_text(html.replace("<head>", "<head>" + WATCH).replace("</body>", TELL + "</body>"))
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
     command = [CHROMIUM, *options, "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout

@@ -17,8 +17,8 @@ def report(tmp_path_factory):
 
 
 def test_no_broken_image_and_no_script_error(report, tmp_path):
-    text = verdict(report, tmp_path)
-    images, _, wrong = text.partition(" images; ")
+    found = verdict(report, tmp_path)
+    images, _, wrong = found.partition(" images; ")
     assert int(images) >= 4
     assert wrong == ""
 
@@ -27,6 +27,6 @@ def test_a_broken_page_would_be_noticed(report, tmp_path):
     html = report.read_text()
     html = html.replace("</h1>", '</h1><img src="nothing.png" alt="lost"><script>missing()</script>', 1)
     (tmp_path / "broken.html").write_text(html)
-    text = verdict(tmp_path / "broken.html", tmp_path)
-    assert "broken image: lost" in text
-    assert "missing is not defined" in text
+    found = verdict(tmp_path / "broken.html", tmp_path)
+    assert "broken image: lost" in found
+    assert "missing is not defined" in found
