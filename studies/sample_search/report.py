@@ -30,7 +30,7 @@ from studies.sample_search.tables import (
 )
 
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.
-ELSEWHERE = {"storage", "study", "recipe.singles_share"}
+UNTOLD = {"storage", "study", "recipe.singles_share"}
 
 
 def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
@@ -59,7 +59,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         tables={name: to_rows(table) for name, table in tables.items()},
         trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
         figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        config={name: text for name, text in flat(asdict(config)).items() if name not in ELSEWHERE},
+        config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
         notes={**recipes(config), **provenance()},
     )
 

@@ -47,14 +47,14 @@ def jobs(out):
 
 def outcome(out):
     """All of a run's cells that must not depend on where they ran, by id."""
-    results = {}
+    found = {}
     for line in (out / "cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
         folder = out / "cells" / cell["id"]
         files = [(folder / name).read_bytes() for name in ("predictions.csv", "checkpoint/model.safetensors")]
         assert {path.name for path in folder.iterdir()} == {"predictions.csv", "checkpoint", "result.json"}
-        results[cell["id"]] = {key: value for key, value in cell.items() if key not in ("seconds", "provenance")}, files
-    return results
+        found[cell["id"]] = {key: value for key, value in cell.items() if key not in ("seconds", "provenance")}, files
+    return found
 
 
 def test_subprocesses_make_the_same_cells(alone):
