@@ -285,7 +285,7 @@ def make_help(command: str, everything: bool) -> str:
     shared = [option for option in options_of(Make) if option.usage not in alone]
     about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
     groups = {"RECIPE": recipes, **by_group(shared), **own}
-    return help_text(f"{command} RECIPE", f"{Make.__doc__} {about_defaults}", groups, everything)
+    return help_text(f"{command} RECIPE", f"{Make.__doc__}\n{about_defaults}", groups, everything)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Lists the scorers and towers that studies can train.
 
-    python -m models
+python -m models
 """
 
 from envs.common.errors import run_command

@@ -1,6 +1,6 @@
 """Lists the studies, each with its question.
 
-    python -m studies
+python -m studies
 """
 
 import ast

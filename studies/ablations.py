@@ -1,8 +1,8 @@
-"""What does each part of a model bring? OC-CLIP's tables 6 and 7, figures 3 and 4 of its paper, on our world.
+"""What does each part of a model bring? OC-CLIP's tables 6 and 7, figures 3 and 4, on our world.
 
     python studies/ablations.py --preset smoke
-    python studies/ablations.py                        # laptop: half the steps of the grids, three seeds
-    python studies/ablations.py --rows coefficients    # where do alpha and beta go?
+    python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
+    python studies/ablations.py --rows coefficients  # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
 Each row differs from the model by one line of configuration, which the model brings with it

@@ -61,7 +61,7 @@ class Config(SampleStudy):
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search wants to reach."""
-    storage: Annotated[str, PLACE, FIRST] = ""
+    storage: Annotated[str, PLACE] = ""
     """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
     on many machines; empty takes journal.log in the folder of the results."""
     study: Annotated[str, PLACE] = ""

@@ -1,7 +1,7 @@
 """Tunes every model alike: as many trials over the same space, judged on validation alone.
 
     python studies/tune.py --preset smoke
-    python studies/tune.py                       # 12 trials a model on the hardest cell, an hour or two
+    python studies/tune.py     # 12 trials a model on the hardest cell, an hour or two
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
@@ -60,7 +60,7 @@ class Config:
     """The most parameters that any model may have with any of them."""
     sampler_seed: Annotated[int, WHAT] = 0
     """Seed of what the searches draw."""
-    storage: Annotated[str, PLACE, FIRST] = ""
+    storage: Annotated[str, PLACE] = ""
     """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
     on many machines; empty takes journal.log in the folder of the results."""
     study: Annotated[str, PLACE] = ""

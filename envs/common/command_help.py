@@ -56,17 +56,20 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """Usage, description, and the options by group; the first ones alone unless `everything` is requested."""
-    first = {name: chosen for name, its in groups.items() if (chosen := [option for option in its if option.first])}
-    whole = everything or not first
-    shown = groups if whole else first
+    """Usage, description, and the options by group; arguments and first ones alone unless `everything` is requested."""
+    whole = everything or not any(option.first for options in groups.values() for option in options)
+    shown = groups if whole else {name: chosen for name, its in groups.items() if (chosen := first_of(its))}
     lines = [f"usage: {usage} [OPTIONS]", ""]
     lines += description.strip().splitlines() if whole else beginning(description)
     lines += sections(shown, whole)
-    rest = sum(map(len, groups.values())) - sum(map(len, shown.values()))
-    if rest:
+    if rest := sum(map(len, groups.values())) - sum(map(len, shown.values())):
         lines += ["", f"--help-all describes these in full, and the {rest} others"]
     return "\n".join(lines)
+
+
+def first_of(options: Sequence[Option]) -> list[Option]:
+    """Those of the first screen, and arguments without a name."""
+    return [option for option in options if option.first or not option.usage.startswith("-")]
 
 
 def beginning(description: str) -> list[str]:
@@ -96,7 +99,8 @@ def sections(groups: Sections, whole: bool) -> list[str]:
 def option_lines(option: Option, width: int, whole: bool) -> list[str]:
     """An option and beside it, or below it if it is long, what it does and its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
-    text += f" (default: {option.default})" if option.default else ""
-    left, right = f"  {option.usage}", textwrap.wrap(text, width - INDENT) or [""]
+    default = f"(default: {option.default})" if option.default else ""
+    short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines
+    left, right = f"  {option.usage}", textwrap.wrap(f"{text} {short}", width - INDENT, break_on_hyphens=False) or [""]
     first = [left.ljust(INDENT) + right.pop(0)] if len(left) < INDENT - 1 else [left]
-    return [line.rstrip() for line in first + [" " * INDENT + line for line in right]]
+    return [line.replace("\xa0", " ").rstrip() for line in first + [" " * INDENT + line for line in right]]

@@ -42,17 +42,17 @@ class Grid(ABC):
     store: Annotated[Path, PLACE] = Path("store")
     """Folder of the image stores; every scene is rendered once for all studies."""
     world: Annotated[str, DATA, FIRST] = "pug"
-    """Vocabulary of the scenes: a name, or a TOML file of your own."""
+    """Vocabulary of the scenes: a name, or a TOML file."""
     resolution: Annotated[int, DATA, FIRST] = 64
     """Side of the square images, in pixels."""
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
-    """Scorers by name, or file.py:Class for one of your own."""
+    """Scorers by name, or FILE.py:Class of your own."""
     pairs: Annotated[tuple[float, ...], WHAT, FIRST] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0, 1.0)
-    """Fractions of the training pairs that also have their hard negatives."""
+    """Fractions of these pairs that have hard negatives too."""
     seeds: Annotated[int, WHAT, FIRST] = 1
-    """Number of seeds, 0 to seeds - 1; a seed decides the split and the training."""
+    """Number of seeds, from 0; each decides split and training."""
     views: Annotated[int, DATA] = 16
     """Views of each training scene."""
     test_views: Annotated[int, DATA] = 4
@@ -86,7 +86,7 @@ class Grid(ABC):
     threads: Annotated[int, PLACE] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
     workers: Annotated[int, PLACE, FIRST] = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
+    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)

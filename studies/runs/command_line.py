@@ -44,9 +44,7 @@ def check_renamed(arguments: list[str]) -> None:
             )
 
 
-COMPARE = Option(
-    "--compare RUN_A RUN_B", "How run B differs from run A, record by record; alone, without other options."
-)
+COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record by record; without other options.")
 
 
 def parse(
@@ -62,6 +60,6 @@ def parse(
     check_renamed(rest)
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
-    starts = Option("--preset NAME", f"Where the other options start from: {listed}.")
+    starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     command = f"python {sys.argv[0]}"
     return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more))

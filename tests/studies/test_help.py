@@ -3,10 +3,8 @@
 import re
 import subprocess
 import sys
-import warnings
 
 import pytest
-import tyro
 
 from envs.common.options import Group, documentation, options_of
 from generators.splits.binding import BindingRecipe
@@ -15,6 +13,7 @@ from models.registry import specs
 from studies import ablations, binding_grid, sample_efficiency, spatial_grid, tune
 from studies.grids import launch
 from studies.runs import command_line
+from tests.flags import flags_read
 from tests.studies.command import ROOT
 
 GRIDS = (binding_grid, spatial_grid)
@@ -56,12 +55,8 @@ def test_help_is_one_screen_in_groups(shown, name, preset):
 @pytest.mark.parametrize(("name", "preset"), EVERY)
 def test_help_all_has_every_option_that_is_read(shown, name, preset):
     config = STUDIES[name].PRESETS[preset]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parser = tyro.extras.get_parser(type(config), default=config)
-    read = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")} - {"--help"}
     own = {flag for option in options_of(type(config), config) for flag in re.findall(FLAGS, option.usage)}
-    assert own == {flag for flag in read if not flag.startswith("--help")}
+    assert own == flags_read(type(config), config)
     text = shown(name, "--preset", preset, "--help-all")
     assert own <= set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE))
 
