@@ -99,7 +99,7 @@ def sections(groups: Sections, whole: bool) -> list[str]:
 def option_lines(option: Option, width: int, whole: bool) -> list[str]:
     """An option and beside it, or below it if it is long, what it does and its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
-    default = f"(default: {option.default})" if option.default else ""
+    default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
     short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines
     left, right = f"  {option.usage}", textwrap.wrap(f"{text} {short}", width - INDENT, break_on_hyphens=False) or [""]
     first = [left.ljust(INDENT) + right.pop(0)] if len(left) < INDENT - 1 else [left]

@@ -56,6 +56,7 @@ class Option(NamedTuple):
     """As it is written; empty where there is nothing to write."""
     group: Group = WHAT
     first: bool = True
+    required: bool = False
 
 
 def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
@@ -68,8 +69,8 @@ def options_of(kind: type, value: object = None, prefix: str = "", group: Group 
         if is_dataclass(own):
             yield from options_of(type(own), own, f"{prefix}{name}." if name else prefix, place)
             continue
-        usage = usage_of(kind, item.name, prefix, name, markers)
-        yield Option(usage, documentation(kind).get(item.name, ""), written(own), place, FIRST in markers)
+        usage, text = usage_of(kind, item.name, prefix, name, markers), documentation(kind).get(item.name, "")
+        yield Option(usage, text, written(own), place, FIRST in markers, own is MISSING)
 
 
 def default_of(item: Field[Any]) -> object:
@@ -135,8 +136,8 @@ def written(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return shlex.join(map(str, value))
-    return str(value)
+        return " ".join(shlex.quote(written(one)) for one in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @cache

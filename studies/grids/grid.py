@@ -63,7 +63,7 @@ class Grid(ABC):
     """Template of all captions (docs/splits.md); empty takes OC-CLIP's."""
     tuned: Annotated[str, TRAINING, FIRST] = ""
     """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
-    takes the rates of each model's paper; empty trains all models with the options below."""
+    takes the rates of each model's paper; empty trains all models alike, with these options."""
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: Annotated[str, MODEL] = ""

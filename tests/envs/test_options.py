@@ -34,6 +34,7 @@ class Outer:
     """How big; in pixels."""
     open: bool = False
     shares: tuple[float, ...] = (0.2, 0.5)
+    share: float = 1 / 70
     pair: tuple[int, int] = (1, 2)
     name: str | None = None
     unnamed: Annotated[Inner, tyro.conf.arg(name=""), DATA] = field(default_factory=Inner)
@@ -65,29 +66,30 @@ def test_values_and_defaults_are_as_they_are_written():
     assert option("--pair").usage == "--pair N N"
     assert option("--name")[:3] == ("--name TEXT", "", "")
     assert option("--direction").usage == "--direction {up,down}"
-    assert (option("FILE").usage, option("FILE").default) == ("FILE", "")
+    assert (option("FILE").usage, option("FILE").default, option("FILE").required) == ("FILE", "", True)
     assert option("--inside.depth").default == "5"
+    assert option("--share").default == "0.0142857"
     assert option("--size", Derived(Path("a"), size=9)).default == "9"
 
 
 def test_markers_and_texts_hold_for_other_defaults_and_inner_fields():
-    assert option("--size")[1:] == ("How big; in pixels.", "2", DATA, True)
+    assert option("--size")[1:5] == ("How big; in pixels.", "2", DATA, True)
     assert option("--depth").group is DATA
     assert option("--direction").group is PLACE
     assert (option("--inside.depth").group, option("--inside.depth").first) == (OTHER, False)
 
 
 def test_help_shows_first_options_and_all_of_them_on_request(capsys):
-    for arguments, shown in ((["--help"], 1), (["--size", "3", "-h"], 1), (["--help-all"], 9)):
+    for arguments, shown in ((["--help"], 1), (["--size", "3", "-h"], 1), (["--help-all"], 10)):
         with pytest.raises(SystemExit) as end:
             read_options(Outer, arguments, "python x.py", "About it.\n\n    python x.py FILE\n\nMore of it.")
         assert not end.value.code
         text = capsys.readouterr().out
         assert text.startswith("usage: python x.py FILE [OPTIONS]\n\nAbout it.\n\n")
         assert len(re.findall("^  -", text, re.MULTILINE)) == shown
-        assert "\n  FILE" in text
+        assert re.search(r"^  FILE +A file\.? \(required\)", text, re.MULTILINE)
         assert ("More of it." in text) == (shown > 1)
-        assert ("the 8 others" in text) == (shown == 1)
+        assert ("the 9 others" in text) == (shown == 1)
     assert "How deep. Measured in metres. (default: 3)" in text
     assert text.index("data:") < text.index("where it runs:") < text.index("other:")
 
