@@ -7,23 +7,18 @@ python -m envs physics                         # settled poses and distances bet
 
 import sys
 
-from envs.common.errors import UserError, choose, run_command
+from envs.common.command_help import chosen_command, read_options
+from envs.common.errors import UserError, run_command
 
 RENAMED = {"--witness": "--external"}  # options of earlier versions
 
 
 def main() -> int | None:
     """Run the command named first, with the options after it."""
-    commands = ("gallery", "check", "physics")
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print(f"{__doc__}\nusage: python -m envs {{{','.join(commands)}}} [--help]")
-        return 0 if len(sys.argv) > 1 else 2
-    name = choose("command", sys.argv[1], commands)
+    name = chosen_command("python -m envs", __doc__, ("gallery", "check", "physics"))
     for option in sys.argv[2:]:
         if option in RENAMED:
             raise UserError(f"{option} is now {RENAMED[option]}")
-    import tyro
-
     if name == "gallery":
         from envs.gallery.kinds import GalleryConfig as Config
         from envs.gallery.kinds import main as run
@@ -33,8 +28,8 @@ def main() -> int | None:
     else:
         from envs.checks.physics import PhysicsConfig as Config
         from envs.checks.physics import main as run
-    description = sys.modules[Config.__module__].__doc__
-    return run(tyro.cli(Config, args=sys.argv[2:], prog=f"python -m envs {name}", description=description))
+    description = sys.modules[Config.__module__].__doc__ or ""
+    return run(read_options(Config, sys.argv[2:], f"python -m envs {name}", description))
 
 
 if __name__ == "__main__":

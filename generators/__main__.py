@@ -12,18 +12,21 @@ python -m generators check                              # renders every scene of
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from envs.common.command_help import by_group, chosen_command, help_requested, help_text, read_options
 from envs.common.errors import UserError, run_command
+from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from envs.common.progress import progress_bars
 from generators.cluster.options import Cluster, check_cluster
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
-from generators.splits.recipe_file import read_recipe
+from generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
 
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
@@ -31,22 +34,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Make:
-    """Render what is missing and write a split: `make RECIPE`, a name of `list` or a TOML file."""
+    """Render what is missing and write a split."""
 
-    recipe: tyro.conf.OmitArgPrefixes[SplitRecipe] = field(default_factory=BindingRecipe)
-    resolution: int = 64
+    recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
+    resolution: Annotated[int, DATA, FIRST] = 64
     """Side of the square images, in pixels."""
-    store: Path = Path("store")
+    store: Annotated[Path, PLACE, FIRST] = Path("store")
     """Folder below which image stores live."""
-    codec: str = "none"
+    codec: Annotated[str, PLACE] = "none"
     """Compression of new shards: none, lz4 or zstd (the latter need hdf5plugin to read)."""
-    workers: int = 1
+    workers: Annotated[int, PLACE, FIRST] = 1
     """Processes that render."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where scenes are rendered; this doesn't affect the store."""
-    tasks: int = 8
+    tasks: Annotated[int, PLACE] = 8
     """With --cluster, number of tasks that share the rendering."""
-    dry_run: bool = False
+    dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report how many scenes each subset would hold, and what rendering would take."""
 
 
@@ -156,8 +159,6 @@ def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
 
 def list_recipes(command: List) -> int:
     """Print the name and description of every built-in recipe."""
-    from generators.splits.recipe_file import SHIPPED, about
-
     for name in SHIPPED:
         print(f"{name:<16}{about(name)}")
     return 0
@@ -251,24 +252,49 @@ def check(command: Check) -> int:
     return int(bool(problems))
 
 
+COMMANDS: dict[str, tuple[type, Callable[..., int]]] = {
+    "make": (Make, make),
+    "list": (List, list_recipes),
+    "audit": (Audit, audit),
+    "inspect": (Inspect, inspect),
+    "pack": (Pack, pack),
+    "export": (Export, export),
+    "check": (Check, check),
+}
+
+
+def read_make(arguments: list[str], command: str) -> Make:
+    """The options of `make`, which depend on the kind of its recipe; that comes first."""
+    if arguments and not arguments[0].startswith("-"):
+        start = Make(read_recipe(arguments[0]))
+        description = f"{Make.__doc__} Its kind is {start.recipe.kind}."
+        return read_options(Make, arguments[1:], f"{command} {arguments[0]}", description, start)
+    if requested := help_requested(arguments):
+        print(make_help(command, everything=requested == "--help-all"))
+        sys.exit()
+    return read_options(Make, arguments, command, Make.__doc__)
+
+
+def make_help(command: str, everything: bool) -> str:
+    """The help of `make` without a recipe: all of them, the options of all kinds, and those of each."""
+    recipes = [Option(name, about(name)) for name in SHIPPED]
+    recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
+    own = {f"kind {kind}": options for kind, options in options_by_kind().items()}
+    alone = {option.usage for options in own.values() for option in options}
+    shared = [option for option in options_of(Make) if option.usage not in alone]
+    about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
+    groups = {"RECIPE": recipes, **by_group(shared), **own}
+    return help_text(f"{command} RECIPE", f"{Make.__doc__}\n{about_defaults}", groups, everything)
+
+
 def main() -> int:
-    """Run the subcommand given on the command line."""
-    commands = {
-        "make": (Make, make),
-        "list": (List, list_recipes),
-        "audit": (Audit, audit),
-        "inspect": (Inspect, inspect),
-        "pack": (Pack, pack),
-        "export": (Export, export),
-        "check": (Check, check),
-    }
-    kinds = {name: kind for name, (kind, _) in commands.items()}
-    # The options of `make` depend on the kind of its recipe, which comes first.
-    if sys.argv[1:2] == ["make"] and sys.argv[2:3] and not sys.argv[2].startswith("-"):
-        start = Make(read_recipe(sys.argv[2]))
-        return make(tyro.cli(Make, default=start, args=sys.argv[3:], prog=f"python -m generators make {sys.argv[2]}"))
-    command = tyro.extras.subcommand_cli_from_dict(kinds, prog="python -m generators")
-    return next(run for kind, run in commands.values() if isinstance(command, kind))(command)
+    """Run the command named first, with the options after it."""
+    command = "python -m generators"
+    name = chosen_command(command, __doc__, COMMANDS)
+    kind, run = COMMANDS[name]
+    if name == "make":
+        return make(read_make(sys.argv[2:], f"{command} make"))
+    return run(read_options(kind, sys.argv[2:], f"{command} {name}", kind.__doc__ or ""))
 
 
 if __name__ == "__main__":

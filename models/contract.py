@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,6 +22,8 @@ from models.recipe import Recipe
 from models.scorer import Scorer
 from models.towers.config import TowerConfig
 from models.towers.tokenizers import text_space
+
+Result = TypeVar("Result")
 
 # Scores of one pair may differ by so much with what else is scored: sums of floats depend on their order.
 TOLERANCE = 1e-4
@@ -77,7 +79,7 @@ def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
     return build_scorer(model, towers, text_space(towers, contract_texts()), options)
 
 
-def attempt(model: str, what: str, call: Callable[[], Any]) -> Any:
+def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
     """Call, and turn whatever a library or a user's own class raises into one line."""
     try:
         return call()

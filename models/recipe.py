@@ -1,8 +1,10 @@
 """Recipes: everything about a training run but the model and the data. Free of torch."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from envs.common.errors import UserError, choose
+from envs.common.options import FIRST
 
 ALTERED = ("swapped", "shuffled")
 
@@ -11,7 +13,7 @@ ALTERED = ("swapped", "shuffled")
 class Recipe:
     """AdamW with warm-up and cosine decay; towers may have learning rates of their own."""
 
-    steps: int = 1000
+    steps: Annotated[int, FIRST] = 1000
     """Optimiser steps; every model of a study takes as many."""
     batch: int = 64
     """Images of a step."""

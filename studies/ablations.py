@@ -1,8 +1,8 @@
-"""What does each part of a model bring? OC-CLIP's tables 6 and 7, figures 3 and 4 of its paper, on our world.
+"""What does each part of a model bring? OC-CLIP's tables 6 and 7, figures 3 and 4, on our world.
 
     python studies/ablations.py --preset smoke
-    python studies/ablations.py                        # laptop: half the steps of the grids, three seeds
-    python studies/ablations.py --rows coefficients    # where do alpha and beta go?
+    python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
+    python studies/ablations.py --rows coefficients  # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
 
 Each row differs from the model by one line of configuration, which the model brings with it
@@ -19,6 +19,7 @@ from typing import Annotated
 import tyro
 
 from envs.common.errors import UserError, choose, run_command
+from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
@@ -37,38 +38,38 @@ GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 class Config:
     """One ablation study."""
 
-    out: Path | None = None
+    out: Annotated[Path | None, PLACE, FIRST] = None
     """Folder of the results; without it, runs/ablations-PRESET."""
-    store: Path = Path("store")
+    store: Annotated[Path, PLACE] = Path("store")
     """Folder of the image stores; every scene is rendered once for all studies."""
-    model: str = "oc-clip"
+    model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
-    rows: tuple[str, ...] = ()
+    rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta; none
     takes all that the model names, but for such groups."""
-    splits: tuple[str, ...] = tuple(GRIDS)
+    splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
-    hold_out: tuple[str, ...] = ()
-    """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
-    split: tuple[Path, ...] = ()
+    hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
+    """Rules such as "texture=red & animal=cat", each tested apart."""
+    split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """A split file made before, a packed one too."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
-    cell: str = "laptop"
+    cell: Annotated[str, DATA, FIRST] = "laptop"
     """Preset of the two grids whose hardest cell is trained."""
-    steps: int = 0
+    steps: Annotated[int, TRAINING, FIRST] = 0
     """Optimiser steps; 0 takes the preset's."""
-    seeds: int = 3
+    seeds: Annotated[int, WHAT, FIRST] = 3
     """Number of seeds, 0 to seeds - 1."""
-    device: str = "cpu"
+    device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: int = 1
+    threads: Annotated[int, PLACE] = 1
     """Threads of each training run."""
-    loaders: int = 0
+    loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
-    workers: int = 0
+    workers: Annotated[int, PLACE, FIRST] = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where the runs are made; results don't depend on it."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":

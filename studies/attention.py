@@ -8,13 +8,19 @@ threshold that is best on validation; writes attention.csv, and a picture for ea
 """
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
+
+if TYPE_CHECKING:
+    from generators.storage.dataset import SplitDataset
+    from models.evaluation.attention_maps import Maps
 
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "overlap", "own_above_other", "threshold", "n")
 
@@ -81,7 +87,7 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
     return rows
 
 
-def picture(path: Path, data: Any, maps: Any, scenes: int) -> None:
+def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
     from envs.common.figure_files import write_png
     from generators.captions.phrases import phrase
@@ -119,7 +125,7 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(tyro.cli(Config, description=__doc__))
+    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from envs.common.errors import run_command
+from envs.common.options import DATA
 from studies.grids import launch
 from studies.grids.grid import PAPER, SMOKE, Grid
 
@@ -24,14 +26,16 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 class Config(Grid):
     """One binding grid."""
 
-    mentioned: float = 1.0
-    """Chance that an animal of a training scene of two is in its caption; one always is."""
-    attributes: float = 1.0
-    """Chance that a training caption states the texture of an animal that it mentions."""
-    salient: float = 0.0
-    """Chance that the caption of a training scene of two mentions its left animal only."""
-    negated: float = 0.0
-    """Chance that a training caption also denies something that isn't there; then negation is tested too."""
+    mentioned: Annotated[float, DATA] = 1.0
+    """Probability that an animal of a training pair is mentioned in its caption; one always is."""
+    attributes: Annotated[float, DATA] = 1.0
+    """Probability that a training caption includes the texture of an animal that it mentions."""
+    salient: Annotated[float, DATA] = 0.0
+    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
+    the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    negated: Annotated[float, DATA] = 0.0
+    """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
+    tested too."""
 
 
 PRESETS: dict[str, Config] = {

@@ -8,7 +8,7 @@
 Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction
 of those with hard negatives, views of the single-object scenes and their share of a batch:
 
-- the front: fewest distinct images against highest accuracy (TPE for several objectives);
+- the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
 - the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
   where they can't reach it. A model that never does gives a lower bound.
 
@@ -20,49 +20,52 @@ started again it goes on; one worker draws the same trials each time.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from envs.common.errors import UserError, run_command
+from envs.common.options import DATA, FIRST, PLACE, WHAT
 from models.recipe import Recipe
-from studies.grids.grid import PAPER, SMOKE, Grid
+from studies.grids.grid import PAPER, SMOKE
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.runs.command_line import parse
 from studies.runs.data import FRACTIONS
+from studies.sample_search.budget import SampleStudy
 from studies.sample_search.run import run
 from studies.sample_search.study import PLACES
 
 
 @dataclass(frozen=True)
-class Config(Grid):
+class Config(SampleStudy):
     """One study of sample efficiency."""
 
+    title: ClassVar[str] = "Sample efficiency: how little data is enough"
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
     pairs: tuple[float, ...] = (0.0, 1.0)
     """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
     hard_negatives: tuple[float, ...] = (0.0, 1.0)
     """Least and most of the training pairs that also have their hard negatives."""
-    singles_shares: tuple[float, ...] = (0.2, 0.8)
+    singles_shares: Annotated[tuple[float, ...], WHAT] = (0.2, 0.8)
     """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
     views: int = 8
     """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
-    reserve: float = 0.1
+    reserve: Annotated[float, DATA] = 0.1
     """Share of all pairs that no setting trains on: the test."""
-    validation: float = 0.1
+    validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
     """Seeds of each setting, whose median counts; a seed decides the split and the training."""
-    trials: int = 12
+    trials: Annotated[int, WHAT, FIRST] = 12
     """Settings that each search tries for each model."""
-    target: float = 0.95
+    target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search wants to reach."""
-    storage: str = ""
+    storage: Annotated[str, PLACE] = ""
     """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
     on many machines; empty takes journal.log in the folder of the results."""
-    study: str = ""
+    study: Annotated[str, PLACE] = ""
     """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
-    sampler_seed: int = 0
+    sampler_seed: Annotated[int, WHAT] = 0
     """Seed of what the searches draw."""
 
 
@@ -105,7 +108,7 @@ def check(config: Config) -> None:
         raise UserError(f"--recipe: splits of kind {config.kind} have no singles_views, over which is searched")
     for name in ("reserve", "validation"):
         if not getattr(config, name):
-            raise UserError(f"--{name} must leave pairs to ask for, got 0")
+            raise UserError(f"--{name} must leave pairs, got 0")
 
 
 def main() -> None:

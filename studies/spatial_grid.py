@@ -13,9 +13,10 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from envs.common.errors import run_command
+from envs.common.options import DATA, WHAT
 from generators.splits.recipe import SplitRecipe
 from generators.splits.spatial import SpatialRecipe
 from studies.grids import launch
@@ -32,9 +33,9 @@ class Config(Grid):
     """Views of each training scene."""
     pairs: tuple[float, ...] = (0.4, 0.8)
     """Fractions of the trainable animal pairs, drawn for each relation by itself."""
-    relations: tuple[str, ...] = ("left/right", "above/under")
+    relations: Annotated[tuple[str, ...], WHAT] = ("left/right", "above/under")
     """Relations, tested apart."""
-    singles_slots: tuple[str, ...] = ()
+    singles_slots: Annotated[tuple[str, ...], DATA] = ()
     """Where single animals stand; empty takes places as high and as low as those of pairs."""
 
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from envs.common.errors import UserError, choose, run_command
+from envs.common.options import FIRST, WHAT
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
 from generators.splits.dependence import DependenceRecipe
@@ -37,7 +38,7 @@ class Config(Grid):
     """Fractions of the trainable animal pairs, or of the animals that are counted."""
     hard_negatives: tuple[float, ...] = (0.0,)
     """Fractions of the training pairs that also have their hard negatives, where the kind has any."""
-    axes_given: Annotated[tuple[str, ...], tyro.conf.arg(name="axes")] = ()
+    axes_given: Annotated[tuple[str, ...], tyro.conf.arg(name="axes"), WHAT, FIRST] = ()
     """Fields of the recipe, each with its values: information=0.2,0.45 views=2,8; a list as left/right+above/under."""
 
     @property

@@ -13,13 +13,13 @@ images, at batch 64, 256 and 1 024.
 """
 
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import tyro
-
+from envs.common.command_help import chosen_command, read_options
 from envs.common.errors import UserError, run_command
 from studies.analysis.step_timing import Training, training
 
@@ -147,10 +147,11 @@ def rendering(config: Rendering) -> int:
 
 
 def main() -> int:
-    """Run the measurement given on the command line."""
-    kinds = {"rendering": Rendering, "training": Training}
-    config = tyro.extras.subcommand_cli_from_dict(kinds, description=__doc__)
-    return training(config) if isinstance(config, Training) else rendering(config)
+    """Run the measurement named first."""
+    command = f"python {sys.argv[0]}"
+    if chosen_command(command, __doc__, ("rendering", "training")) == "rendering":
+        return rendering(read_options(Rendering, sys.argv[2:], f"{command} rendering", Rendering.__doc__))
+    return training(read_options(Training, sys.argv[2:], f"{command} training", Training.__doc__))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Tunes every model alike: as many trials over the same space, judged on validation alone.
 
     python studies/tune.py --preset smoke
-    python studies/tune.py                       # 12 trials a model on the hardest cell, an hour or two
+    python studies/tune.py     # 12 trials a model on the hardest cell, an hour or two
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
@@ -23,6 +23,7 @@ from typing import Annotated
 import tyro
 
 from envs.common.errors import UserError, run_command
+from envs.common.options import FIRST, MODEL, PLACE, WHAT
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
@@ -45,26 +46,26 @@ class Config:
 
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=lambda: hardest("laptop"))
     """The cell that trials train on; `recipe` gives what isn't searched."""
-    trials: int = 12
+    trials: Annotated[int, WHAT, FIRST] = 12
     """Trials of each model."""
-    at_once: int = 2
+    at_once: Annotated[int, WHAT] = 2
     """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and
     waits for the end of the batch before. So as many workers can work on a model, and what is drawn doesn't
     depend on their number."""
-    finalists: int = 3
+    finalists: Annotated[int, WHAT] = 3
     """Best trials of each model that are run with other seeds too; the best mean wins."""
-    final_seeds: int = 3
+    final_seeds: Annotated[int, WHAT] = 3
     """Seeds of a finalist, the trial's own among them."""
-    architectures: tuple[str, ...] = ("micro", "mini", "broad")
+    architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
-    parameters: int = 450_000
+    parameters: Annotated[int, MODEL] = 450_000
     """The most parameters that any model may have with any of them."""
-    sampler_seed: int = 0
+    sampler_seed: Annotated[int, WHAT] = 0
     """Seed of what the searches draw."""
-    storage: str = ""
+    storage: Annotated[str, PLACE] = ""
     """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
     on many machines; empty takes journal.log in the folder of the results."""
-    study: str = ""
+    study: Annotated[str, PLACE] = ""
     """Name of the study in its storage; empty takes tune-PRESET."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":

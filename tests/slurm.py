@@ -59,10 +59,10 @@ def slurm(tmp_path_factory):
     try:
         wait_for(socket_file.exists, daemons, folder)
         daemons += [start(folder, name, "-D") for name in DAEMONS[1:]]
-        wait_for(lambda: "idle" in told("sinfo", "--noheader", "--format=%T"), daemons, folder)
+        wait_for(lambda: "idle" in output_of("sinfo", "--noheader", "--format=%T"), daemons, folder)
         yield folder
-        told("scancel", f"--user={getpass.getuser()}")
-        wait_for(lambda: not told("squeue", "--noheader"), daemons, folder)
+        output_of("scancel", f"--user={getpass.getuser()}")
+        wait_for(lambda: not output_of("squeue", "--noheader"), daemons, folder)
     finally:
         for daemon in reversed(daemons):
             daemon.terminate()
@@ -93,7 +93,7 @@ def start(folder: Path, *command: str) -> subprocess.Popen:
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
 
 
-def told(*command: str) -> str:
+def output_of(*command: str) -> str:
     """What a command of Slurm prints."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 

@@ -8,14 +8,14 @@ taken for new ones (a test compares all defaults with those that a version was g
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from typing import Any
 
 # Raise a class's number with the default of any of its fields.
 VERSIONS: dict[str, int] = {}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """`value` as it comes back from JSON: paths become text, tuples lists."""
     return json.loads(json.dumps(value, default=str))
 
@@ -44,14 +44,14 @@ def defaults_version(kind: type) -> dict[str, int]:
     return {"defaults": VERSIONS[kind.__name__]} if kind.__name__ in VERSIONS else {}
 
 
-def default_of(item: Any) -> Any:
+def default_of(item: Field[Any]) -> Any:
     """The default of a dataclass's field; `MISSING` as text where it has none."""
     if item.default is not MISSING:
         return item.default
     return item.default_factory() if item.default_factory is not MISSING else "no default"
 
 
-def digest(settings: Any) -> str:
+def digest(settings: object) -> str:
     """Twelve letters for settings that JSON can hold."""
     return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
 
@@ -68,15 +68,15 @@ def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 def defaults_of(config: Any) -> dict[str, Any]:
     """The defaults of a configuration's class, as JSON has them; fields without one are as they are."""
-    found = {}
+    defaults = {}
     for item in fields(config):
         default = default_of(item)
         own = getattr(config, item.name)
         if is_dataclass(own):
-            found[item.name] = defaults_of(own)
+            defaults[item.name] = defaults_of(own)
         else:
-            found[item.name] = plain(own if default == "no default" else default)
-    return found
+            defaults[item.name] = plain(own if default == "no default" else default)
+    return defaults
 
 
 def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:

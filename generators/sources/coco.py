@@ -70,15 +70,15 @@ class CocoCaptions(Captioned):
 def read_photographs(path: Path) -> list[Photograph]:
     """The images of a COCO file with their captions, in its order; each has at least one."""
     file = read_json(path)
-    found = read_images(file)
-    if not found:
+    photographs = read_images(file)
+    if not photographs:
         raise UserError(f"{path} has no images; get it again")
-    add_captions(found, file)
-    bare = [photograph.identity for photograph in found.values() if not photograph.texts]
+    add_captions(photographs, file)
+    bare = [photograph.identity for photograph in photographs.values() if not photograph.texts]
     if bare:
-        problem = f"has no captions for {len(bare)} of {len(found)} images, the first has the 'id' {bare[0]!r}"
+        problem = f"has no captions for {len(bare)} of {len(photographs)} images, the first has the 'id' {bare[0]!r}"
         raise UserError(f"{path} {problem}; take them out of 'images'")
-    return list(found.values())
+    return list(photographs.values())
 
 
 def read_images(file: Entry) -> dict[int | str, Photograph]:
@@ -91,18 +91,18 @@ def read_images(file: Entry) -> dict[int | str, Photograph]:
     }
 
 
-def add_captions(found: dict[int | str, Photograph], file: Entry) -> None:
+def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
     """Add each annotation of a file to its image."""
     entries = file.entries("annotations")
     distinct([entry for entry in entries if "id" in entry.content], "id")
     for entry in entries:
         identity = entry.field("image_id", int, str)
         text = " ".join(entry.field("caption", str).split())
-        if identity not in found:
+        if identity not in photographs:
             raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
         if not text:
             raise entry.error("has an empty 'caption'")
-        found[identity].texts.append(text)
+        photographs[identity].texts.append(text)
 
 
 def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:

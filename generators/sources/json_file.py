@@ -31,11 +31,11 @@ class Entry(NamedTuple):
 
     def entries(self, key: str) -> list["Entry"]:
         """The objects of the list that stands under `key`."""
-        found = [Entry(self.file, f"{key}[{i}]", item) for i, item in enumerate(self.field(key, list))]
-        for entry in found:
+        entries = [Entry(self.file, f"{key}[{i}]", item) for i, item in enumerate(self.field(key, list))]
+        for entry in entries:
             if not isinstance(entry.content, dict):
                 raise entry.error("is no object")
-        return found
+        return entries
 
 
 def read_json(path: Path) -> Entry:

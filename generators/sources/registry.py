@@ -21,8 +21,8 @@ class SourceSpec:
 def names() -> tuple[str, ...]:
     """Names of all sources, sorted; imports none of them."""
     files = Path(__file__).parent.glob("[!_]*.py")
-    found = (file.stem for file in files if "\nSOURCE = " in file.read_text(encoding="utf-8"))
-    return tuple(sorted(stem.replace("_", " ") for stem in found))
+    stems = (file.stem for file in files if "\nSOURCE = " in file.read_text(encoding="utf-8"))
+    return tuple(sorted(stem.replace("_", " ") for stem in stems))
 
 
 def load(name: str) -> SourceSpec:

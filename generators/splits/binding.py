@@ -13,8 +13,9 @@ training pairs also gets the swapped assignment, its hard negative. Where the pa
 
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from envs.common.options import FIRST
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
 from envs.world import World
@@ -40,16 +41,16 @@ class BindingRecipe(SplitRecipe):
     title: ClassVar[str] = "Attribute binding"
     task: ClassVar[str] = "the same words with the two textures swapped"
 
-    mentioned: float = 1.0
+    mentioned: Annotated[float, FIRST] = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
-    attributes: float = 1.0
+    attributes: Annotated[float, FIRST] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
-    salient: float = 0.0
+    salient: Annotated[float, FIRST] = 0.0
     """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
     the bigger one in a world with sizes; of two of one size the left one, by definition."""
-    negated: float = 0.0
+    negated: Annotated[float, FIRST] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"."""
-    singles_views: int = 0
+    singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:

@@ -11,13 +11,14 @@ both entropies, scikit-learn's default.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.optimize import brentq
 
 from envs.common.errors import UserError
+from envs.common.options import FIRST
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
 from envs.world import World
@@ -43,7 +44,7 @@ class DependenceRecipe(SplitRecipe):
     """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
     views: int = 4
     """Views of each training scene."""
-    information: float = 0.3
+    information: Annotated[float, FIRST] = 0.3
     """Normalised mutual information of texture and animal in train."""
 
     def __post_init__(self) -> None:

@@ -8,11 +8,12 @@ negatives is an entry of `generators.captions.templates.SWAPS`.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from envs.common.errors import UserError, choose
+from envs.common.options import FIRST
 from envs.common.seeds import generator
 from envs.scene import Scene
 from envs.world import World
@@ -51,11 +52,11 @@ class SplitRecipe(ABC):
     task: ClassVar[str]
     """How a caption's hard negative differs from it, for reports."""
 
-    world: str = "pug"
+    world: Annotated[str, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
-    pairs: float = 0.2
+    pairs: Annotated[float, FIRST] = 0.2
     """Fraction of the trainable animal pairs that are in train."""
-    hard_negatives: float = 0.0
+    hard_negatives: Annotated[float, FIRST] = 0.0
     """Fraction of the training pairs whose swapped scenes are in train too."""
     views: int = 16
     """Views of each training scene."""
@@ -67,9 +68,9 @@ class SplitRecipe(ABC):
     """Share of all pairs on which no cell trains: the unseen pairs of every test."""
     validation: float = 0.1
     """Share of all pairs kept for validation."""
-    seed: int = 0
+    seed: Annotated[int, FIRST] = 0
     """Determines pairs, textures or orders, and mention orders."""
-    hold_out: tuple[str, ...] = ()
+    hold_out: Annotated[tuple[str, ...], FIRST] = ()
     """Rules such as "texture=red & animal=cat" (see docs/splits.md): matching scenes are only in the
     test `held_out`, and with several rules in a test of each."""
     template: str = "conjunction"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError, choose
+from envs.common.options import Option, options_of
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
 from generators.splits.dependence import DependenceRecipe
@@ -53,3 +54,10 @@ def typed(kind: type[SplitRecipe], given: Mapping[str, object]) -> dict[str, Any
 def about(name: str) -> str:
     """The description of a built-in recipe: the comment in its first line."""
     return SHIPPED[name].read_text().splitlines()[0].removeprefix("#").strip()
+
+
+def options_by_kind() -> dict[str, list[Option]]:
+    """The options that one kind of recipe has and `SplitRecipe` doesn't, by kind."""
+    shared = {option.usage for option in options_of(SplitRecipe)}
+    own = {name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()}
+    return {name: options for name, options in own.items() if options}

@@ -10,9 +10,10 @@ train, which are unrequested hard negatives. Reserve, validation and views are a
 
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from envs.common.errors import UserError, choose
+from envs.common.options import FIRST
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
 from envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
@@ -45,9 +46,9 @@ class SpatialRecipe(SplitRecipe):
     template: str = "relation"
     """Template of the captions: OC-CLIP's (relation), in PUG's style (pug-relation), or one of several phrasings
     for each scene (free-relation); see docs/splits.md."""
-    relations: tuple[str, ...] = ("left/right", "above/under")
+    relations: Annotated[tuple[str, ...], FIRST] = ("left/right", "above/under")
     """Relations of the scenes, which captions state."""
-    singles_slots: tuple[str, ...] = ()
+    singles_slots: Annotated[tuple[str, ...], FIRST] = ()
     """Slots of single-object scenes; empty: at the heights of the pairs. With "center" only, no single animal is
     high up, and a model can learn what is above as if it were an attribute."""
     singles_views: int = 0

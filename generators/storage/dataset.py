@@ -68,7 +68,7 @@ def open_split(path: Path) -> Split:
 class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
 
-    complete_captions = True  # also where a caption tells less than all: graphs are compared by what they claim
+    complete_captions = True  # also where a caption states less than all: graphs are compared by what they claim
 
     def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
         self.split = split = path if isinstance(path, Split) else open_split(Path(path))

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from envs.common.errors import UserError, choose
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.pixels import Statistics, statistics_of
-from models.towers.small import SMALL_TOWERS, build_small
+from models.towers.sizes import SMALL_TOWERS
+from models.towers.small import build_small
 from models.towers.tokenizers import Tokenizer, tokenizer_of
 
 

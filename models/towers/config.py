@@ -8,7 +8,7 @@ class TowerConfig:
     """Which towers a scorer is built on."""
 
     architecture: str = "mini"
-    """A name in `models.towers.small.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    """A name in `models.towers.sizes.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
     resolution: int = 64

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from envs.common.errors import UserError
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.small import SMALL_TOWERS
+from models.towers.sizes import SMALL_TOWERS
 
 # Contexts are multiples of so many tokens, at least `TextSpace.context` and at most CLIP's.
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77

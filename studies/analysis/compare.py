@@ -46,18 +46,18 @@ def compare_place(
 ) -> list[tuple[str, ...]]:
     """A row for every subset and task of one place."""
     points = [
-        read_points((cell["seed"], run / "cells" / cell["id"]) for cell in found)
-        for run, found in ((first, cells), (second, others))
+        read_points((cell["seed"], run / "cells" / cell["id"]) for cell in finished)
+        for run, finished in ((first, cells), (second, others))
     ]
     kinds = sorted({key[1:3] for key in points[0].keys() & points[1].keys()})
     rows = []
     for subset, task in kinds:
-        found = difference(*points, subset, task)
+        change = difference(*points, subset, task)
         common = [key for key in points[0].keys() & points[1].keys() if key[1:3] == (subset, task)]
         means = [100 * sum(side[key].value for key in common) / len(common) for side in points]
         model, pairs, negatives = place
         accuracies = (f"{means[0]:.1f}", f"{means[1]:.1f}")
-        rows.append((model, f"{pairs:.0%}", f"{negatives:.0%}", subset, task, *accuracies, str(found), str(found.n)))
+        rows.append((model, f"{pairs:.0%}", f"{negatives:.0%}", subset, task, *accuracies, str(change), str(change.n)))
     return rows
 
 

@@ -23,6 +23,6 @@ def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
 
 
-def shown(cell: Any) -> str:
+def shown(cell: object) -> str:
     """A value as people read it."""
     return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)

@@ -1,4 +1,4 @@
-"""What fronts and bounds say: who dominates whom, hypervolumes, images to a target. Free of files."""
+"""What Pareto fronts and bounds say: who dominates whom, hypervolumes, images to a target. Free of files."""
 
 import math
 from collections.abc import Sequence

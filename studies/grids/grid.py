@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import tyro
 
 from envs.common.errors import UserError
+from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from generators.cluster.options import Cluster
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
@@ -39,65 +40,67 @@ class Grid:
     searched: ClassVar[frozenset[str]] = frozenset()
     """Fields of the recipe that the study searches over: no user's recipe decides them."""
 
-    out: Path | None = None
+    out: Annotated[Path | None, PLACE, FIRST] = None
     """Folder of the results; without it, runs/STUDY-PRESET."""
-    store: Path = Path("store")
+    store: Annotated[Path, PLACE] = Path("store")
     """Folder of the image stores; every scene is rendered once for all studies."""
-    world: str = "pug"
-    """Vocabulary of the scenes: a name, or a TOML file of your own."""
-    resolution: int = 64
+    world: Annotated[str, DATA, FIRST] = "pug"
+    """Vocabulary of the scenes: a name, or a TOML file."""
+    resolution: Annotated[int, DATA, FIRST] = 64
     """Side of the square images, in pixels."""
-    models: tuple[str, ...] = ("clip", "oc-clip")
-    """Scorers by name, or file.py:Class for one of your own."""
-    pairs: tuple[float, ...] = (0.2, 0.8)
+    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own."""
+    pairs: Annotated[tuple[float, ...], WHAT, FIRST] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
-    hard_negatives: tuple[float, ...] = (0.0, 1.0)
-    """Fractions of the training pairs that also have their hard negatives."""
-    seeds: int = 1
-    """Number of seeds, 0 to seeds - 1; a seed decides the split and the training."""
-    views: int = 16
+    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0, 1.0)
+    """Fractions of these pairs that have hard negatives too."""
+    seeds: Annotated[int, WHAT, FIRST] = 1
+    """Number of seeds, from 0; each decides split and training."""
+    views: Annotated[int, DATA] = 16
     """Views of each training scene."""
-    test_views: int = 4
+    test_views: Annotated[int, DATA] = 4
     """Views of each test scene, none of them used in training."""
-    test_scenes: int = 400
+    test_scenes: Annotated[int, DATA] = 400
     """The most scenes of a test subset."""
-    template: str = ""
+    template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
-    hold_out: tuple[str, ...] = ()
-    """Rules such as "texture=red & animal=cat": what one matches is only in tests, one a rule (docs/splits.md)."""
-    split: tuple[Path, ...] = ()
-    """Split files made before, packed ones too; they take the place of all that decides a split."""
+    hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
+    """Rules such as "texture=red & animal=cat", each tested apart."""
+    split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
+    """Split files made before, packed ones too; they decide all of the data."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
-    tuned: str = ""
-    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py; `paper`
-    takes the rates of each model's paper; empty trains all models with the options below."""
-    architecture: str = "micro"
+    tuned: Annotated[str, TRAINING, FIRST] = ""
+    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
+    takes the rates of each model's paper; empty trains all models alike, with these options."""
+    architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
-    pretrained: str = ""
+    pretrained: Annotated[str, MODEL] = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
-    tokenizer: str = ""
+    tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
         # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
         # the few training pairs' fixed textures are memorised before textures themselves are learnt.
         default_factory=lambda: Recipe(steps=2000, single_object_phase=0.5, singles_share=0.95)
     )
     """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
     rates, warm-ups, weight decay and betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name="")] = field(default_factory=partial(scorer_options, "small"))
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+        default_factory=partial(scorer_options, "small")
+    )
     """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
-    device: str = "cpu"
+    device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: int = 1
+    threads: Annotated[int, PLACE] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: int = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
-    loaders: int = 0
+    workers: Annotated[int, PLACE, FIRST] = 0
+    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
+    loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""
-    dry_run: bool = False
+    dry_run: Annotated[bool, PLACE, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes on this machine."""
 
     @property

@@ -12,7 +12,7 @@ from studies.grids.cells import towers, tuned
 from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.command_line import parse, runs_to_compare
+from studies.runs.command_line import COMPARE, parse, runs_to_compare
 from studies.runs.scorer_options import sized
 
 
@@ -23,7 +23,7 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
 
         print(compare(*runs))
         return
-    preset, grid = parse(presets, "laptop", description)
+    preset, grid = parse(presets, "laptop", description, (COMPARE,))
     check_overrides(grid, presets[preset])
     check_files(grid, presets[preset])
     grid = grid.settled()

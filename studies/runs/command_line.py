@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import tyro
-
+from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose
+from envs.common.options import Option
 from studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")
@@ -44,8 +44,17 @@ def check_renamed(arguments: list[str]) -> None:
             )
 
 
-def parse(presets: Mapping[str, Config], default: str, description: str) -> tuple[str, Config]:
-    """The preset named by `--preset`, with the fields overridden that the command line gives."""
+RECIPE = Option("--recipe NAME", "Splits of a recipe: a name of `python -m generators list`, or a TOML file of yours.")
+COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record by record; without other options.")
+
+
+def parse(
+    presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
+) -> tuple[str, Config]:
+    """The preset named by `--preset`, with the fields overridden that the command line gives.
+
+    Help shows `more` options, which are read elsewhere, beside them.
+    """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default=default)
     first.add_argument("--recipe")
@@ -56,7 +65,7 @@ def parse(presets: Mapping[str, Config], default: str, description: str) -> tupl
         from generators.splits.recipe_file import read_recipe
 
         preset = preset.with_recipe(read_recipe(chosen.recipe))
-    options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
-    text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
-    text += "\n--recipe NAME takes the splits of a recipe (`python -m generators list`) or of a TOML file of yours."
-    return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)
+    listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
+    starts = Option("--preset NAME", f"Where the other options start: {listed}.")
+    command = f"python {sys.argv[0]}"
+    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, RECIPE, *more))

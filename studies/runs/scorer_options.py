@@ -42,7 +42,7 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     return kind
 
 
-def sized(spec: ScorerSpec, size: str) -> Any:
+def sized(spec: ScorerSpec, size: str) -> object:
     """A scorer's config in one of `SIZES`."""
     return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
 

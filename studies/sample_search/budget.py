@@ -13,11 +13,25 @@ from generators.splits.recipe import PairCounts, SplitRecipe
 from models.recipe import Recipe
 from studies.grids.cells import cell_of as grid_cell
 from studies.grids.cells import training_recipe, tuned
+from studies.grids.grid import Grid
 from studies.runs.cell import Cell, Execution, Job
 from studies.runs.data import SplitData
 
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
+
+
+class SampleStudy(Grid):
+    """The configuration of a study of sample efficiency: a grid, and the fields of `studies/sample_efficiency.py`."""
+
+    singles_shares: tuple[float, ...]
+    reserve: float
+    validation: float
+    trials: int
+    target: float
+    storage: str
+    study: str
+    sampler_seed: int
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,7 @@ class Setting:
     """Share of a batch that shows one animal alone."""
 
 
-def setting_of(config: Any, params: Mapping[str, Any]) -> Setting:
+def setting_of(config: SampleStudy, params: Mapping[str, Any]) -> Setting:
     """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data
     has one name, and is trained on once."""
     requested = Setting(**{name: params[name] for name in Setting.__dataclass_fields__})
@@ -43,7 +57,7 @@ def setting_of(config: Any, params: Mapping[str, Any]) -> Setting:
     return replace(requested, pairs=counts.train / counts.trainable, hard_negatives=swapped)
 
 
-def split_recipe(config: Any, setting: Setting, seed: int) -> SplitRecipe:
+def split_recipe(config: SampleStudy, setting: Setting, seed: int) -> SplitRecipe:
     """The split of a setting."""
     plain = config.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
     return replace(plain, singles_views=setting.singles_views)
@@ -69,22 +83,22 @@ def distinct_images(recipe: SplitRecipe) -> int:
     return lone + (counts.train + counts.swapped) * orders * len(world.backgrounds) * recipe.views
 
 
-def images_of(config: Any, setting: Setting) -> int:
+def images_of(config: SampleStudy, setting: Setting) -> int:
     """The distinct training images of a setting; the same for all seeds."""
     return distinct_images(split_recipe(config, setting, seed=0))
 
 
-def everything(config: Any) -> Setting:
+def everything(config: SampleStudy) -> Setting:
     """The setting with most data."""
     return Setting(max(config.pairs), max(config.hard_negatives), config.views, statistics.mean(config.singles_shares))
 
 
-def least(config: Any) -> Setting:
+def least(config: SampleStudy) -> Setting:
     """The setting with least data."""
     return Setting(min(config.pairs), min(config.hard_negatives), 1, statistics.mean(config.singles_shares))
 
 
-def recipe_of(config: Any, model: str, singles_share: float | None) -> Recipe:
+def recipe_of(config: SampleStudy, model: str, singles_share: float | None) -> Recipe:
     """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps."""
     recipe = replace(training_recipe(config, model), singles_share=singles_share)
     if model not in tuned(config):
@@ -92,7 +106,7 @@ def recipe_of(config: Any, model: str, singles_share: float | None) -> Recipe:
     return replace(recipe, warmup=round(recipe.warmup * recipe.steps / tuned(config)[model].conditions["steps"]))
 
 
-def cell_of(config: Any, identity: str, model: str, setting: Setting, seed: int) -> Cell:
+def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, seed: int) -> Cell:
     """The training run of a model in a setting."""
     recipe = split_recipe(config, setting, seed)
     cell = grid_cell(config, model, SplitData(recipe, identity), recipe.seed)

@@ -1,4 +1,4 @@
-"""Figures of sample efficiency: fronts of all models, and accuracy between the settings tried."""
+"""Figures of sample efficiency: Pareto fronts of all models, and accuracy between the settings tried."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 
 from studies.analysis.surrogate import surrogate
+from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point
 
 matplotlib.use("Agg")
@@ -18,7 +19,7 @@ MARKERS = "osD^v<>P"
 SIDE = 41
 
 
-def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
     figure = Figure((9.4, 4.2), layout="constrained")
     axis = figure.subplots()
@@ -46,7 +47,7 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
     return figure
 
 
-def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
+def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
     figure = Figure((4.0 * len(config.models) + 0.8, 3.6), layout="constrained")
     axes = figure.subplots(1, len(config.models), squeeze=False)[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 
@@ -20,10 +20,13 @@ from studies.analysis.pareto import Tally
 from studies.runs.cell import Job, finished
 from studies.runs.dispatch import run_interruptible
 from studies.runs.train import Watch
-from studies.sample_search.budget import Setting, cell_of, images_of, job_of, median, setting_of
+from studies.sample_search.budget import SampleStudy, Setting, cell_of, images_of, job_of, median, setting_of
 from studies.sample_search.samplers import space
 from studies.trials.space import draw
 from studies.trials.training import alone, divergence, validation
+
+if TYPE_CHECKING:
+    from generators.storage.image_store import ImageStore
 
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
@@ -36,8 +39,8 @@ Hear = Callable[[int, float], None]
 class Runs:
     """What turns settings into results: a configuration, its image store and the folder of its cells."""
 
-    config: Any
-    store: Any
+    config: SampleStudy
+    store: "ImageStore"
     out: Path
     interruption: Interruption
     """What may end the training runs."""

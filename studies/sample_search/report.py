@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+from optuna.trial import FrozenTrial
 
 from envs.common.figure_files import write_png
 from envs.common.files import write_text
@@ -14,13 +14,13 @@ from studies.analysis.format import flat, shown, write_trials
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
-from studies.sample_search.budget import recipe_of
+from studies.sample_search.budget import SampleStudy, recipe_of
 from studies.sample_search.figures import front_figure, map_figure
 from studies.sample_search.tables import (
     axis_of,
-    front_table,
-    fronts_of,
     importance_table,
+    pareto_fronts_of,
+    pareto_table,
     points,
     ratio_table,
     target_table,
@@ -29,16 +29,16 @@ from studies.sample_search.tables import (
     volumes_of,
 )
 
-# What a report says elsewhere, or what replaces it in each trial.
+# Not among the settings: stated elsewhere in the report, or replaced in each trial.
 UNTOLD = {"storage", "study", "recipe.singles_share"}
 
 
-def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Path:
+def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
     """Write all of it; returns the report."""
-    all_points = points(found)
-    chosen = fronts_of(config, all_points)
+    all_points = points(trials)
+    chosen = pareto_fronts_of(config, all_points)
     tables = {
-        "fronts": front_table(config, chosen),
+        "fronts": pareto_table(config, chosen),
         "hypervolumes": volume_table(volumes_of(config, chosen)),
         "targets": target_table(config, all_points),
         "ratios": ratio_table(config, all_points),
@@ -64,18 +64,18 @@ def write_all(out: Path, config: Any, found: Mapping[str, Sequence[Any]]) -> Pat
     )
 
 
-def recipes(config: Any) -> dict[str, str]:
+def recipes(config: SampleStudy) -> dict[str, str]:
     """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
-def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Any) -> None:
+def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleStudy) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     captions = {
         "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
-        "hypervolumes": "Hypervolume of the fronts on unseen pairs, with paired 95 % bootstrap intervals.",
+        "hypervolumes": "Hypervolume of the Pareto fronts on unseen pairs, with paired 95 % bootstrap intervals.",
         "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
     }
     parts = [to_latex(tables[name], caption) for name, caption in captions.items()]

@@ -2,16 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from envs.common.identity import defaults_of
 from studies.grids.grid import cores, workers
 from studies.grids.run import render
-from studies.sample_search.budget import everything
+from studies.sample_search.budget import SampleStudy, everything
 from studies.sample_search.study import Worker, identity, run_worker, searches
 
 
-def run(config: Any, study: str, out: Path) -> None:
+def run(config: SampleStudy, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
     from studies.runs.shared import clear_shared
     from studies.sample_search.report import write_all
@@ -30,7 +29,7 @@ def run(config: Any, study: str, out: Path) -> None:
     print(f"report: {write_all(out, config, by_name)}")
 
 
-def fill_store(config: Any) -> None:
+def fill_store(config: SampleStudy) -> None:
     """Render what most settings show, with all cores; workers render the rest of theirs."""
     most = everything(config)
     # As many workers as there are tasks on a cluster are no measure for this machine.

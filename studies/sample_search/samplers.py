@@ -1,7 +1,7 @@
-"""The space of settings, and what draws near the boundary of a target (the front has trials/samplers.py)."""
+"""The space of settings, and what draws near the boundary of a target (the Pareto front has trials/samplers.py)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import optuna
@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from envs.common.seeds import seed_of
 from studies.analysis.surrogate import log_odds, surrogate, trend
+from studies.sample_search.budget import SampleStudy
 from studies.trials.space import Params, Space, from_cube, spread, to_cube
 
 # Candidates of which the boundary sampler takes the best.
@@ -21,7 +22,7 @@ CANDIDATES = 512
 MARGIN = 0.1
 
 
-def space(config: Any) -> dict[str, BaseDistribution]:
+def space(config: SampleStudy) -> dict[str, BaseDistribution]:
     """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
     return {
         "pairs": FloatDistribution(min(config.pairs), max(config.pairs), step=0.05),

@@ -3,13 +3,19 @@
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.identity import plain
 from envs.common.seeds import seed_of
 from generators.cluster.worker import Interruption
 from studies.grids.grid import EXECUTION
-from studies.sample_search.budget import everything, images_of, setting_of
+from studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.samplers import BaseSampler
+
+    from studies.trials.queue import Search
 
 # The directions of each search: images and accuracy, images alone.
 QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
@@ -17,13 +23,13 @@ QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
 PLACES = EXECUTION | {"storage", "study"}
 
 
-def identity(config: Any) -> dict[str, Any]:
+def identity(config: SampleStudy) -> dict[str, Any]:
     """What must be the same for all that work on one study."""
     return {name: value for name, value in plain(asdict(config)).items() if name not in PLACES}
 
 
-def searches(config: Any, study: str) -> list[Any]:
-    """Both searches of every model, all fronts first: their runs are of use to the second ones."""
+def searches(config: SampleStudy, study: str) -> list["Search"]:
+    """Both searches of every model, all Pareto fronts first: their runs are of use to the second ones."""
     from studies.sample_search.samplers import ReachPruner
     from studies.trials.queue import Search
 
@@ -40,7 +46,7 @@ def searches(config: Any, study: str) -> list[Any]:
     ]
 
 
-def sampler_of(config: Any, question: str, number: int) -> Any:
+def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler":
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
     from studies.sample_search.samplers import BoundarySampler, first_points, space
     from studies.trials.samplers import SpaceSampler
@@ -58,7 +64,7 @@ def sampler_of(config: Any, question: str, number: int) -> Any:
 class Worker(NamedTuple):
     """What a worker works on."""
 
-    config: Any
+    config: SampleStudy
     study: str
     out: Path
 
@@ -74,7 +80,7 @@ def run_worker(worker: Worker, interruption: Interruption) -> None:
     config, study, out = worker
     runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)
 
-    def objective(search: Any, trial: Any) -> tuple[float, ...]:
+    def objective(search: "Search", trial: "Trial") -> tuple[float, ...]:
         question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
         return OBJECTIVES[question](runs, model, trial)
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import optuna
 import pandas as pd
 from optuna.importance import FanovaImportanceEvaluator, get_param_importances
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from studies.analysis import pareto
 from studies.analysis.pareto import Axis, Bound, Curve, Volume
 from studies.analysis.tables import DASH
-from studies.sample_search.budget import everything, images_of, least
+from studies.sample_search.budget import SampleStudy, everything, images_of, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
 # Below so many settings there is nothing to say of what mattered.
@@ -23,7 +23,7 @@ class Point(NamedTuple):
 
     model: str
     question: str
-    trial: Any
+    trial: FrozenTrial
 
     @property
     def images(self) -> int:
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
     @property
     def test(self) -> float:
-        """Median over seeds on unseen pairs; asked of chosen settings alone."""
+        """Median over seeds on unseen pairs; of chosen settings alone."""
         return pareto.median_accuracy(self.trial.user_attrs["tests"])
 
     @property
@@ -45,7 +45,7 @@ class Point(NamedTuple):
         """Whether all seeds ended."""
         return self.trial.state is TrialState.COMPLETE
 
-    def row(self, config: Any) -> list[str]:
+    def row(self, config: SampleStudy) -> list[str]:
         """Images, passes over them, and the setting, as texts."""
         setting = self.trial.user_attrs["setting"]
         fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
@@ -53,7 +53,7 @@ class Point(NamedTuple):
         return [str(self.images), f"{passes(config, self.images):.0f}", *fractions, *lone]
 
 
-def passes(config: Any, images: int) -> float:
+def passes(config: SampleStudy, images: int) -> float:
     """How often each distinct image is seen, in the mean."""
     return config.recipe.steps * config.recipe.batch / images
 
@@ -61,29 +61,29 @@ def passes(config: Any, images: int) -> float:
 HEADER = ("images", "passes", "pairs", "hard negatives", "views of single-object scenes", "their share")
 
 
-def points(found: Mapping[str, Sequence[Any]]) -> list[Point]:
+def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
     """All trials, by question and model, as they are in the storage."""
-    named = ((*name.split(" ", 1), trial) for name, trials in found.items() for trial in trials)
+    named = ((*name.split(" ", 1), trial) for name, own in trials.items() for trial in own)
     return [Point(model, question, trial) for question, model, trial in named]
 
 
-def axis_of(config: Any) -> Axis:
+def axis_of(config: SampleStudy) -> Axis:
     """The least and the most distinct images of the space."""
     return Axis(images_of(config, least(config)), images_of(config, everything(config)))
 
 
-def fronts_of(config: Any, all_points: Sequence[Point]) -> dict[str, list[Point]]:
-    """Each model's front, chosen on validation among the settings of the first search."""
-    found = {}
+def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Each model's Pareto front, chosen on validation among the settings of the first search."""
+    fronts = {}
     for model in config.models:
         mine = [point for point in all_points if (point.model, point.question) == (model, "front") and point.whole]
         chosen = pareto.front([point.images for point in mine], [point.accuracy for point in mine])
-        found[model] = [mine[k] for k in chosen]
-    return found
+        fronts[model] = [mine[k] for k in chosen]
+    return fronts
 
 
-def volumes_of(config: Any, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
-    """Hypervolumes on the test, and differences to the first model; of models that have a front."""
+def volumes_of(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
+    """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
         model: Curve([point.images for point in its], [point.trial.user_attrs["tests"] for point in its])
         for model, its in chosen.items()
@@ -100,7 +100,7 @@ class Reached(NamedTuple):
     most_missed: int | None  # the most images of a setting that did not
 
 
-def reached_of(config: Any, all_points: Sequence[Point], model: str) -> Reached:
+def reached_of(config: SampleStudy, all_points: Sequence[Point], model: str) -> Reached:
     """Images to the target, over the settings of both searches."""
     mine = [point for point in all_points if point.model == model and "images" in point.trial.user_attrs]
     did = [point.whole and point.accuracy >= config.target for point in mine]
@@ -109,8 +109,8 @@ def reached_of(config: Any, all_points: Sequence[Point], model: str) -> Reached:
     return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
 
 
-def front_table(config: Any, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
-    """A row for each setting on a front."""
+def pareto_table(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
+    """A row for each setting on a Pareto front."""
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
         [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
@@ -126,7 +126,7 @@ def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
 
 
-def target_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
     """For each model what it needs to reach the target."""
     header = [
         "model",
@@ -147,7 +147,7 @@ def target_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=header)
 
 
-def ratio_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
     """How many times the images of each further model the first one needs."""
     first, *others = config.models
     need = {model: reached_of(config, all_points, model).bound for model in config.models}
@@ -155,7 +155,7 @@ def ratio_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["models", f"images of {first} for one of the other"])
 
 
-def importance_table(config: Any, all_points: Sequence[Point]) -> pd.DataFrame:
+def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
     rows = [[name, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())] for name in SETTING]
@@ -174,7 +174,7 @@ def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:
     )
 
 
-def trial_rows(config: Any, all_points: Sequence[Point]) -> list[dict[str, Any]]:
+def trial_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[dict[str, Any]]:
     """Every trial as a row of a CSV file."""
     rows = []
     for point in all_points:

@@ -144,8 +144,8 @@ def test_travels_to_a_spawned_worker(every):
     chosen, several = [0, 3, 1], list(every.values())
     collate = partial(given, chosen)
     loader = DataLoader([several], num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
-    (found,) = loader
-    for one, data in zip(found, several, strict=True):
+    (batch,) = loader
+    for one, data in zip(batch, several, strict=True):
         assert same(one, items(data, chosen))
 
 

@@ -27,7 +27,7 @@ def scorer(name: str, seed: int = 0, **options: object) -> Scorer:
 
 
 def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> SceneGraph:
-    """`n_things` different things in a place, the first related to the second if asked."""
+    """`n_things` different things in a place, the first related to the second if requested."""
     things = rng.choice(THINGS, n_things, replace=False).tolist()
     edges = (Edge("to the left of", 0, 1),) if relation else ()
     return SceneGraph((*things, str(rng.choice(PLACES))), edges)

@@ -50,9 +50,9 @@ def test_maps_follow_the_things_whatever_is_mentioned_first(data):
     pairs = [i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2][:6]
     maps = attention_maps(model, data, pairs)
     assert maps.things.shape == (len(pairs), 2, *data.images([0]).shape[-2:])
-    for i, found in zip(pairs, maps.things, strict=True):
+    for i, own in zip(pairs, maps.things, strict=True):
         graph = data.records.graphs[i]
-        for thing, expected in zip(data.records.scenes[i].things, found, strict=True):
+        for thing, expected in zip(data.records.scenes[i].things, own, strict=True):
             node = graph.nodes.index(f"{thing.texture} {thing.animal}")
             direct = direct_map(model, data, i, node)
             assert np.allclose(direct, expected, atol=1e-4)

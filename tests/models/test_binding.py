@@ -48,7 +48,7 @@ def test_absent_queries_take_nothing():
 
 
 def test_regular_queries_do_not_compete():
-    """Each sums to one over the patches, whatever the others ask for."""
+    """Each sums to one over the patches, whatever the others request."""
     queries, present = logits(2, 3, 9), torch.tensor([[True, True, False]])[..., None]
     attention = regular_attention(queries, present)
     torch.testing.assert_close(attention.sum(-1), torch.tensor([1.0, 1.0, 0.0]).expand(2, 3))

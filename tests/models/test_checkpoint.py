@@ -12,7 +12,7 @@ from models.registry import check_scorer, scorer_class, specs
 from models.scorer import Scorer
 from models.towers.build import build_towers, check_towers
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.small import SMALL_TOWERS
+from models.towers.sizes import SMALL_TOWERS
 from models.towers.tokenizers import WordTokenizer
 from tests.models.builders import OPTIONS, WORDS, images, scorer
 
@@ -129,11 +129,11 @@ def test_any_open_clip_architecture_from_scratch():
 
 
 def test_impossible_towers_are_named():
-    for config, told in [
+    for config, message in [
         (TowerConfig("ViT-B-61"), "did you mean 'ViT-B-16'"),
         (TowerConfig("mini", resolution=60), "not a multiple of mini's patch 8"),
         (TowerConfig("mini", pretrained="openai"), "no pretrained weights for 'mini'"),
         (TowerConfig("ViT-B-16", pretrained="open_ai", resolution=224), "did you mean 'openai'"),
     ]:
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=message):
             check_towers(config)

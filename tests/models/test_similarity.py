@@ -142,14 +142,14 @@ def test_swapped_edges_are_the_other_way_round():
     model, one = scorer("oc-clip"), GRAPHS[2]
     code = model.encode_images(images(1))
     read = model.reader([""], [one], torch.Generator().manual_seed(0))
-    told = model.altered_similarities(code, model.encode_texts(read))[0]
+    computed = model.altered_similarities(code, model.encode_texts(read))[0]
     edges = [one.edges, (one.edges[0]._replace(subject=1, object=0),)]
     edges.append((one.edges[0]._replace(subject=int(read.shuffled[0]), object=int(read.shuffled[1])),))
     expected = [model.similarity(code, texts(model, [SceneGraph(one.nodes, own)]))[0, 0] for own in edges]
-    torch.testing.assert_close(told, torch.stack(expected))
+    torch.testing.assert_close(computed, torch.stack(expected))
     for name, column in (("swapped", 1), ("shuffled", 2)):
         alone = model.altered_similarities(code, model.encode_texts(read), (name,))[0]
-        torch.testing.assert_close(alone, told[[0, column]])
+        torch.testing.assert_close(alone, computed[[0, column]])
 
 
 def test_shuffled_edges_are_uniform_over_all_but_the_truth():
@@ -193,24 +193,24 @@ def test_texts_that_mean_the_same_are_not_negatives():
     first = SceneGraph(("red cat", "white dog", "city"))
     reordered = SceneGraph(("white dog", "red cat", "city"))
     other = SceneGraph(("red dog", "white cat", "city"))
-    told = targets([first, reordered, other])
-    assert told.same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
-    assert not told.masked.any()
-    perfect = torch.where(told.same, 1.0, -1.0)
-    assert contrastive_loss(perfect, torch.tensor(100.0), told).item() == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
+    marks = targets([first, reordered, other])
+    assert marks.same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    assert not marks.masked.any()
+    perfect = torch.where(marks.same, 1.0, -1.0)
+    assert contrastive_loss(perfect, torch.tensor(100.0), marks).item() == pytest.approx(np.log(2) * 2 / 3, abs=1e-4)
 
 
 def test_true_texts_are_masked_in_both_directions():
     """A lone red cat in the city is true of the image of a red cat and a white dog there, not the reverse."""
     pair, lone, place = ("red cat", "white dog", "city"), ("red cat", "city"), ("red cat", "desert")
     graphs = [SceneGraph(nodes) for nodes in (pair, lone, place)]
-    told = targets(graphs)
-    assert told.same.tolist() == torch.eye(3, dtype=torch.bool).tolist()
-    assert told.masked.tolist() == [[False, True, False], [False, False, False], [False, False, False]]
+    marks = targets(graphs)
+    assert marks.same.tolist() == torch.eye(3, dtype=torch.bool).tolist()
+    assert marks.masked.tolist() == [[False, True, False], [False, False, False], [False, False, False]]
     similarity = torch.zeros(3, 3)
     # Images have 2, 3 and 3 candidate texts; texts 3, 2 and 3 candidate images.
     expected = (np.log(2) + 2 * np.log(3)) / 3
-    assert contrastive_loss(similarity, torch.tensor(10.0), told).item() == pytest.approx(expected)
+    assert contrastive_loss(similarity, torch.tensor(10.0), marks).item() == pytest.approx(expected)
     everything = contrastive_loss(similarity, torch.tensor(10.0), targets(graphs, mask=False))
     assert everything.item() == pytest.approx(np.log(3))
 
@@ -218,15 +218,15 @@ def test_true_texts_are_masked_in_both_directions():
 def test_a_cat_is_true_of_a_red_cat():
     """And is no negative of its image, nor of one in which there is a dog too."""
     nodes = ("red cat", "city"), ("cat", "city"), ("cat", "white dog", "city"), ("white cat", "city")
-    told = targets([SceneGraph(own) for own in nodes])
-    assert told.same.tolist() == torch.eye(4, dtype=torch.bool).tolist()
-    assert (told.same | told.masked).int().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
+    marks = targets([SceneGraph(own) for own in nodes])
+    assert marks.same.tolist() == torch.eye(4, dtype=torch.bool).tolist()
+    assert (marks.same | marks.masked).int().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
 
 
 def test_masked_places_have_no_gradient():
-    told = Targets(same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), own=2)
+    marks = Targets(same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), own=2)
     similarity = torch.zeros(2, 2, requires_grad=True)
-    contrastive_loss(similarity, torch.tensor(10.0), told).backward()
+    contrastive_loss(similarity, torch.tensor(10.0), marks).backward()
     assert similarity.grad[0, 1] == 0
     assert similarity.grad.isfinite().all()
     assert similarity.grad[1, 0] > 0
@@ -240,9 +240,9 @@ def test_edge_direction_is_part_of_the_meaning():
 
 def test_a_denial_is_no_affirmation():
     denied, affirmed = SceneGraph(("red cat", "no white dog", "city")), SceneGraph(("red cat", "white dog", "city"))
-    told = targets([denied, affirmed])
-    assert told.same.tolist() == [[True, False], [False, True]]
-    assert not told.masked.any()
+    marks = targets([denied, affirmed])
+    assert marks.same.tolist() == [[True, False], [False, True]]
+    assert not marks.masked.any()
 
 
 def vague(rng, n_things):
@@ -267,33 +267,33 @@ def test_targets_are_what_comparing_pair_by_pair_finds(seed):
         assert (true & ~same).any()
         said = [Caption(caption(g), g) for g in graphs]
         for mask in (True, False):
-            told = targets_of(said, 48, True, mask, known)
-            assert torch.equal(told.same, same)
-            assert torch.equal(told.masked, true & ~same) if mask else told.masked is None
-            assert told.own == 48
+            marks = targets_of(said, 48, True, mask, known)
+            assert torch.equal(marks.same, same)
+            assert torch.equal(marks.masked, true & ~same) if mask else marks.masked is None
+            assert marks.own == 48
             # The last 28 as negatives: never right, and masked where they happen to mean what the image's own does.
-            told = targets_of(said, 20, True, mask, known)
+            marks = targets_of(said, 20, True, mask, known)
             negative = (torch.arange(48) >= 20).expand(20, 48)
-            assert torch.equal(told.same, same[:20] & ~negative)
+            assert torch.equal(marks.same, same[:20] & ~negative)
             assert torch.equal(
-                told.masked, (true & ~same if mask else torch.zeros_like(same))[:20] | (same[:20] & negative)
+                marks.masked, (true & ~same if mask else torch.zeros_like(same))[:20] | (same[:20] & negative)
             )
-            assert told.own == 20
+            assert marks.own == 20
 
 
 def test_of_incomplete_captions_only_duplicates_are_known():
     """Whatever their graphs claim."""
     texts = [Caption(text, SceneGraph(("cat",))) for text in ("a cat", "a cat on a mat", "a cat", "a mat", "a cat")]
-    told = targets_of(texts, 4, False, False, Claims())
-    assert told.same.int().tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 1, 0]]
-    assert told.masked.int().tolist() == [[0, 0, 0, 0, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
+    marks = targets_of(texts, 4, False, False, Claims())
+    assert marks.same.int().tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 1, 0]]
+    assert marks.masked.int().tolist() == [[0, 0, 0, 0, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
 
 
 def test_negatives_are_negatives_of_images_alone():
     """Two images and three texts, the last of which is nobody's: images choose among three, texts among two."""
-    told = Targets(torch.eye(2, 3, dtype=torch.bool), torch.zeros(2, 3, dtype=torch.bool), 2)
+    marks = Targets(torch.eye(2, 3, dtype=torch.bool), torch.zeros(2, 3, dtype=torch.bool), 2)
     similarity = torch.zeros(2, 3, requires_grad=True)
-    loss = contrastive_loss(similarity, torch.tensor(10.0), told)
+    loss = contrastive_loss(similarity, torch.tensor(10.0), marks)
     assert loss.item() == pytest.approx((np.log(3) + np.log(2)) / 2)
     loss.backward()
     assert (similarity.grad[:, 2] > 0).all()

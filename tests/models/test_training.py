@@ -53,7 +53,7 @@ def test_same_seed_same_weights_and_another_seed_others(name, data):
 @pytest.mark.parametrize(("error", "left"), [(RuntimeError, [5, 6]), (Stopped, [6])])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
-    """From the last saved state; one that is asked to end saves the very step."""
+    """From the last saved state; one that is signalled to end saves the very step."""
     undisturbed = fresh(name, data)
     train(undisturbed, data, RECIPE, 0)
 
@@ -86,14 +86,14 @@ def loss_of(model, data, indices, recipe, seed):
     return batch_loss(model, Feed(data, model.reader, recipe, seed).batch(indices, seed), recipe)
 
 
-def test_the_local_loss_has_the_altered_graphs_asked_for(tmp_path):
+def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
     spatial = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
     data = SplitDataset(make_split(tmp_path, spatial, resolution=32), "train")
     pairs = np.array([i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2])[:8]
     model = fresh("oc-clip", data)
-    asked = [("swapped",), ("shuffled",), ("swapped", "shuffled")]
+    choices = [("swapped",), ("shuffled",), ("swapped", "shuffled")]
     swapped, shuffled, both = (
-        loss_of(model, data, pairs, replace(RECIPE, local_negatives=names), 0).item() for names in asked
+        loss_of(model, data, pairs, replace(RECIPE, local_negatives=names), 0).item() for names in choices
     )
     none = loss_of(model, data, pairs, replace(RECIPE, local_weight=0.0), 0).item()
     assert none < min(swapped, shuffled) <= max(swapped, shuffled) < both  # each altered graph adds to the loss
@@ -199,7 +199,7 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
 
 
 def test_a_diverged_scorer_is_an_error(data, tmp_path):
-    """Found at the end at the latest, and before a state is saved."""
+    """Noticed at the end at the latest, and before a state is saved."""
     model = fresh("clip", data)
     with torch.no_grad():
         model.log_scale.fill_(torch.nan)
@@ -288,8 +288,8 @@ def test_quads_ask_both_ways():
 
 def test_accuracy_and_ties():
     scores = [np.array([pair]) for pair in [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0), (0.2, 0.1)]]
-    found = summarise([texts_chosen(matrix) for matrix in scores])
-    assert (found.neutral, found.official, found.tie_rate, found.n) == (0.625, 0.5, 0.25, 4)
+    summary = summarise([texts_chosen(matrix) for matrix in scores])
+    assert (summary.neutral, summary.official, summary.tie_rate, summary.n) == (0.625, 0.5, 0.25, 4)
     assert summarise([]) == (None, None, None, 0)
 
 

@@ -3,7 +3,7 @@
     python cheap_search.py STORAGE FOLDER TRIALS [stall]
 
 Each trial that ends leaves a line in FOLDER/ended. With "stall" the worker hangs in the middle of its
-third trial, having told so in a file of its own, until it is killed.
+third trial, having noted so in a file of its own, until it is killed.
 """
 
 import os

@@ -31,9 +31,9 @@ def test_every_row_is_another_cell_that_can_be_built(row):
 
 def test_the_grid_of_coefficients_is_the_papers():
     lines = SPEC.ablations.more["coefficients"].values()
-    found = {(changes(SPEC, line)["alpha"], changes(SPEC, line)["beta"]) for line in lines}
-    assert len(found) == 15  # 4 x 4 but for OC-CLIP's own
-    assert (1.5, 0.5) not in found
+    coefficients = {(changes(SPEC, line)["alpha"], changes(SPEC, line)["beta"]) for line in lines}
+    assert len(coefficients) == 15  # 4 x 4 but for OC-CLIP's own
+    assert (1.5, 0.5) not in coefficients
 
 
 def test_rows_without_a_part_in_binding_are_not_trained_there():
@@ -51,7 +51,7 @@ def test_a_row_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ("no lokal loss", "did you mean 'no local loss'"),
         ("dimm=16", "did you mean 'dim'"),
@@ -59,8 +59,8 @@ def test_a_row_of_ones_own():
         ("competitive=0", "competitive must be of type bool"),
     ],
 )
-def test_a_wrong_row_is_named(row, told):
-    with pytest.raises(UserError, match=told):
+def test_a_wrong_row_is_named(row, message):
+    with pytest.raises(UserError, match=message):
         chosen_rows(SPEC, (row,))
 
 
@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
     result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
     assert result.returncode == 0, result.stderr
-    (folder / "told.txt").write_text(result.stdout)
+    (folder / "output.txt").write_text(result.stdout)
     return folder
 
 
@@ -101,12 +101,12 @@ def test_every_run_is_in_the_table(folder):
     assert {row["seed"] for row in rows} == {"0"}
     report = (out / "report.html").read_text()
     assert "5 of 5 runs are finished" in report
-    assert "not tested" in report  # regular attention wasn't asked for
+    assert "not tested" in report  # regular attention wasn't requested
     assert r"\bottomrule" in (out / "ablations.tex").read_text()
 
 
 def test_lines_of_progress_name_the_row(folder):
-    assert "finished spatial, no local loss: oc-clip" in (folder / "told.txt").read_text()
+    assert "finished spatial, no local loss: oc-clip" in (folder / "output.txt").read_text()
 
 
 def test_a_second_run_trains_nothing(folder):

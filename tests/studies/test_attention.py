@@ -31,13 +31,13 @@ def test_measures_every_test_of_models_that_have_attention(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [(["runs/none"], "is not the folder of a grid"), (["runs/a", "--scenes", "0"], "--scenes must be")],
 )
-def test_a_mistake_is_one_line(folder, arguments, told):
+def test_a_mistake_is_one_line(folder, arguments, message):
     result = run([*ATTENTION, *arguments], folder)
     assert result.returncode == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

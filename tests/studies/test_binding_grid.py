@@ -193,12 +193,12 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_clear_line(mistake, tmp_path):
-    arguments, told = MISTAKES[mistake]
+    arguments, message = MISTAKES[mistake]
     result = run([*GRID, *QUICK, *arguments], tmp_path)
     assert result.returncode == 2
     assert result.stderr.startswith("error: ")
     assert len(result.stderr.splitlines()) == 1
-    assert told in result.stderr
+    assert message in result.stderr
     assert not list(tmp_path.iterdir()), "nothing is made before the mistake is found"
 
 

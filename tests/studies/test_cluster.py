@@ -20,7 +20,7 @@ from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
 from studies.runs.cell import Job
 from studies.runs.dispatch import run_cells
-from tests.slurm import told
+from tests.slurm import output_of
 from tests.studies.command import GRID, QUICK, run, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
@@ -92,10 +92,10 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
         run_cells(jobs(out), Cluster(), 1, out, lambda job: None)
 
     second = subprocess.Popen(command, cwd=alone, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until(lambda: "PENDING" in told("squeue", "--noheader", "--array", f"--jobs={task}", "--format=%T"), second)
+    until(lambda: "PENDING" in output_of("squeue", "--noheader", "--array", f"--jobs={task}", "--format=%T"), second)
     preempt.kill()
     preempt.wait()
-    told("scontrol", "update", f"JobId={task}", "StartTime=now")  # Slurm lets a requeued job rest for two minutes
+    output_of("scontrol", "update", f"JobId={task}", "StartTime=now")  # Slurm lets a requeued job rest for two minutes
     output, errors = second.communicate(timeout=200)
     assert second.returncode == 0, errors
     assert outcome(out) == outcome(alone / "runs/alone")
@@ -137,13 +137,13 @@ def test_tasks_that_fail_are_named_and_the_others_end(tmp_path, slurm, capsys):
     tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "mistaken", "killed", "cancelled", "lucky")
     ended = []
 
-    def tell(states):
+    def report(states):
         if (tmp_path / "sleeps").exists():
-            told("scancel", tasks.running["cancelled"].job)  # which sends SIGTERM too, and is final
+            output_of("scancel", tasks.running["cancelled"].job)  # which sends SIGTERM too, and is final
             (tmp_path / "sleeps").unlink()
 
     with pytest.raises(UserError, match=r"3 of 4 tasks failed: cell .*the same command tries the others again"):
-        tasks.run(ended.append, tell)
+        tasks.run(ended.append, report)
     assert ended == ["lucky"]
     said = capsys.readouterr().out
     log = tmp_path / "cluster"
@@ -159,15 +159,15 @@ def test_a_subprocess_that_fails_is_named(tmp_path):
 
 
 def test_ctrl_c_ends_subprocesses(tmp_path):
-    def tell(states):
+    def report(states):
         if (tmp_path / "sleeps").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        unlucky_tasks(Cluster("local"), tmp_path, "cancelled").run(print, tell)
+        unlucky_tasks(Cluster("local"), tmp_path, "cancelled").run(print, report)
     (log,) = tmp_path.glob("cluster/*log.out")
     end = time.monotonic() + 20
-    # Told to end, it has nobody to start it again.
+    # Signalled to end, it has nobody to start it again.
     while still_running(tmp_path / "cluster") or "Requeued" not in log.read_text():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -12,7 +12,8 @@ from tests.studies.command import ROOT
 STUDIES = sorted(path.name for path in (ROOT / "studies").glob("[!_]*.py"))
 COMMANDS = [
     *([ROOT / "studies" / name] for name in STUDIES),
-    ["-m", "generators"],
+    *(["-m", floor] for floor in ("envs", "generators", "models", "studies")),
+    ["-m", "generators", "make"],
     *(["-m", "envs", name] for name in ("gallery", "check", "physics")),
 ]
 SLOW = {"torch", "open_clip", "numba", "matplotlib", "skimage", "optuna", "trimesh", "pandas"}
@@ -43,9 +44,10 @@ def test_help_is_light(command, tmp_path):
 
 
 def test_studies_holds_commands_and_folders_alone():
-    for path in (ROOT / "studies").iterdir():
-        assert path.is_dir() or path.name == "__init__.py" or path.name in STUDIES, path
-        assert path.is_dir() or path.name == "__init__.py" or 'if __name__ == "__main__":' in path.read_text(), path
+    files = [path for path in (ROOT / "studies").iterdir() if path.is_file()]
+    assert {path.name for path in files} == {*STUDIES, "__init__.py", "__main__.py"}
+    for path in files:
+        assert path.name == "__init__.py" or 'if __name__ == "__main__":' in path.read_text(), path
 
 
 def test_a_pipe_that_is_closed_is_no_error():

@@ -44,24 +44,24 @@ def curve(images, *shares):
 
 
 def test_without_spread_an_interval_is_its_value():
-    found = volumes({"a": curve([100], 0.75), "b": curve([1000, 100], 1.0, 0.75)}, AXIS)
-    assert [tuple(map(float, v)) for v in found.values()] == [
+    computed = volumes({"a": curve([100], 0.75), "b": curve([1000, 100], 1.0, 0.75)}, AXIS)
+    assert [tuple(map(float, v)) for v in computed.values()] == [
         pytest.approx((0.5, 0.5, 0.5)),
         pytest.approx((0.75, 0.75, 0.75)),
         pytest.approx((0.25, 0.25, 0.25)),
     ]
-    assert list(found) == ["a", "b", "b − a"]
+    assert list(computed) == ["a", "b", "b − a"]
 
 
 def test_models_are_resampled_together():
     """Both fail on the same pairs: each is unsure, their difference is not."""
     rng = np.random.default_rng(0)
     hard = [{f"pair {p}": [4.0 * right, 4] for p, right in enumerate(rng.random(20) < 0.8)} for _ in range(3)]
-    found = volumes({"a": Curve([1000], [hard]), "b": Curve([100], [hard])}, AXIS)
-    assert found["a"].high - found["a"].low > 0.1
+    computed = volumes({"a": Curve([1000], [hard]), "b": Curve([100], [hard])}, AXIS)
+    assert computed["a"].high - computed["a"].low > 0.1
     twice = {"a": Curve([1000], [hard]), "b": Curve([1000], [hard])}
     assert volumes(twice, AXIS)["b − a"] == (0, 0, 0)
-    assert found["b"].value == pytest.approx(2 * found["a"].value)
+    assert computed["b"].value == pytest.approx(2 * computed["a"].value)
 
 
 def test_a_lucky_seed_does_not_win():
@@ -76,7 +76,7 @@ def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
 
 
 @pytest.mark.parametrize(
-    ("clip", "oc_clip", "told"),
+    ("clip", "oc_clip", "text"),
     [
         (Bound(300, False), Bound(100, False), "3.00"),
         (Bound(300, True), Bound(100, False), "> 3.00"),
@@ -84,8 +84,8 @@ def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
         (Bound(300, True), Bound(300, True), "–"),
     ],
 )
-def test_ratios_say_what_is_unknown(clip, oc_clip, told):
-    assert ratio(clip, oc_clip) == told
+def test_ratios_say_what_is_unknown(clip, oc_clip, text):
+    assert ratio(clip, oc_clip) == text
 
 
 def test_the_axis_counts_logarithms():

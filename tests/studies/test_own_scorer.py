@@ -40,9 +40,9 @@ def folder(tmp_path):
 
 
 def test_it_has_flags_and_help(folder):
-    shown = run([*GRID, "--models", "clip", "mine.py:Mine", "--help"], folder)
+    shown = run([*GRID, "--models", "clip", "mine.py:Mine", "--help-all"], folder)
     assert shown.returncode == 0
-    assert "--mine.width INT" in shown.stdout
+    assert "--mine.width N" in shown.stdout
     assert "Some width of mine." in shown.stdout
 
 

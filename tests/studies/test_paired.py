@@ -22,10 +22,10 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
     rng, covered = np.random.default_rng(0), 0
     for trial in range(60):
         first, second = rng.random(150) < 0.5, rng.random(150) < 0.8
-        found = difference(points(first), points(second), "unseen_pairs", "swap", seed=trial)
-        assert found.low < found.mean < found.high
-        covered += found.low <= 0.3 <= found.high
-        assert 0.15 < found.high - found.low < 0.3
+        delta = difference(points(first), points(second), "unseen_pairs", "swap", seed=trial)
+        assert delta.low < delta.mean < delta.high
+        covered += delta.low <= 0.3 <= delta.high
+        assert 0.15 < delta.high - delta.low < 0.3
     assert covered >= 51
 
 
@@ -48,16 +48,16 @@ def test_pairing_narrows_the_interval():
     rng = np.random.default_rng(0)
     first = rng.random(300) < 0.5
     second = first | (rng.random(300) < 0.1)  # right wherever the first is
-    found = difference(points(first), points(second), "unseen_pairs", "swap")
+    delta = difference(points(first), points(second), "unseen_pairs", "swap")
     shuffled = difference(points(first), points(rng.permutation(second)), "unseen_pairs", "swap")
-    assert found.low > 0
-    assert found.high - found.low < 0.6 * (shuffled.high - shuffled.low)
+    assert delta.low > 0
+    assert delta.high - delta.low < 0.6 * (shuffled.high - shuffled.low)
 
 
 def test_only_common_records_of_the_subset_and_task_count():
     first = points([1, 0, 1]) | points([1, 1], task="one animal")
-    found = difference(first, points([1, 1]), "unseen_pairs", "swap")
-    assert (found.n, found.mean) == (2, 0.5)
+    delta = difference(first, points([1, 1]), "unseen_pairs", "swap")
+    assert (delta.n, delta.mean) == (2, 0.5)
     assert difference(first, points([1]), "seen_pairs", "swap") is None
     same = difference(first, first, "unseen_pairs", "swap")
     assert (same.mean, same.low, same.high) == (0, 0, 0)

@@ -73,13 +73,13 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
 def trials_of(out):
     """Settings and accuracies of all trials; when a target's are pruned depends on those that ended before."""
     rows = list(csv.DictReader((out / "trials.csv").open()))
-    told = ("question", "model", "trial", "pairs", "hard_negatives", "singles_views", "singles_share", "images")
+    columns = ("question", "model", "trial", "pairs", "hard_negatives", "singles_views", "singles_share", "images")
     fronts = [row for row in rows if row["question"] == "front"]
-    return [[row[name] for name in told] for row in rows], fronts
+    return [[row[name] for name in columns] for row in rows], fronts
 
 
 def test_two_workers_on_slurm_try_the_same(study, slurm):
-    """Though one of them is told to end: it gives its trial back and queues again.
+    """Though one of them is signalled to end: it gives its trial back and queues again.
 
     With three trials all settings are the first ones, which are the same however many workers there are.
     """
@@ -100,7 +100,7 @@ def test_two_workers_on_slurm_try_the_same(study, slurm):
 
 
 def test_a_worker_between_two_runs_ends_at_once(tmp_path):
-    """Also when the last run was pruned between two steps, and when it was asked to end just then."""
+    """Also when the last run was pruned between two steps, and when it was signalled to end just then."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
     job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path, loaders=0)
@@ -130,7 +130,7 @@ def test_one_command_waits_for_tasks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--cluster", "slurm"], "--cluster slurm needs --workers"),
         (["--target", "0.4"], "--target is above chance"),
@@ -140,10 +140,10 @@ def test_one_command_waits_for_tasks(tmp_path):
         (["--models", "clipp"], "did you mean 'clip'"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, told, monkeypatch, capsys, tmp_path):
+def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["sample_efficiency.py", "--preset", "smoke", *arguments])
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         sample_efficiency.main()
     assert not list(tmp_path.iterdir())
 

@@ -133,7 +133,7 @@ def test_one_worker_tries_the_same_however_often_it_is_stopped(question, tmp_pat
 def test_the_boundary_is_found_and_trials_are_spent_there(tmp_path):
     config = replace(LAPTOP, trials=16, target=0.9)
     _, trials = run_known(tmp_path / "j.log", config, "target")
-    found = min(trial.user_attrs["images"] for trial in trials if trial.user_attrs["accuracy"] >= 0.9)
+    reached = min(trial.user_attrs["images"] for trial in trials if trial.user_attrs["accuracy"] >= 0.9)
     grid = [
         setting_of(config, from_cube([p / 20, h / 4, v / 8, 2 / 3], space(config)))
         for p in range(21)
@@ -141,19 +141,19 @@ def test_the_boundary_is_found_and_trials_are_spent_there(tmp_path):
         for v in range(9)
     ]
     fewest = min(images_of(config, setting) for setting in grid if known_accuracy(setting) >= 0.9)
-    assert fewest <= found <= 1.3 * fewest
+    assert fewest <= reached <= 1.3 * fewest
     late = [abs(trial.user_attrs["accuracy"] - 0.9) for trial in trials[5:]]
     assert statistics.median(late) < 0.05
 
 
 def test_validation_is_watched_without_a_trace(tmp_path):
-    """A run whose validation is asked in the middle ends with the same bytes."""
+    """A run whose validation is computed in the middle ends with the same bytes."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
     job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path, loaders=0)
     seen, watched = [], replace(job, out=tmp_path / "watched")
     run_cell(job, lambda step: None)
-    run_cell(watched, lambda step: None, Watch(lambda step, ask: seen.append(ask()), 1))
+    run_cell(watched, lambda step: None, Watch(lambda step, accuracy: seen.append(accuracy()), 1))
     assert len(seen) == 6
     assert seen[-1] == finished(job.folder)["subsets"]["validation"]["swap"]["accuracy"]
     for name in ("predictions.csv", "checkpoint/model.safetensors"):

@@ -113,8 +113,8 @@ def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
 
 def test_many_models_on_many_benchmarks_are_one_table():
     benchmarks = [f"benchmark_{k}" for k in range(30)]
-    found = [result(f"model {k}", seed, 1.0, 0.0, benchmarks) for k in range(8) for seed in range(3)]
-    table = described(pivot(tidy(found), ["subset", "task"], ["model"]), deviations=True).reset_index()
+    results = [result(f"model {k}", seed, 1.0, 0.0, benchmarks) for k in range(8) for seed in range(3)]
+    table = described(pivot(tidy(results), ["subset", "task"], ["model"]), deviations=True).reset_index()
     rows = to_rows(table)
     assert (len(rows), len(rows[0])) == (1 + 30 * len(TASKS), 2 + 8)
     text = to_latex(table, "All")

@@ -1,4 +1,4 @@
-"""The measurement runs and tells what it could not measure."""
+"""The measurement runs and reports what it could not measure."""
 
 import sys
 

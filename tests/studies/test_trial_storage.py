@@ -47,13 +47,13 @@ def four_workers_two_killed(storage, folder):
 
 def check_all_ended_once(storage, folder, killed):
     trials = Trials(storage, beat_seconds=1)
-    found = trials.storage.get_all_trials(trials.storage.get_study_id_from_name("cheap"))
-    assert [trial.number for trial in found if trial.state is not TrialState.FAIL] == list(range(TRIALS))
-    assert {trial.state for trial in found[:TRIALS]} == {TrialState.COMPLETE, TrialState.PRUNED}
+    every_trial = trials.storage.get_all_trials(trials.storage.get_study_id_from_name("cheap"))
+    assert [trial.number for trial in every_trial if trial.state is not TrialState.FAIL] == list(range(TRIALS))
+    assert {trial.state for trial in every_trial[:TRIALS]} == {TrialState.COMPLETE, TrialState.PRUNED}
     ended = collections.Counter(map(int, (folder / "ended").read_text().split()))
     assert ended == dict.fromkeys(range(TRIALS), 1)
     assert len(killed) == 2
-    for trial in found[:TRIALS]:  # also those of the killed: taken up with what was drawn for them
+    for trial in every_trial[:TRIALS]:  # also those of the killed: taken up with what was drawn for them
         drawn = optuna.samplers.RandomSampler(seed=trial.number)._rng.rng.uniform(-1, 1)
         assert trial.params["x"] == pytest.approx(drawn)
         assert (trial.state is TrialState.COMPLETE) == (trial.params["x"] <= 0.5)
@@ -71,11 +71,11 @@ def test_every_trial_in_a_database_ends_once(tmp_path):
 
 
 def run_all(storage, trials, objective):
-    found = Trials(str(storage))
+    queue = Trials(str(storage))
     search = cheap_search.search(trials)
-    found.open(search, {})
-    work(found, [search], objective)
-    return [(trial.number, trial.params, trial.values, trial.state) for trial in found.all(search)]
+    queue.open(search, {})
+    work(queue, [search], objective)
+    return [(trial.number, trial.params, trial.values, trial.state) for trial in queue.all(search)]
 
 
 def test_one_worker_twice_gives_the_same_trials(tmp_path):
@@ -145,7 +145,7 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("storage", "told"),
+    ("storage", "message"),
     [
         ("postgresql+psycopg://me:secret@127.0.0.1:1/none", r"me:\*\*\*@127.0.0.1:1/none can't be opened: .*refused"),
         ("postgrsql://127.0.0.1/none", "can't be opened: .*postgrsql"),
@@ -153,10 +153,10 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
         ("notes.txt", "is not a journal of Optuna"),
     ],
 )
-def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, told, tmp_path, monkeypatch):
+def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("mine\nand mine\n")
-    with pytest.raises(UserError, match=told) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         Trials(storage)
     assert "secret" not in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

@@ -51,15 +51,15 @@ def test_every_model_gets_as_many_trials_over_the_same_space(tuned):
 
 def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
     rows, best = trials(tuned / "runs/t"), json.loads((tuned / "runs/t/best.json").read_text())
-    for model, found in best.items():
+    for model, chosen in best.items():
         mine = [row for row in rows if row["model"] == model]
         finals = [row for row in mine if row["repeated"]]
         assert len(finals) == 2
         assert min(float(row["validation"]) for row in finals) >= sorted(float(row["validation"]) for row in mine)[-2]
         row = max(finals, key=lambda row: float(row["repeated"]))
-        assert found["validation"] == float(row["repeated"])
-        assert found["recipe"]["learning_rate"] == pytest.approx(float(row["learning_rate"]))
-        assert found["recipe"]["steps"] == 6
+        assert chosen["validation"] == float(row["repeated"])
+        assert chosen["recipe"]["learning_rate"] == pytest.approx(float(row["learning_rate"]))
+        assert chosen["recipe"]["steps"] == 6
     report = (tuned / "runs/t/report.html").read_text()
     assert report.count("<tr>") >= 11
     assert 'src="data:image/png;base64,' in report
@@ -111,7 +111,7 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--parameters", "1000"], "more than --parameters 1000"),
         (["--pairs", "0.5", "1.0"], "tuning needs one cell"),
@@ -123,15 +123,15 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
         (["--architectures", "nanno"], "did you mean 'nano'"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, told, tmp_path):
+def test_a_mistake_is_one_line(arguments, message, tmp_path):
     result = run([*TUNE, *arguments], tmp_path)
     assert result.returncode == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"recipe": {}}, "can't be read ('learning_rate')"),
         ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
@@ -141,7 +141,7 @@ def test_a_mistake_is_one_line(arguments, told, tmp_path):
     ],
     ids=str,
 )
-def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
+def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, message):
     best = json.loads((tuned / "runs/t/best.json").read_text())
     for name, value in change.items():
         *path, last = name.split(".")
@@ -150,12 +150,12 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
     (tmp_path / "best.json").write_text(json.dumps(best))
     result = run([*GRID, "--preset", "smoke", "--tuned", "best.json"], tmp_path)
     assert result.returncode == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--tuned", "laptp"], "unknown recipes for --tuned 'laptp'"),
         (["--tuned", "BEST", "--learning-rate", "1e-4"], "--learning-rate is replaced by the recipes"),
@@ -163,11 +163,11 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, told):
         (["--tuned", "none.json"], "none.json can't be read"),
     ],
 )
-def test_options_that_tuned_recipes_replace_are_refused(arguments, told, tuned, tmp_path):
+def test_options_that_tuned_recipes_replace_are_refused(arguments, message, tuned, tmp_path):
     best = str(tuned / "runs/t/best.json")
     result = run([*GRID, "--preset", "smoke", *(best if part == "BEST" else part for part in arguments)], tmp_path)
     assert result.returncode == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert not list(tmp_path.iterdir())
 
 

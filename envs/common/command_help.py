@@ -1,0 +1,106 @@
+"""Help of commands: `--help` shows what matters first, by group, and `--help-all` everything."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from envs.common.errors import choose
+from envs.common.options import Group, Option, options_of
+
+Config = TypeVar("Config")
+Sections = Mapping[str, Sequence[Option]]
+
+HELP = ("-h", "--help", "--help-all")
+# Columns of an option before its text begins.
+INDENT = 28
+
+
+def read_options(
+    kind: type[Config],
+    arguments: Sequence[str],
+    command: str,
+    description: str = "",
+    default: Config | None = None,
+    more: Iterable[Option] = (),
+) -> Config:
+    """The dataclass `kind` with the fields that `arguments` override; prints help and exits where they request it.
+
+    `command` is how the program is started. `more` are options that are read elsewhere.
+    """
+    if requested := help_requested(arguments):
+        options = [*more, *options_of(kind, default)]
+        named = [option.usage for option in options if not option.usage.startswith("-")]
+        usage = " ".join([command, *named])
+        print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
+        sys.exit()
+    import tyro
+
+    given = {} if default is None else {"default": default}
+    return tyro.cli(kind, args=arguments, prog=command, description=description, **given)
+
+
+def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
+    """The first argument, which names a command; without one, or for help, prints which there are and exits."""
+    known = list(names)
+    if len(sys.argv) < 2 or sys.argv[1] in HELP:
+        print(f"usage: {command} {{{','.join(known)}}} [OPTIONS]\n\n{description.strip()}")
+        sys.exit()
+    return choose("command", sys.argv[1], known)
+
+
+def help_requested(arguments: Sequence[str]) -> str:
+    """The first of `HELP` among the arguments; empty where there is none."""
+    return next((argument for argument in arguments if argument in HELP), "")
+
+
+def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
+    """Usage, description, and the options by group; arguments and first ones alone unless `everything` is requested."""
+    whole = everything or not any(option.first for options in groups.values() for option in options)
+    shown = groups if whole else {name: chosen for name, its in groups.items() if (chosen := first_of(its))}
+    lines = [f"usage: {usage} [OPTIONS]", ""]
+    lines += description.strip().splitlines() if whole else beginning(description)
+    lines += sections(shown, whole)
+    if rest := sum(map(len, groups.values())) - sum(map(len, shown.values())):
+        lines += ["", f"--help-all describes these in full, and the {rest} others"]
+    return "\n".join(lines)
+
+
+def first_of(options: Sequence[Option]) -> list[Option]:
+    """Those of the first screen, and arguments without a name."""
+    return [option for option in options if option.first or not option.usage.startswith("-")]
+
+
+def beginning(description: str) -> list[str]:
+    """The first paragraph of a description, and the commands in it, which are indented."""
+    paragraph, *rest = description.strip().split("\n\n")
+    commands = [line for block in rest for line in block.splitlines() if line.startswith("    ")]
+    return [*paragraph.splitlines(), *([""] if commands else []), *(line[2:] for line in commands)]
+
+
+def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
+    """Options below the names of their groups, in each the first ones first."""
+    ordered = sorted(options, key=lambda option: not option.first)
+    groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
+    known = {name: its for name, its in groups.items() if its}
+    return known if len(known) > 1 else {"options": ordered}
+
+
+def sections(groups: Sections, whole: bool) -> list[str]:
+    """The lines of groups, each after an empty line and its name; texts as a whole or their first sentences."""
+    width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
+    lines = []
+    for name, options in groups.items():
+        lines += ["", f"{name}:", *(line for option in options for line in option_lines(option, width, whole))]
+    return lines
+
+
+def option_lines(option: Option, width: int, whole: bool) -> list[str]:
+    """An option and beside it, or below it if it is long, what it does and its default."""
+    text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
+    default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
+    short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines
+    left, right = f"  {option.usage}", textwrap.wrap(f"{text} {short}", width - INDENT, break_on_hyphens=False) or [""]
+    first = [left.ljust(INDENT) + right.pop(0)] if len(left) < INDENT - 1 else [left]
+    return [line.replace("\xa0", " ").rstrip() for line in first + [" " * INDENT + line for line in right]]

@@ -1,0 +1,156 @@
+"""Options of commands: the fields of a dataclass, nested ones included, as `tyro` names them, each in a group.
+
+A field's type says where its option belongs and whether it is among the few that matter first:
+
+    world: Annotated[str, DATA, FIRST] = "pug"
+
+A field without a group is in that of the field which holds its dataclass, else in `OTHER`. A subclass that gives a
+field another default needs no markers again.
+"""
+
+import ast
+import inspect
+import shlex
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+
+class Group(Enum):
+    """Groups of options, in the order in which help shows them."""
+
+    WHAT = "what"
+    DATA = "data"
+    MODEL = "model"
+    TRAINING = "training"
+    PLACE = "where it runs"
+    OTHER = "other"
+
+
+class Screen(Enum):
+    """Which help shows an option beside `--help-all`."""
+
+    FIRST = "--help"
+
+
+WHAT, DATA, MODEL, TRAINING, PLACE, OTHER = Group
+FIRST = Screen.FIRST
+# Values in help, by their type.
+VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
+
+
+class Option(NamedTuple):
+    """One option of a command, or one argument without a name."""
+
+    usage: str
+    """As it is written: "--steps N"."""
+    text: str
+    """What it does."""
+    default: str = ""
+    """As it is written; empty where there is nothing to write."""
+    group: Group = WHAT
+    first: bool = True
+    required: bool = False
+
+
+def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
+    """The options of a dataclass, in the order of its fields, with the defaults that its instance `value` has."""
+    for item in fields(kind):
+        own = default_of(item) if value is None else getattr(value, item.name)
+        markers = markers_of(kind, item.name)
+        place = next((marker for marker in markers if isinstance(marker, Group)), group)
+        name = renamed(item.name, markers)
+        if is_dataclass(own):
+            yield from options_of(type(own), own, f"{prefix}{name}." if name else prefix, place)
+            continue
+        usage, text = usage_of(kind, item.name, prefix, name, markers), documentation(kind).get(item.name, "")
+        yield Option(usage, text, written(own), place, FIRST in markers, own is MISSING)
+
+
+def default_of(item: Field[Any]) -> object:
+    """The default of a field; `MISSING` where it has none."""
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+@cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of a class's fields with their markers."""
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def markers_of(kind: type, name: str) -> tuple[Any, ...]:
+    """The markers of a field, and those that it has in the bases of its class."""
+    owners = [base for base in kind.__mro__ if name in vars(base).get("__annotations__", ())]
+    hints = [hints_of(owner)[name] for owner in owners]
+    return tuple(marker for hint in hints if get_origin(hint) is Annotated for marker in get_args(hint)[1:])
+
+
+def renamed(name: str, markers: tuple[Any, ...]) -> str:
+    """The name that `tyro.conf.arg` gives a field, or its own."""
+    import tyro
+
+    kind = type(tyro.conf.arg())
+    return next((marker.name for marker in markers if isinstance(marker, kind) and marker.name is not None), name)
+
+
+def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any, ...]) -> str:
+    """How an option is written."""
+    import tyro
+
+    if tyro.conf.Positional in markers:
+        return name.upper()
+    flag, values = f"{prefix}{name}".replace("_", "-"), values_of(hints_of(kind)[field])
+    if values:
+        return f"--{flag} {values}"
+    before, dot, last = flag.rpartition(".")
+    return f"--{flag}, --{before}{dot}no-{last}"
+
+
+def values_of(hint: Any) -> str:
+    """What is written after a flag; nothing after one that is yes or no."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is bool:
+        return ""
+    if origin is Annotated:
+        return values_of(inner[0])
+    if origin in (Union, UnionType):
+        return "|".join(values_of(one) for one in inner if one is not type(None))
+    if origin is Literal:
+        return f"{{{','.join(map(str, inner))}}}"
+    if origin is tuple:
+        return f"{values_of(inner[0])} ..." if inner[1:] == (...,) else " ".join(map(values_of, inner))
+    return VALUES.get(hint, "VALUE")
+
+
+def written(value: object) -> str:
+    """A default as it would be written on a command line; what stands for nothing is empty."""
+    if value is MISSING or value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return " ".join(shlex.quote(written(one)) for one in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def documentation(kind: type) -> dict[str, str]:
+    """The text below each field of a class and of its bases, by the field's name."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
+        except (OSError, TypeError):  # built in, or made while the program runs
+            continue
+        for field, below in pairwise(body):
+            text = below.value if isinstance(below, ast.Expr) else None
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Constant):
+                texts[field.target.id] = " ".join(str(text.value).split())
+    return texts

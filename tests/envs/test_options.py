@@ -1,0 +1,118 @@
+"""Options of dataclasses, and their help."""
+
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import tyro
+
+from envs.common.command_help import chosen_command, help_text, read_options
+from envs.common.errors import UserError
+from envs.common.options import DATA, FIRST, OTHER, PLACE, Option, options_of
+from tests.flags import flags_read
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Something inside."""
+
+    depth: int = 3
+    """How deep. Measured in metres."""
+    way: Annotated[Literal["up", "down"], tyro.conf.arg(name="direction"), PLACE] = "up"
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Something outside."""
+
+    file: tyro.conf.Positional[Path]
+    """A file."""
+    size: Annotated[int, DATA, FIRST] = 1
+    """How big; in pixels."""
+    open: bool = False
+    shares: tuple[float, ...] = (0.2, 0.5)
+    share: float = 1 / 70
+    pair: tuple[int, int] = (1, 2)
+    name: str | None = None
+    unnamed: Annotated[Inner, tyro.conf.arg(name=""), DATA] = field(default_factory=Inner)
+    inside: Inner = field(default_factory=lambda: Inner(depth=5))
+
+
+@dataclass(frozen=True)
+class Derived(Outer):
+    """Another default."""
+
+    size: int = 2
+
+
+def option(name: str, value: object = None) -> Option:
+    """The one option of `Derived` called so."""
+    (one,) = (one for one in options_of(Derived, value) if one.usage.split()[0].rstrip(",") == name)
+    return one
+
+
+def test_every_field_is_written_as_tyro_reads_it():
+    written = " ".join(one.usage for one in options_of(Outer) if one.usage != "FILE")
+    flags = set(re.findall(r"--[\w.-]+", written))
+    assert flags == flags_read(Outer)
+    assert {"--no-open", "--inside.depth", "--inside.direction", "--direction"} < flags
+
+
+def test_values_and_defaults_are_as_they_are_written():
+    assert option("--shares")[:3] == ("--shares X ...", "", "0.2 0.5")
+    assert option("--pair").usage == "--pair N N"
+    assert option("--name")[:3] == ("--name TEXT", "", "")
+    assert option("--direction").usage == "--direction {up,down}"
+    assert (option("FILE").usage, option("FILE").default, option("FILE").required) == ("FILE", "", True)
+    assert option("--inside.depth").default == "5"
+    assert option("--share").default == "0.0142857"
+    assert option("--size", Derived(Path("a"), size=9)).default == "9"
+
+
+def test_markers_and_texts_hold_for_other_defaults_and_inner_fields():
+    assert option("--size")[1:5] == ("How big; in pixels.", "2", DATA, True)
+    assert option("--depth").group is DATA
+    assert option("--direction").group is PLACE
+    assert (option("--inside.depth").group, option("--inside.depth").first) == (OTHER, False)
+
+
+def test_help_shows_first_options_and_all_of_them_on_request(capsys):
+    for arguments, shown in ((["--help"], 1), (["--size", "3", "-h"], 1), (["--help-all"], 10)):
+        with pytest.raises(SystemExit) as end:
+            read_options(Outer, arguments, "python x.py", "About it.\n\n    python x.py FILE\n\nMore of it.")
+        assert not end.value.code
+        text = capsys.readouterr().out
+        assert text.startswith("usage: python x.py FILE [OPTIONS]\n\nAbout it.\n\n")
+        assert len(re.findall("^  -", text, re.MULTILINE)) == shown
+        assert re.search(r"^  FILE +A file\.? \(required\)", text, re.MULTILINE)
+        assert ("More of it." in text) == (shown > 1)
+        assert ("the 9 others" in text) == (shown == 1)
+    assert "How deep. Measured in metres. (default: 3)" in text
+    assert text.index("data:") < text.index("where it runs:") < text.index("other:")
+
+
+def test_without_groups_there_is_one_list():
+    only = Option("--a N", "First sentence. Second.", "1", first=False)
+    text = help_text("x", "About it.", {"options": [only]}, everything=False)
+    assert text == f"usage: x [OPTIONS]\n\nAbout it.\n\noptions:\n  {'--a N':<26}First sentence. Second. (default: 1)"
+
+
+def test_options_are_read():
+    assert read_options(Outer, ["f.txt", "--size", "3", "--no-open"], "x") == Outer(Path("f.txt"), 3)
+    assert read_options(Outer, ["f.txt"], "x", default=Outer(Path("g"), 7)).size == 7
+
+
+def test_a_command_is_chosen_by_name(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["x", "good"])
+    assert chosen_command("x", "About it.", ("good",)) == "good"
+    monkeypatch.setattr(sys, "argv", ["x", "goof"])
+    with pytest.raises(UserError, match="did you mean 'good'"):
+        chosen_command("x", "About it.", ("good",))
+    monkeypatch.setattr(sys, "argv", ["x"])
+    with pytest.raises(SystemExit) as end:
+        chosen_command("x", "About it.", ("good",))
+    assert not end.value.code
+    assert capsys.readouterr().out == "usage: x {good} [OPTIONS]\n\nAbout it.\n"

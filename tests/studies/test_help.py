@@ -1,0 +1,123 @@
+"""The help of every study: one screen of what matters first, and all options on request."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from envs.common.options import Group, documentation, options_of
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe_file import KINDS, SHIPPED
+from models.registry import specs
+from studies import ablations, binding_grid, sample_efficiency, spatial_grid, tune
+from studies.grids import launch
+from studies.runs import command_line
+from tests.flags import flags_read
+from tests.studies.command import ROOT
+
+GRIDS = (binding_grid, spatial_grid)
+STUDIES = {study.__name__.rpartition(".")[2]: study for study in (*GRIDS, ablations, sample_efficiency, tune)}
+EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
+FLAGS = r"--[\w-]+(?:\.[\w-]+)*"
+LINES = 45
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """What a study prints for arguments that request help."""
+
+    def show(name, *arguments):
+        study = STUDIES[name]
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setattr(sys, "argv", [f"studies/{name}.py", *arguments])
+        with pytest.raises(SystemExit) as end:
+            launch.main(name, study.PRESETS, study.__doc__) if study in GRIDS else study.main()
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    return show
+
+
+@pytest.mark.parametrize(("name", "preset"), EVERY)
+def test_help_is_one_screen_in_groups(shown, name, preset):
+    text = shown(name, "--preset", preset, "--help")
+    lines = text.splitlines()
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= 100
+    groups = [line.removesuffix(":") for line in lines if re.fullmatch(r"[a-z ]+:", line)]
+    assert groups == [group.value for group in Group if group is not Group.OTHER]
+    assert re.search(r"^  --preset NAME +\S", text, re.MULTILINE)
+    assert all(other in text for other in STUDIES[name].PRESETS)
+    assert ("--compare RUN_A RUN_B" in text) == (STUDIES[name] in GRIDS)
+
+
+@pytest.mark.parametrize(("name", "preset"), EVERY)
+def test_help_all_has_every_option_that_is_read(shown, name, preset):
+    config = STUDIES[name].PRESETS[preset]
+    own = {flag for option in options_of(type(config), config) for flag in re.findall(FLAGS, option.usage)}
+    assert own == flags_read(type(config), config)
+    text = shown(name, "--preset", preset, "--help-all")
+    assert own <= set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE))
+
+
+def test_defaults_are_those_of_the_preset(shown):
+    smoke, paper = (shown("binding_grid", "--preset", name, "--help") for name in ("smoke", "paper"))
+    assert re.search(r"--resolution N .*default: 32\)", smoke)
+    assert re.search(r"--resolution N .*default: 224\)", paper)
+    assert re.search(r"--preset NAME .*laptop \(default\)", smoke)
+
+
+@pytest.mark.parametrize("name", ["mentioned", "attributes", "salient", "negated"])
+def test_a_field_of_a_study_says_what_the_recipe_says(name):
+    study, recipe = documentation(binding_grid.Config)[name], documentation(BindingRecipe)[name]
+    assert study.startswith(recipe.removesuffix("."))
+
+
+def test_every_option_has_a_text():
+    for study in STUDIES.values():
+        config = study.PRESETS["laptop"]
+        assert not [option.usage for option in options_of(type(config), config) if not option.text]
+
+
+def test_compare_alone_is_read_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x.py", "--compare", "a", "b"])
+    assert list(map(str, command_line.runs_to_compare())) == ["a", "b"]
+
+
+def printed(*command: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_make_shows_its_recipes_and_the_options_of_every_kind():
+    text = printed("generators", "make", "--help")
+    assert text.startswith("usage: python -m generators make RECIPE [OPTIONS]\n")
+    assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in (*SHIPPED, "FILE.toml"))
+    for kind in ("binding", "spatial", "dependence"):
+        assert f"\nkind {kind}:\n" in text
+    assert {"--negated", "--relations", "--information", "--pairs", "--dry-run"} <= set(re.findall(FLAGS, text))
+    everything = set(re.findall(FLAGS, printed("generators", "make", "--help-all")))
+    own = [option.usage for kind in KINDS.values() for option in options_of(kind)]
+    assert {flag for usage in own for flag in re.findall(FLAGS, usage)} < everything
+
+
+def test_make_of_a_recipe_shows_the_options_of_its_kind():
+    text = printed("generators", "make", "spatial", "--help")
+    assert re.search(r"--pairs X .*default: 0\.4\)", text)
+    assert "--relations TEXT ..." in text
+    assert "--negated" not in text
+
+
+@pytest.mark.parametrize("floor", ["envs", "generators", "models", "studies"])
+def test_every_floor_lists_what_it_runs(floor):
+    """Without a command, and for --help."""
+    text = printed(floor)
+    expected = {
+        "envs": ("gallery", "check", "physics"),
+        "generators": ("make", "list", "audit", "inspect", "pack", "export", "check"),
+        "models": (*specs(), "micro", "ViT-B-16", "FILE.py:Class"),
+        "studies": tuple(f"python studies/{path.name}" for path in (ROOT / "studies").glob("[!_]*.py")),
+    }
+    assert [name for name in expected[floor] if name not in text] == []
+    assert printed(floor, "--help") == text
