@@ -26,7 +26,7 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 class Config(Grid):
     """One binding grid."""
 
-    title: ClassVar[str] = "Attribute binding: CLIP and its object-centric rivals"
+    title: ClassVar[str] = "Attribute binding"
     task: ClassVar[str] = "the same words with the two textures swapped"
     tests: ClassVar[tuple[str, ...]] = TESTS
 

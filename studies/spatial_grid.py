@@ -25,7 +25,7 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 class Config(Grid):
     """One spatial grid."""
 
-    title: ClassVar[str] = "Spatial relations: CLIP and its object-centric rivals"
+    title: ClassVar[str] = "Spatial relations"
     task: ClassVar[str] = "the same words with the two animals swapped"
 
     views: int = 2

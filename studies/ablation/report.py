@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import pandas as pd
 
-from envs.common.figure_files import write_png
+from envs.common.figure_files import write_figure
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
@@ -37,9 +37,13 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         Path(__file__).with_suffix(".html"),
         title=f"Ablations of {base}",
         tables={split: to_rows(table) for split, table in tables.items()},
-        claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits],
+        base=base,
+        claims=[
+            ("claim", "on our world", f"row minus {base}, points"),
+            *((claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits),
+        ],
         figures={
-            split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
+            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
         },
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
@@ -122,7 +126,7 @@ def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
 def accuracy_figure(done: Runs, split: str, base: str) -> Figure:
     """A panel for each column: a dot for each seed of each row, the mean as a bar, the model as it is as a line."""
     rows = [place for place in done if place.split == split]
-    figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
+    figure = Figure((1.7 * len(COLUMNS[split]) + 2.0, 0.28 * len(rows) + 1.0), layout="constrained")
     axes = figure.subplots(1, len(COLUMNS[split]), sharex=True, sharey=True, squeeze=False)[0]
     for axis, (subset, task) in zip(axes, COLUMNS[split], strict=True):
         for y, place in enumerate(rows):

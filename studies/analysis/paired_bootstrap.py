@@ -100,3 +100,19 @@ def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"],
         random_state=np.random.default_rng(seed),
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def intervals(
+    sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seed: int = 0
+) -> Float64[np.ndarray, "2 v"]:
+    """Percentile bootstrap intervals of the means of v groups of records, of which k clusters have parts.
+
+    All groups have the same draws; one of whose clusters a draw has none is left out there. NaN for a group with a
+    single cluster.
+    """
+    k = len(sums)
+    drawn = np.random.default_rng(seed).multinomial(k, np.full(k, 1 / k), RESAMPLES).astype(np.float64)
+    numbers = drawn @ counts
+    means = np.divide(drawn @ sums, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
+    tail = (1 - CONFIDENCE) / 2
+    return np.where((counts > 0).sum(0) > 1, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)

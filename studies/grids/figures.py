@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from envs.common.figure_style import ACCURACY, ink_at
 from studies.grids.grid import Grid
 from studies.runs.results import Mean, mean_accuracy
 
@@ -27,41 +28,61 @@ TITLES = {
 }
 
 
+WIDEST = 9.2  # inches, as wide as a page: more panels go on in a further line
+
+
 def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
-    """Accuracy (%): a row per subset and task, a panel per model; % of pairs up, % of hard negatives across.
+    """Accuracy (%): for each subset and task a panel per model; % of pairs up, % of hard negatives across.
 
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
     pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
-    width, height = 1.3 + 1.0 * len(negatives), 0.9 + 0.62 * len(pairs)
-    figure = Figure((width * len(models) + 2.0, height * len(tests) + 0.4), layout="constrained")
-    axes = figure.subplots(len(tests), len(models), squeeze=False)
-    for row, (subset, task) in zip(axes, tests, strict=True):
-        for axis, model in zip(row, models, strict=True):
+    width, height = 1.3 + 0.8 * len(negatives), 0.9 + 0.62 * len(pairs)
+    columns = max(1, min(len(models), int((WIDEST - 0.6) / width)))
+    lines = -(-len(models) // columns)
+    figure = Figure((width * columns + 0.6, height * lines * len(tests) + 0.9), layout="constrained")
+    axes = figure.subplots(lines * len(tests), columns, squeeze=False)
+    for block, (subset, task) in zip(axes.reshape(len(tests), -1), tests, strict=True):
+        for axis in block[len(models) :]:
+            axis.axis("off")
+        for k, (axis, model) in enumerate(zip(block, models, strict=False)):
             table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
             image = draw_panel(axis, table)
-            axis.set_title(model, fontsize=10)
+            axis.set_title(wrap(short(model), 24), fontsize=10, parse_math=False)
             axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
             axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
             axis.set_xlabel("training pairs with hard negatives", fontsize=8)
-        name = TITLES.get(subset, subset) if task == "swap" else f"{TITLES.get(subset, subset)}\n{task}"
-        row[0].set_ylabel(f"{name}\n\n% of animal pairs", fontsize=9)
-    figure.colorbar(image, ax=axes, label="accuracy (%), chance is 50", shrink=0.8)
+            if k % columns == 0:
+                axis.set_ylabel(f"{panel_name(subset, task)}\n\n% of animal pairs", fontsize=9, parse_math=False)
+    bar = figure.colorbar(image, ax=axes, location="top", fraction=0.05, aspect=40, shrink=0.7)
+    bar.set_label("accuracy (%); the line is chance, 50", fontsize=9)
+    bar.ax.axvline(50, color="white", linewidth=2)
     return figure
+
+
+def panel_name(subset: str, task: str) -> str:
+    """What a line of panels shows, in lines of text."""
+    name = TITLES.get(subset) or wrap(subset.replace("_", " "), 24)
+    return name if task == "swap" else f"{name}\n{task}"
+
+
+def short(model: str) -> str:
+    """A model's name; of a class of one's own without the folder of its file."""
+    return model.rpartition("/")[2]
 
 
 def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
     """One heat map with its numbers: mean, and deviation where there are several seeds."""
     values = np.array([[np.nan if cell.mean is None else 100 * cell.mean for cell in row] for row in table])
-    image = axis.imshow(values, vmin=50, vmax=100, cmap="viridis", origin="lower", aspect="auto")
+    image = axis.imshow(values, **ACCURACY, origin="lower", aspect="auto")
     axis.set_facecolor("0.85")
     for y, row in enumerate(table):
         for x, cell in enumerate(row):
             text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
             if cell.deviation is not None:
                 text += f"\n±{100 * cell.deviation:.1f}"
-            dark = cell.mean is not None and cell.mean < 0.8
-            axis.text(x, y, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+            colour = "black" if cell.mean is None else ink_at(100 * cell.mean)
+            axis.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     return image
 
 

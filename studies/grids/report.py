@@ -1,6 +1,7 @@
 """`report.html` of a grid: one page that needs no other file."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -8,14 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.figure_files import write_png
+from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
+from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.grids.error_section import write_errors
 from studies.grids.figures import heat_maps, sample_sheet
+from studies.grids.task_words import explained
 from studies.grids.tuned_recipes import SEARCHED
 
 SAMPLES = 5
@@ -23,29 +27,50 @@ SAMPLES = 5
 PLACE = ["model", "pairs", "hard_negatives"]
 
 
-def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], split: Path) -> Path:
-    """Write figures and `report.html` from the finished cells; `split` gives the sample images."""
-    swaps = [(test, "swap") for test in config.tests]
-    others = [(test, task) for test in unseen(config) for task in tasks_of(results) if task in TASKS and task != "swap"]
-    figures = {"accuracy": heat_maps(results, config, swaps)}
-    figures |= {"recognition": heat_maps(results, config, others)} if others else {}
-    samples = sample_sheets(split, config.tests)
+def write_report(
+    out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], splits: Mapping[str, Path]
+) -> Path:
+    """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
+    of which the first gives the sample images."""
+    tasks = tasks_of(results)
+    others = [task for task in tasks if task in TASKS and task != "swap"]
+    samples = sample_sheets(next(iter(splits.values())), config.tests)
     write_text(out / "results.tex", latex(config, results))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=config.title,
+        title=f"{config.title}: {', '.join(spec_of(model).title or spec_of(model).name for model in config.models)}",
         asked=config.task,
         config=told_config(config),
         notes=notes,
         table=to_rows(summary(config, results)),
         tasks=to_rows(task_table(config, results)),
+        meanings=explained(tasks, config.task),
         differences=to_rows(difference_table(out, config, results)),
-        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        samples={name: write_png(out / "figures" / f"samples-{name}.png", sheet) for name, sheet in samples.items()},
+        errors=write_errors(out, results, splits, config.tests, PLACE),
+        accuracy=drawn(out, "accuracy", config, results, [(test, "swap") for test in config.tests]),
+        recognition={
+            test: drawn(out, f"recognition-{file_name(test)}", config, results, [(test, task) for task in others])
+            for test in (config.tests if others else ())
+        },
+        samples={
+            name: write_png(out / "figures" / f"samples-{file_name(name)}.png", sheet) for name, sheet in samples.items()
+        },
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
+
+
+def drawn(
+    out: Path, name: str, config: Any, results: Sequence[dict[str, Any]], panels: Sequence[tuple[str, str]]
+) -> str:
+    """Heat maps of subsets and tasks, in the folder of figures and as a data URI."""
+    return write_figure(out / "figures" / f"{name}.png", heat_maps(results, config, panels))
+
+
+def file_name(subset: str) -> str:
+    """The name of a subset as a part of file names: rules hold signs that those may not."""
+    return re.sub(r"[^\w.-]+", "-", subset)
 
 
 def told_config(config: Any) -> dict[str, str]:
@@ -63,9 +88,9 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model and place, and a column per task: every task on pairs that no cell trains on."""
+    """A row per test, model and place, and a column per task."""
     rows = pd.MultiIndex.from_tuples(
-        [(model, test, *place) for test in unseen(config) for model, *place in places(config)],
+        [(model, test, *place) for test in config.tests for model, *place in places(config)],
         names=["model", "test", *PLACE[1:]],
     )
     frame = tidy(results).rename(columns={"subset": "test"})
@@ -83,11 +108,6 @@ def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
     """A table whose fractions are texts, those of pairs as given."""
     negatives = [f"{share:.0%}" for share in table["hard_negatives"]]
     return table.assign(pairs=pairs, hard_negatives=negatives).rename(columns={"hard_negatives": "hard negatives"})
-
-
-def unseen(config: Any) -> list[str]:
-    """The tests on pairs that no cell trains on."""
-    return [test for test in config.tests if test.endswith("unseen_pairs")]
 
 
 def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:

@@ -1,0 +1,52 @@
+"""How figures look alike: accuracies as colours, ink that can be read on them, and lines of many models."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.typing import ColorType
+
+# Accuracy in percent, evenly to the eye: below chance is as far from chance as chance from what is above it.
+ACCURACY: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 100}
+# Told apart by colour-blind readers too; with as many markers, the styles of 56 lines differ.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a")
+MARKERS = "osD^v<>P"
+
+
+def line_style(number: int) -> dict[str, str]:
+    """Colour and marker of a model's line, for `Axes.plot`."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def ink(colour: ColorType) -> str:
+    """Black or white, whichever has more contrast on a colour (WCAG)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
+
+
+def ink_at(value: float, scale: dict[str, Any] = ACCURACY) -> str:
+    """The ink on the colour of a value."""
+    share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
+    return ink(colormaps[scale["cmap"]](share))
+
+
+def count_axis(axes: Axes, name: str) -> None:
+    """Make the axis "x" or "y" of what was plotted a logarithm, of whole numbers that are written out: 20, 50, 100."""
+    getattr(axes, f"set_{name}scale")("log")
+    axis = getattr(axes, f"{name}axis")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5, integer=True))
+    axis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def legend_beside(figure: Figure, keys: Sequence[Artist]) -> None:
+    """A legend to the right of all axes, in which the names of models are no formulas."""
+    for text in figure.legend(handles=keys, loc="outside right upper", fontsize=9, frameon=False).get_texts():
+        text.set_parse_math(False)
