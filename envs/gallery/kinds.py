@@ -176,8 +176,8 @@ def main(config: GalleryConfig) -> None:
     if config.out.suffix == ".png":
         write_picture(config.out, sheet, images)
     else:
-        told = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
-        write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", told)
+        note = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
+        write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", note)
     print(config.out)
     if config.kind == "blind":
         for number, scene in enumerate((scene for row in sheet.scenes for scene in row), start=1):

@@ -61,8 +61,8 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
         matplotlib.image.imsave(temporary, np.minimum(canvas_pixels, labels))
 
 
-def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, told: str) -> None:
-    """An HTML page that needs no other file; below each picture is what it shows. `told` says what the page is."""
+def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
+    """An HTML page that needs no other file; below each picture is what it shows. `note` is a line above them."""
     from envs.common.figure_files import picture
     from envs.common.pages import write_page as fill
 
@@ -72,7 +72,7 @@ def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], t
     rows = [(label, [next(shown) for _ in its]) for label, its in zip(sheet.rows, sheet.scenes, strict=True)]
     columns = sheet.columns if any(sheet.columns) else []
     template = Path(__file__).with_name("sheet_page.html")
-    fill(path, template, title=title, told=told, side=images.shape[1], columns=columns, rows=rows)
+    fill(path, template, title=title, note=note, side=images.shape[1], columns=columns, rows=rows)
 
 
 def in_words(scene: Scene) -> str:

@@ -22,8 +22,8 @@ def parallel_figure(trials: Sequence[FrozenTrial], value: Value, label: str) -> 
 
     Trials without a value are dotted.
     """
-    drawn = [trial for trial in trials if trial.distributions]
-    space = drawn[0].distributions if drawn else {}
+    space = max((trial.distributions for trial in trials), key=len, default={})
+    drawn = [trial for trial in trials if space and trial.params.keys() == space.keys()]
     figure = Figure((1.4 * len(space) + 1.6, 3.6), layout="constrained")
     axis = figure.subplots()
     values = [number for trial in drawn if (number := value(trial)) is not None]

@@ -34,6 +34,8 @@ def write_report(
     of which the first gives the sample images."""
     tasks = tasks_of(results)
     others = [task for task in tasks if task in TASKS and task != "swap"]
+    figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
+    recognition = {test: heat_maps(results, config, [(test, task) for task in others]) for test in config.tests if others}
     samples = sample_sheets(next(iter(splits.values())), config.tests)
     write_text(out / "results.tex", latex(config, results))
     return write_page(
@@ -48,10 +50,10 @@ def write_report(
         meanings=explained(tasks, config.task),
         differences=to_rows(difference_table(out, config, results)),
         errors=write_errors(out, results, splits, config.tests, PLACE),
-        accuracy=drawn(out, "accuracy", config, results, [(test, "swap") for test in config.tests]),
+        figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         recognition={
-            test: drawn(out, f"recognition-{file_name(test)}", config, results, [(test, task) for task in others])
-            for test in (config.tests if others else ())
+            test: write_figure(out / "figures" / f"recognition-{file_name(test)}.png", figure)
+            for test, figure in recognition.items()
         },
         samples={
             name: write_png(out / "figures" / f"samples-{file_name(name)}.png", sheet) for name, sheet in samples.items()
@@ -59,13 +61,6 @@ def write_report(
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
-
-
-def drawn(
-    out: Path, name: str, config: Any, results: Sequence[dict[str, Any]], panels: Sequence[tuple[str, str]]
-) -> str:
-    """Heat maps of subsets and tasks, in the folder of figures and as a data URI."""
-    return write_figure(out / "figures" / f"{name}.png", heat_maps(results, config, panels))
 
 
 def file_name(subset: str) -> str:

@@ -1,4 +1,4 @@
-"""What the tests of a grid ask, in words for its report."""
+"""What each task tests, in words for the report of a grid."""
 
 from collections.abc import Sequence
 
@@ -22,9 +22,9 @@ MEANINGS: dict[str, str] = {
 }
 
 
-def explained(tasks: Sequence[str], asked: str) -> dict[str, str]:
-    """The tasks that a table shows, each with what it asks; `asked` is what `swap` is in this study."""
-    meanings = {"swap": asked} | MEANINGS
+def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
+    """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""
+    meanings = {"swap": swap} | MEANINGS
     return {task: meanings[task] for task in tasks if task in meanings}
 
 
