@@ -43,7 +43,8 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             *((claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits),
         ],
         figures={
-            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
+            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, base))
+            for split in splits
         },
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),

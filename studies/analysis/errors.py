@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,15 +63,13 @@ def read_predictions(folder: Path) -> pd.DataFrame:
     file = folder / "predictions.csv"
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys(SCORES, float)
     try:
-        frame = pd.read_csv(
-            file, dtype=types, usecols=list(types), keep_default_na=False, float_precision="round_trip"
-        )
+        frame = pd.read_csv(file, dtype=types, usecols=list(types), keep_default_na=False)
     except (OSError, ValueError) as error:
         raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
     return frame.assign(margin=frame["score_caption"] - frame["score_negative"])
 
 
-@lru_cache(maxsize=None)  # what is finished doesn't change, and reports are written anew after every run
+@cache  # what is finished doesn't change, and reports are written anew after every run
 def tallies(source: Source) -> pd.DataFrame:
     """Points (1 right, one half a tie) and number of records by subset, task, factor, value and cluster."""
     records = read_predictions(source.folder)
@@ -85,7 +83,7 @@ def tallies(source: Source) -> pd.DataFrame:
     return sums.reset_index().astype(dict.fromkeys(keys, "category"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     """A row of `COLUMNS` for each subset, task, factor and value, over all records of some cells.
 

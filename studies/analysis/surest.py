@@ -1,7 +1,7 @@
 """The records of which a model was surest: those it got wrong and those it got right, with their images."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -31,7 +31,7 @@ class Surest(NamedTuple):
     right: list[Record]
 
 
-@lru_cache(maxsize=None)  # what is finished doesn't change
+@cache  # what is finished doesn't change
 def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest:
     """The surest records of a cell among some tests, of as many different animal pairs as there are."""
     frame = read_predictions(source.folder)

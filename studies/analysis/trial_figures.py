@@ -31,8 +31,8 @@ def parallel_figure(trials: Sequence[FrozenTrial], value: Value, label: str) -> 
     for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # the best lie on top
         number = value(trial)
         style = {"color": "0.6", "linestyle": ":"} if number is None else {"color": colours.to_rgba(number)}
-        axis.plot([height(values, trial.params[name]) for name, values in space.items()], linewidth=1.6, **style)
-    for place, (name, parameter) in enumerate(space.items()):
+        axis.plot([height(parameter, trial.params[name]) for name, parameter in space.items()], linewidth=1.6, **style)
+    for place, parameter in enumerate(space.values()):
         scale_at(axis, place, parameter)
     axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
     axis.set(xlim=(-0.1, len(space) - 0.4), ylim=(-0.05, 1.05), yticks=[])

@@ -35,7 +35,9 @@ def write_report(
     tasks = tasks_of(results)
     others = [task for task in tasks if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
-    recognition = {test: heat_maps(results, config, [(test, task) for task in others]) for test in config.tests if others}
+    recognition = {
+        test: heat_maps(results, config, [(test, task) for task in others]) for test in config.tests if others
+    }
     samples = sample_sheets(next(iter(splits.values())), config.tests)
     write_text(out / "results.tex", latex(config, results))
     return write_page(
@@ -56,7 +58,8 @@ def write_report(
             for test, figure in recognition.items()
         },
         samples={
-            name: write_png(out / "figures" / f"samples-{file_name(name)}.png", sheet) for name, sheet in samples.items()
+            name: write_png(out / "figures" / f"samples-{file_name(name)}.png", sheet)
+            for name, sheet in samples.items()
         },
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-
 # Each task's question: what the false caption says.
 MEANINGS: dict[str, str] = {
     "swap size": "the two sizes exchanged; records whose animals differ in size",
@@ -16,7 +15,7 @@ MEANINGS: dict[str, str] = {
     "not show: recognition",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
-    "quad text": "two images and two captions, each true of one image: does each image prefer its caption? Chance is 25 %",
+    "quad text": "two images and two captions, each true of one image: does each image prefer its own? Chance is 25 %",
     "quad image": "does each of the two captions prefer its image? Chance is 25 %",
     "quad group": "both at once. Chance is 17 %",
 }
@@ -26,5 +25,3 @@ def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meanings[task] for task in tasks if task in meanings}
-
-

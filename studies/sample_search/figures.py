@@ -29,7 +29,9 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
         tried = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
         axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, **style, alpha=0.3)
         images = [p.images for p in its]
-        axis.step(images, [100 * p.accuracy for p in its], color=style["color"], where="post", linestyle=":", linewidth=1)
+        axis.step(
+            images, [100 * p.accuracy for p in its], color=style["color"], where="post", linestyle=":", linewidth=1
+        )
         axis.plot(images, [100 * p.test for p in its], **style, label=f"{model}, test of unseen pairs")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
@@ -71,7 +73,9 @@ def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        figure.colorbar(image, ax=axes, label="validation accuracy (%); the line is chance").ax.axhline(50, color="white")
+        figure.colorbar(image, ax=axes, label="validation accuracy (%); the line is chance").ax.axhline(
+            50, color="white"
+        )
     return figure
 
 

@@ -66,7 +66,7 @@ def test_counts_are_written_out(low, high, name):
     count_axis(axes, name)
     figure.canvas.draw()
     axis = getattr(axes, f"{name}axis")
-    texts = [label.get_text() for label in axis.get_ticklabels("both") if label.get_text()]
+    texts = [label.get_text() for label in axis.get_ticklabels(which="both") if label.get_text()]
     assert len(texts) >= 2
     assert all(re.fullmatch(r"[\d,]+", text) for text in texts)
 

@@ -61,7 +61,8 @@ def test_tables_are_sorted_by_numbers_or_words(tmp_path, columns, expected):
     """Numbers by what they begin with; what is none stays last."""
     template = tmp_path / "table.html"
     template.write_text(
-        '{% extends "base_page.html" %}{% from "page_tables.html" import grid %}{% block body %}{{ grid(rows) }}{% endblock %}'
+        '{% extends "base_page.html" %}{% from "page_tables.html" import grid %}'
+        "{% block body %}{{ grid(rows) }}{% endblock %}"
     )
     page = write_page(tmp_path / "page.html", template, title="Sorted", rows=ROWS)
     assert after(page, tmp_path, PRESS.replace("COLUMNS", columns)) == expected
