@@ -50,8 +50,10 @@ def write_png(path: Path, figure: Figure) -> str:
 
 def write_figure(path: Path, figure: Figure) -> str:
     """Write a figure of lines and text to `path`, a PNG, and as an SVG beside it; returns the PNG as a data URI."""
+    uri = write_png(path, figure)
+    figure.set_layout_engine("none")  # all has its place by now
     write_bytes(path.with_suffix(".svg"), svg(figure))
-    return write_png(path, figure)
+    return uri
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.typing import ColorType
@@ -30,10 +30,10 @@ def ink(colour: ColorType) -> str:
     return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
-def ink_at(value: float, scale: dict[str, Any] = ACCURACY) -> str:
-    """The ink on the colour of a value."""
+def colour_at(value: float, scale: dict[str, Any]) -> str:
+    """The colour of a value, such as #440154."""
     share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
-    return ink(colormaps[scale["cmap"]](share))
+    return to_hex(colormaps[scale["cmap"]](share))
 
 
 def count_axis(axes: Axes, name: str) -> None:

@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
-from envs.common.figure_style import ink, ink_at
+from envs.common.figure_style import colour_at, ink
 from generators.inspection.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")
@@ -33,7 +33,7 @@ def count_matrix(
     image = axis.imshow(np.ma.masked_equal(table, 0), **scale)
     for (row, column), count in np.ndenumerate(table):
         if count:
-            write(axis, row, column, str(count), ink_at(count, scale))
+            write(axis, row, column, str(count), ink(colour_at(count, scale)))
     inch = 1 / figure.get_figwidth()
     place = figure.add_axes((1 + 0.15 * inch, 0, 0.15 * inch, 1))
     bar = figure.colorbar(image, cax=place, ticks=MaxNLocator(6, integer=True))

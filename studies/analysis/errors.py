@@ -88,7 +88,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     """A row of `COLUMNS` for each subset, task, factor and value, over all records of some cells.
 
     Accuracies are shares. `low` and `high` are the 95 % interval of a bootstrap over `clusters`, the animal pairs of
-    each seed, which are drawn whole; NaN where a value has one alone.
+    each seed, which are drawn whole; NaN where a value has too few.
     """
     found = pd.concat([tallies(source) for source in sources], ignore_index=True).astype({"animals": str})
     parts = []
@@ -121,5 +121,5 @@ def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.D
 
 def described(row: Any) -> str:
     """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
-    bounds = "one animal pair" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}"
+    bounds = "too few pairs" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"

@@ -12,6 +12,8 @@ from envs.common.errors import UserError
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+# Fewer clusters, drawn anew, say nothing of others: two that agree would look certain.
+FEWEST = 3
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]
@@ -107,12 +109,12 @@ def intervals(
 ) -> Float64[np.ndarray, "2 v"]:
     """Percentile bootstrap intervals of the means of v groups of records, of which k clusters have parts.
 
-    All groups have the same draws; one of whose clusters a draw has none is left out there. NaN for a group with a
-    single cluster.
+    All groups have the same draws; one of whose clusters a draw has none is left out there. NaN for a group with
+    fewer than `FEWEST` clusters.
     """
     k = len(sums)
     drawn = np.random.default_rng(seed).multinomial(k, np.full(k, 1 / k), RESAMPLES).astype(np.float64)
     numbers = drawn @ counts
     means = np.divide(drawn @ sums, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
     tail = (1 - CONFIDENCE) / 2
-    return np.where((counts > 0).sum(0) > 1, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)
+    return np.where((counts > 0).sum(0) >= FEWEST, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)

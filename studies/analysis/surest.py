@@ -53,7 +53,7 @@ def leading(ranked: pd.DataFrame) -> pd.DataFrame:
 
 def record(row: Any, uris: dict[str, str]) -> Record:
     """A row of predictions as it is shown."""
-    scores = (f"{score:.4g}" for score in (row.score_caption, row.score_negative))
+    scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
     return Record(uris[row.scene], row.subset, row.caption, row.negative, *scores)
 
 

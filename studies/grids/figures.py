@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from envs.common.figure_style import ACCURACY, ink_at
+from envs.common.figure_style import ACCURACY, colour_at, ink
 from studies.grids.grid import Grid
 from studies.runs.results import Mean, mean_accuracy
 
@@ -36,34 +36,45 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
 
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
-    pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
-    width, height = 1.3 + 0.8 * len(negatives), 0.9 + 0.62 * len(pairs)
+    models, width = grid.models, 1.3 + 0.8 * len(grid.hard_negatives)
     columns = max(1, min(len(models), int((WIDEST - 0.6) / width)))
-    lines = -(-len(models) // columns)
-    figure = Figure((width * columns + 0.6, height * lines * len(tests) + 0.9), layout="constrained")
+    lines = -(-len(models) // columns)  # of panels, for each test
+    height = (0.8 if lines > 1 else 0.5) + 0.62 * len(grid.pairs)
+    figure = Figure((width * columns + 0.6, height * lines * len(tests) + 1.3), layout="constrained")
     axes = figure.subplots(lines * len(tests), columns, squeeze=False)
-    for block, (subset, task) in zip(axes.reshape(len(tests), -1), tests, strict=True):
+    blocks = axes.reshape(len(tests), -1)
+    for block, (subset, task), name in zip(blocks, tests, panel_names(tests), strict=True):
         for axis in block[len(models) :]:
             axis.axis("off")
-        for k, (axis, model) in enumerate(zip(block, models, strict=False)):
-            table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
-            image = draw_panel(axis, table)
-            axis.set_title(wrap(short(model), 24), fontsize=10, parse_math=False)
-            axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
-            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
-            axis.set_xlabel("training pairs with hard negatives", fontsize=8)
-            if k % columns == 0:
-                axis.set_ylabel(f"{panel_name(subset, task)}\n\n% of animal pairs", fontsize=9, parse_math=False)
+        for axis, model in zip(block, models, strict=False):
+            image = draw_place(axis, results, grid, (model, subset, task))
+            if axis.get_subplotspec().is_first_row() or lines > 1:
+                axis.set_title(wrap(short(model), 24), fontsize=10, parse_math=False)
+        for axis in block[: len(models) : columns]:
+            axis.set_ylabel(name, fontsize=9, parse_math=False)
+    figure.supylabel("animal pairs in training", fontsize=9)
+    figure.supxlabel("training pairs with hard negatives", fontsize=9)
     bar = figure.colorbar(image, ax=axes, location="top", fraction=0.05, aspect=40, shrink=0.7)
     bar.set_label("accuracy (%); the line is chance, 50", fontsize=9)
     bar.ax.axvline(50, color="white", linewidth=2)
     return figure
 
 
-def panel_name(subset: str, task: str) -> str:
-    """What a line of panels shows, in lines of text."""
-    name = TITLES.get(subset) or wrap(subset.replace("_", " "), 24)
-    return name if task == "swap" else f"{name}\n{task}"
+def draw_place(axis: Axes, results: Sequence[dict[str, Any]], grid: Grid, what: tuple[str, str, str]) -> AxesImage:
+    """The heat map of a model, subset and task over the places of a grid, with its ticks."""
+    (model, subset, task), pairs, negatives = what, sorted(grid.pairs), grid.hard_negatives
+    table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
+    axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
+    axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
+    return draw_panel(axis, table)
+
+
+def panel_names(tests: Sequence[tuple[str, str]]) -> list[str]:
+    """What each line of panels shows: its subset, its task, or both where both differ; "swap" goes without saying."""
+    subsets = [TITLES.get(subset) or wrap(subset.replace("_", " "), 24) for subset, _ in tests]
+    if len(set(subsets)) == 1 and len(tests) > 1:
+        return [task for _, task in tests]
+    return [s if task == "swap" else f"{s}\n{task}" for s, (_, task) in zip(subsets, tests, strict=True)]
 
 
 def short(model: str) -> str:
@@ -81,7 +92,7 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
             text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
             if cell.deviation is not None:
                 text += f"\n±{100 * cell.deviation:.1f}"
-            colour = "black" if cell.mean is None else ink_at(100 * cell.mean)
+            colour = "black" if cell.mean is None else ink(colour_at(100 * cell.mean, ACCURACY))
             axis.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     return image
 

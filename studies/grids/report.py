@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,8 @@ def write_report(
     tasks = tasks_of(results)
     others = [task for task in tasks if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
-    recognition = {
-        test: heat_maps(results, config, [(test, task) for task in others]) for test in config.tests if others
-    }
-    samples = sample_sheets(next(iter(splits.values())), config.tests)
+    for test in unseen(config) if others else ():
+        figures[f"recognition-{file_name(test)}"] = heat_maps(results, config, [(test, task) for task in others])
     write_text(out / "results.tex", latex(config, results))
     return write_page(
         out / "report.html",
@@ -53,14 +52,8 @@ def write_report(
         differences=to_rows(difference_table(out, config, results)),
         errors=write_errors(out, results, splits, config.tests, PLACE),
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        recognition={
-            test: write_figure(out / "figures" / f"recognition-{file_name(test)}.png", figure)
-            for test, figure in recognition.items()
-        },
-        samples={
-            name: write_png(out / "figures" / f"samples-{file_name(name)}.png", sheet)
-            for name, sheet in samples.items()
-        },
+        recognition={f"recognition-{file_name(test)}": test for test in unseen(config)},
+        samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
@@ -108,6 +101,11 @@ def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
     return table.assign(pairs=pairs, hard_negatives=negatives).rename(columns={"hard_negatives": "hard negatives"})
 
 
+def unseen(config: Any) -> list[str]:
+    """The tests on pairs that no cell trains on."""
+    return [test for test in config.tests if test.endswith("unseen_pairs")]
+
+
 def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:
     """All tasks that any cell has results of."""
     return sorted({task for r in results for tasks in r["subsets"].values() for task in tasks}, key=by_task)
@@ -150,8 +148,9 @@ def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:
     return " ".join(sorted(found))
 
 
-def sample_sheets(split: Path, tests: Sequence[str]) -> dict[str, Any]:
-    """A row of sample images for every subset that has any."""
+@lru_cache(maxsize=1)  # they are the same in every report of a run
+def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
+    """A row of sample images for every subset that has any, as files and as data URIs."""
     from generators.storage.dataset import SplitDataset, open_split
 
     sheets, opened = {}, open_split(split)
@@ -162,5 +161,6 @@ def sample_sheets(split: Path, tests: Sequence[str]) -> dict[str, Any]:
         chosen = [len(data) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
         images = data.images(chosen).permute(0, 2, 3, 1).numpy()
         captions = [(data.records.captions[i], data.records.negatives[i]) for i in chosen]
-        sheets[subset] = sample_sheet(images, captions)
+        file = out / "figures" / f"samples-{file_name(subset)}.png"
+        sheets[subset] = write_png(file, sample_sheet(images, captions))
     return sheets

@@ -24,4 +24,4 @@ MEANINGS: dict[str, str] = {
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""
     meanings = {"swap": swap} | MEANINGS
-    return {task: meanings[task] for task in tasks if task in meanings}
+    return {task: meaning for task, meaning in meanings.items() if task in tasks}

@@ -66,7 +66,7 @@ def mean_accuracy(
 ) -> Mean:
     """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
     accuracies = [
-        result["subsets"][subset].get(task, {}).get("accuracy")
+        result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
         for result in results
         if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
     ]

@@ -112,6 +112,7 @@ def test_errors_hold_what_the_results_do(finished):
     assert html.count("Most confidently wrong") == 2
     assert "<title>Attribute binding: CLIP, OC-CLIP</title>" in html
     assert "<td>add animal</td>" in html
+    assert re.search(r'<td style="background: #[0-9a-f]{6}; color: (black|white)">\d+\.\d</td>', html)
     assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"accuracy", "recognition-unseen_pairs"}
 
 

@@ -16,7 +16,7 @@ from generators.captions.phrases import phrase
 from generators.splits.spatial import SpatialRecipe
 from generators.storage.dataset import PixelReader, SplitDataset
 from studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
-from studies.analysis.paired_bootstrap import interval, intervals
+from studies.analysis.paired_bootstrap import FEWEST, interval, intervals
 from studies.analysis.surest import SHOWN, surest
 from studies.grids.error_section import write_errors
 from studies.grids.task_words import explained
@@ -84,7 +84,7 @@ def test_what_is_always_wrong_shows(made, tmp_path):
             right = sum("penguin" not in item.record for item in shown)
             assert (row.n, row.accuracy) == (len(shown), pytest.approx(right / len(shown)))
             assert row.clusters == len({item.cluster for item in shown})
-            assert np.isnan(row.low) if row.clusters == 1 else row.low <= row.accuracy <= row.high
+            assert np.isnan(row.low) if row.clusters < FEWEST else row.low <= row.accuracy <= row.high
 
 
 def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
@@ -98,7 +98,7 @@ def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
     rows = table(alone, list(tests))
     assert rows.iloc[0, 0] == "all"
     cells = {text.split(" n ")[0] for text in rows[list(tests)].to_numpy().ravel()}
-    assert cells <= {"100.0 [100.0, 100.0]", "100.0 [one animal pair]", "–"}
+    assert cells <= {"100.0 [100.0, 100.0]", "100.0 [too few pairs]", "–"}
 
 
 def test_a_table_names_a_test_without_records(made, tmp_path):
