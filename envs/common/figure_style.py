@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.typing import ColorType
 
 # Accuracy in percent, evenly to the eye: below chance is as far from chance as chance from what is above it.
@@ -40,10 +40,19 @@ def count_axis(axes: Axes, name: str) -> None:
     """Make the axis "x" or "y" of what was plotted a logarithm, of whole numbers that are written out: 20, 50, 100."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5, integer=True))
+    axis.set_major_locator(count_locator(*axis.get_view_interval()))
     axis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
     axis.set_minor_locator(NullLocator())
+
+
+def count_locator(low: float, high: float) -> Locator:
+    """Round numbers for ticks between two counts: sparse over decades, denser where three wouldn't fit."""
+    for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        locator = LogLocator(subs=digits)
+        ticks = locator.tick_values(low, high)
+        if sum(low <= tick <= high and tick == round(tick) for tick in ticks.round(9)) >= 3:
+            return locator
+    return MaxNLocator(4, integer=True)
 
 
 def legend_beside(figure: Figure, keys: Sequence[Artist]) -> None:

@@ -36,7 +36,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=f"Ablations of {base}",
-        tables={split: to_rows(table) for split, table in tables.items()},
+        tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
         claims=[
             ("claim", "on our world", f"row minus {base}, points"),
@@ -141,4 +141,5 @@ def accuracy_figure(done: Runs, split: str, base: str) -> Figure:
         axis.set_xlabel("accuracy (%)", fontsize=8)
         axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
         axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.margins(x=0.1)
     return figure

@@ -35,7 +35,7 @@ def parallel_figure(trials: Sequence[FrozenTrial], value: Value, label: str) -> 
     for place, parameter in enumerate(space.values()):
         scale_at(axis, place, parameter)
     axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
-    axis.set(xlim=(-0.1, len(space) - 0.4), ylim=(-0.05, 1.05), yticks=[])
+    axis.set(xlim=(-0.1, len(space) - 0.6), ylim=(-0.05, 1.05), yticks=[])
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
     if values:

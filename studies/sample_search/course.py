@@ -24,7 +24,7 @@ def history_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     volume, images = figure.subplots(1, 2)
     for k, model in enumerate(config.models):
         whole = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-        numbers = [p.trial.number + 1 for p in whole]
+        numbers = [p.trial.number for p in whole]
         volume.plot(numbers, volumes_so_far(config, whole), **line_style(k), markersize=4)
         mine = [p for p in all_points if (p.model, p.question) == (model, "target") and "images" in p.trial.user_attrs]
         scatter_reached(images, mine, config.target, line_style(k))
@@ -51,7 +51,7 @@ def scatter_reached(axis: Axes, points: Sequence[Point], target: float, style: d
     """The images of trials, filled where they reach the target."""
     for p in points:
         face = style["color"] if p.whole and p.accuracy >= target else "none"
-        axis.scatter(p.trial.number + 1, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
+        axis.scatter(p.trial.number, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
 
 
 def parallel_figures(config: Any, all_points: Sequence[Point]) -> dict[str, Figure]:

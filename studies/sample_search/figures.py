@@ -73,9 +73,7 @@ def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        figure.colorbar(image, ax=axes, label="validation accuracy (%); the line is chance").ax.axhline(
-            50, color="white"
-        )
+        figure.colorbar(image, ax=axes, label="validation (%); line: chance").ax.axhline(50, color="white")
     return figure
 
 

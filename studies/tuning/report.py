@@ -64,7 +64,7 @@ def history(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
     axis = figure.subplots()
     for number, model in enumerate(models):
         values = 100 * np.array([value(row) for row in rows if row["model"] == model])
-        steps, style = np.arange(1, len(values) + 1), line_style(number)
+        steps, style = np.arange(len(values)), line_style(number)
         axis.plot(steps, values, linestyle="none", markersize=5, label=model, **style)
         axis.step(steps, np.maximum.accumulate(values), where="post", color=style["color"], linewidth=1)
     axis.axhline(50, color="0.6", linewidth=1, linestyle=":", label="chance")
