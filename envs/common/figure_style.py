@@ -23,6 +23,11 @@ def line_style(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
+def short(model: str) -> str:
+    """A model's name; of a class of one's own without the folder of its file."""
+    return model.rpartition("/")[2]
+
+
 def ink(colour: ColorType) -> str:
     """Black or white, whichever has more contrast on a colour (WCAG)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]

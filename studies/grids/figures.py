@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from envs.common.figure_style import ACCURACY, colour_at, ink
+from envs.common.figure_style import ACCURACY, colour_at, ink, short
 from studies.grids.grid import Grid
 from studies.runs.results import Mean, mean_accuracy
 
@@ -28,7 +28,7 @@ TITLES = {
 }
 
 
-WIDEST = 9.2  # inches, as wide as a page: more panels go on in a further line
+WIDEST = 9.9  # inches, as wide as a page: more panels go on in a further line
 
 
 def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
@@ -54,7 +54,8 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
             axis.set_ylabel(name, fontsize=9, parse_math=False)
     figure.supylabel("animal pairs in training", fontsize=9)
     figure.supxlabel("training pairs with hard negatives", fontsize=9)
-    bar = figure.colorbar(image, ax=axes, location="top", fraction=0.05, aspect=40, shrink=0.7)
+    inches = {"fraction": 0.2 / figure.get_figheight(), "pad": 0.1 / figure.get_figheight()}
+    bar = figure.colorbar(image, ax=axes, location="top", aspect=40, shrink=0.7, **inches)
     bar.set_label("accuracy (%); the line is chance, 50", fontsize=9)
     bar.ax.axvline(50, color="white", linewidth=2)
     return figure
@@ -75,11 +76,6 @@ def panel_names(tests: Sequence[tuple[str, str]]) -> list[str]:
     if len(set(subsets)) == 1 and len(tests) > 1:
         return [task for _, task in tests]
     return [s if task == "swap" else f"{s}\n{task}" for s, (_, task) in zip(subsets, tests, strict=True)]
-
-
-def short(model: str) -> str:
-    """A model's name; of a class of one's own without the folder of its file."""
-    return model.rpartition("/")[2]
 
 
 def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:

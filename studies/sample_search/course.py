@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from envs.common.figure_style import count_axis, legend_beside, line_style
+from envs.common.figure_style import count_axis, legend_beside, line_style, short
 from studies.analysis import pareto
 from studies.analysis.trial_figures import parallel_figure
 from studies.sample_search.tables import Point, axis_of
@@ -34,7 +34,7 @@ def history_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     for axis in (volume, images):
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     grey = {"color": "0.4", "linestyle": "none", "marker": "o"}
-    keys = [Line2D([], [], **line_style(k), label=model) for k, model in enumerate(config.models)]
+    keys = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(config.models)]
     keys += [Line2D([], [], **grey, label="reaches the target"), Line2D([], [], **grey, mfc="none", label="does not")]
     legend_beside(figure, keys)
     return figure

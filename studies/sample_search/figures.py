@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from envs.common.figure_style import ACCURACY, count_axis, legend_beside, line_style
+from envs.common.figure_style import ACCURACY, count_axis, legend_beside, line_style, short
 from studies.analysis.surrogate import surrogate
 from studies.sample_search.tables import Point
 
@@ -32,7 +32,7 @@ def front_figure(config: Any, all_points: Sequence[Point], chosen: Mapping[str, 
         axis.step(
             images, [100 * p.accuracy for p in its], color=style["color"], where="post", linestyle=":", linewidth=1
         )
-        axis.plot(images, [100 * p.test for p in its], **style, label=f"{model}, test of unseen pairs")
+        axis.plot(images, [100 * p.test for p in its], **style, label=f"{short(model)}, test of unseen pairs")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
     count_axis(axis, "x")
@@ -61,7 +61,7 @@ def map_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     image = None
     for axis, model in zip(axes.flat, config.models, strict=False):
         tried = [p for p in all_points if p.model == model and p.whole]
-        axis.set_title(model, fontsize=10, parse_math=False)
+        axis.set_title(short(model), fontsize=10, parse_math=False)
         axis.set_xlabel("pairs with hard negatives (%)", fontsize=9)
         axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
         if tried:

@@ -9,7 +9,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from envs.common.figure_files import write_figure
-from envs.common.figure_style import legend_beside, line_style
+from envs.common.figure_style import legend_beside, line_style, short
 from envs.common.pages import write_page
 from studies.analysis.format import shown
 from studies.analysis.trial_figures import parallel_figure
@@ -65,10 +65,11 @@ def history(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
     for number, model in enumerate(models):
         values = 100 * np.array([value(row) for row in rows if row["model"] == model])
         steps, style = np.arange(len(values)), line_style(number)
-        axis.plot(steps, values, linestyle="none", markersize=5, label=model, **style)
-        axis.step(steps, np.maximum.accumulate(values), where="post", color=style["color"], linewidth=1)
+        axis.plot(steps, values, linestyle="none", markersize=5, alpha=0.35, **style)
+        axis.step(steps, np.maximum.accumulate(values), where="post", markevery=[-1], label=short(model), **style)
     axis.axhline(50, color="0.6", linewidth=1, linestyle=":", label="chance")
-    axis.plot([], [], color="0.4", linewidth=1, label="the best so far")
+    axis.plot([], [], "o", color="0.4", alpha=0.5, label="a trial")
+    axis.plot([], [], color="0.4", label="the best so far")
     axis.set_xlabel("trial")
     axis.set_ylabel("validation accuracy (%)")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
