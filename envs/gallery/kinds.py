@@ -4,7 +4,7 @@
     python -m envs gallery --out animals.html --kind animals      # every animal in every texture
     python -m envs gallery --out slots.png --kind slots --renderer pyrender
 
-The file's ending decides: .png, or .html with each scene's key beside it.
+The file's ending decides: .png, or .html with what each picture shows below it.
 """
 
 from collections.abc import Callable
@@ -124,7 +124,8 @@ def blind_sheet(world: "World", config: GalleryConfig) -> Sheet:
         thing = random_thing(world, str(animal), "center", random)
         scenes.append(Scene(str(random.choice(world.backgrounds)), (thing,), int(random.integers(100))))
     rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
-    return Sheet([f"{1 + i * config.columns}..." for i in range(len(rows))], [""] * config.columns, rows)
+    labels = [f"{1 + i * config.columns}..." for i in range(len(rows))]
+    return Sheet(labels, [""] * config.columns, rows, named=False)
 
 
 KINDS: dict[str, Callable[["World", GalleryConfig], Sheet]] = {
@@ -164,16 +165,19 @@ def main(config: GalleryConfig) -> None:
 
     if config.rows < 1 or config.columns < 1:
         raise UserError(f"--rows and --columns must be at least 1, got {config.rows} and {config.columns}")
-    writers = {".png": write_picture, ".html": write_page}
     if not SMALLEST <= config.resolution <= LARGEST:
         raise UserError(f"--resolution must be from {SMALLEST} to {LARGEST} pixels, got {config.resolution}")
-    if config.out.suffix not in writers:
+    if config.out.suffix not in (".png", ".html"):
         raise UserError(f"--out {config.out}: a sheet is a .png or an .html file")
     world = load_world(config.world)
     sheet = KINDS[choose("kind", config.kind, KINDS)](world, config)
     choose("renderer", config.renderer, RENDERERS)
     images = draw(world, [scene for row in sheet.scenes for scene in row], config)
-    writers[config.out.suffix](config.out, sheet, images)
+    if config.out.suffix == ".png":
+        write_picture(config.out, sheet, images)
+    else:
+        note = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
+        write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", note)
     print(config.out)
     if config.kind == "blind":
         for number, scene in enumerate((scene for row in sheet.scenes for scene in row), start=1):

@@ -1,16 +1,13 @@
 """Writes contact sheets: pictures pixel for pixel with labels, or self-contained pages."""
 
-import base64
-import io
 import textwrap
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
 
-from envs.common.files import whole_file, write_text
+from envs.common.files import whole_file
 from envs.scene import Scene
 
 # Pixels: (width of row labels, height of column labels), height of a further line of those, width of a letter.
@@ -23,6 +20,15 @@ class Sheet(NamedTuple):
     rows: list[str]
     columns: list[str]
     scenes: list[list[Scene]]
+    named: bool = True
+    """Whether a page says below each picture what it shows; if not, it numbers them."""
+
+
+class Shown(NamedTuple):
+    """A picture of a page, and what is written below it."""
+
+    uri: str
+    caption: str
 
 
 def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]) -> None:
@@ -38,12 +44,12 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
     width, height = left + side * len(sheet.columns), top + side * len(sheet.rows)
     figure = Figure((width / dpi, height / dpi), dpi, facecolor="white")
     canvas = FigureCanvasAgg(figure)
-    picture = np.full((height, width, 3), 255, np.uint8)
+    canvas_pixels = np.full((height, width, 3), 255, np.uint8)
     remaining = iter(images)
     for row, scenes in enumerate(sheet.scenes):
         for column, _ in enumerate(scenes):
             y, x = top + row * side, left + column * side
-            picture[y : y + side, x : x + side] = next(remaining)
+            canvas_pixels[y : y + side, x : x + side] = next(remaining)
         figure.text(0.01 * left / width, 1 - (top + (row + 0.5) * side) / height, sheet.rows[row], va="center", size=8)
     for column, label in enumerate(columns):
         figure.text(
@@ -52,28 +58,24 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
     canvas.draw()
     labels = np.asarray(canvas.buffer_rgba())[..., :3]
     with whole_file(path) as temporary:
-        matplotlib.image.imsave(temporary, np.minimum(picture, labels))
+        matplotlib.image.imsave(temporary, np.minimum(canvas_pixels, labels))
 
 
-def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]) -> None:
-    """An HTML page that needs no other file; each picture's title is its scene's key."""
-    remaining = iter(images)
-    head = "".join(f"<th>{escape(label)}</th>" for label in ("", *sheet.columns))
-    rows = []
-    for label, scenes in zip(sheet.rows, sheet.scenes, strict=True):
-        cells = "".join(
-            f'<td><img src="data:image/png;base64,{_png(next(remaining))}" title="{escape(scene.key)}"></td>'
-            for scene in scenes
-        )
-        rows.append(f"<tr><th>{escape(label)}</th>{cells}</tr>")
-    style = "body{font:14px sans-serif;background:#fff;color:#222} th{text-align:left} img{display:block}"
-    page = f"<!doctype html><meta charset=utf-8><title>Contact sheet</title><style>{style}</style>"
-    write_text(path, f"{page}<table><tr>{head}</tr>{''.join(rows)}</table>\n")
+def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
+    """An HTML page that needs no other file; below each picture is what it shows. `note` is a line above them."""
+    from envs.common.figure_files import picture
+    from envs.common.pages import write_page as fill
+
+    scenes = enumerate((scene for row in sheet.scenes for scene in row), start=1)
+    captions = [in_words(scene) if sheet.named else str(number) for number, scene in scenes]
+    shown = iter([Shown(picture(image), text) for image, text in zip(images, captions, strict=True)])
+    rows = [(label, [next(shown) for _ in its]) for label, its in zip(sheet.rows, sheet.scenes, strict=True)]
+    columns = sheet.columns if any(sheet.columns) else []
+    template = Path(__file__).with_name("sheet_page.html")
+    fill(path, template, title=title, note=note, side=images.shape[1], columns=columns, rows=rows)
 
 
-def _png(image: UInt8[np.ndarray, "h w 3"]) -> str:
-    import matplotlib.image
-
-    buffer = io.BytesIO()
-    matplotlib.image.imsave(buffer, np.ascontiguousarray(image), format="png")
-    return base64.b64encode(buffer.getvalue()).decode()
+def in_words(scene: Scene) -> str:
+    """ "red cat left, white pig right; desert; view 3": all that decides a picture."""
+    things = (f"{thing.size} {thing.texture} {thing.animal} {thing.slot}".lstrip() for thing in scene.things)
+    return f"{', '.join(things)}; {scene.background}; view {scene.view}"

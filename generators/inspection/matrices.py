@@ -6,6 +6,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
+from envs.common.figure_style import colour_at, ink
 from generators.inspection.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")
@@ -20,7 +21,6 @@ CELL = 0.3  # inches: with 20 animals a matrix is as wide as the page
 # A palette for colour-blind readers, and letters for printing in grey.
 ROLE_COLOURS = ("#0072b2", "#56b4e9", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#eeeeee")
 ROLE_LETTERS = ("S", "T", "U", "V", "H", "O", "")
-DARK_LETTERS = (1, 2, 3)  # on the lighter colours
 
 
 def count_matrix(
@@ -29,15 +29,16 @@ def count_matrix(
     """Counts as colours and numbers; zero is grey. `axes` are the labels of rows and columns."""
     figure, axis = framed(rows, columns, axes)
     most = max(int(table.max(initial=0)), 1)
-    image = axis.imshow(np.ma.masked_equal(table, 0), cmap="viridis", vmin=0, vmax=most)
+    scale = {"cmap": "viridis", "vmin": 0, "vmax": most}
+    image = axis.imshow(np.ma.masked_equal(table, 0), **scale)
     for (row, column), count in np.ndenumerate(table):
         if count:
-            write(axis, row, column, str(count), "white" if count < 0.6 * most else "black")
+            write(axis, row, column, str(count), ink(colour_at(count, scale)))
     inch = 1 / figure.get_figwidth()
     place = figure.add_axes((1 + 0.15 * inch, 0, 0.15 * inch, 1))
-    scale = figure.colorbar(image, cax=place, ticks=MaxNLocator(6, integer=True))
-    scale.ax.tick_params(labelsize=8)
-    scale.set_label(f"{counted}; grey: none", fontsize=8)
+    bar = figure.colorbar(image, cax=place, ticks=MaxNLocator(6, integer=True))
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label(f"{counted}; grey: none", fontsize=8)
     return figure
 
 
@@ -49,7 +50,7 @@ def role_matrix(table: Int64[np.ndarray, "n n"], animals: Sequence[str]) -> Figu
     axis.set_facecolor("white")
     for (row, column), role in np.ndenumerate(table):
         if row != column:
-            write(axis, row, column, ROLE_LETTERS[role], "black" if role in DARK_LETTERS else "white")
+            write(axis, row, column, ROLE_LETTERS[role], ink(ROLE_COLOURS[role]))
     counts = np.bincount(table[np.triu_indices(len(animals), 1)], minlength=len(ROLES))
     legend = zip(ROLE_COLOURS, ROLE_LETTERS, ROLES, counts, strict=True)
     keys = [

@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import pandas as pd
 
-from envs.common.figure_files import write_png
+from envs.common.figure_files import write_figure
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
@@ -37,10 +37,14 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=f"Ablations of {base}",
-        tables={split: to_rows(table) for split, table in tables.items()},
-        claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in columns],
+        tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
+        base=base,
+        claims=[
+            ("claim", "on our world", f"row minus {base}, points"),
+            *((claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in columns),
+        ],
         figures={
-            split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
+            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
             for split, its in columns.items()
         },
         finished=sum(map(len, done.values())),
@@ -124,7 +128,7 @@ def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
 def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figure:
     """A panel for each column: a dot for each seed of each row, the mean as a bar, the model as it is as a line."""
     rows = [place for place in done if place.split == split]
-    figure = Figure((2.3 * len(columns) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
+    figure = Figure((1.7 * len(columns) + 2.0, 0.28 * len(rows) + 1.0), layout="constrained")
     axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)[0]
     for axis, (subset, task) in zip(axes, columns, strict=True):
         for y, place in enumerate(rows):
@@ -138,4 +142,5 @@ def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figu
         axis.set_xlabel("accuracy (%)", fontsize=8)
         axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
         axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.margins(x=0.1)
     return figure

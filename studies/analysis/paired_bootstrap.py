@@ -12,6 +12,8 @@ from envs.common.errors import UserError
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+# Fewer clusters, drawn anew, say nothing of others: two that agree would look certain.
+FEWEST = 3
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]
@@ -100,3 +102,19 @@ def interval(sums: Float64[np.ndarray, " k"], counts: Float64[np.ndarray, " k"],
         random_state=np.random.default_rng(seed),
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def intervals(
+    sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seed: int = 0
+) -> Float64[np.ndarray, "2 v"]:
+    """Percentile bootstrap intervals of the means of v groups of records, of which k clusters have parts.
+
+    All groups have the same draws; one of whose clusters a draw has none is left out there. NaN for a group with
+    fewer than `FEWEST` clusters.
+    """
+    k = len(sums)
+    drawn = np.random.default_rng(seed).multinomial(k, np.full(k, 1 / k), RESAMPLES).astype(np.float64)
+    numbers = drawn @ counts
+    means = np.divide(drawn @ sums, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
+    tail = (1 - CONFIDENCE) / 2
+    return np.where((counts > 0).sum(0) >= FEWEST, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)

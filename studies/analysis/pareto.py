@@ -88,14 +88,16 @@ def resampled(curve: Curve, weights: Sequence[Float64[np.ndarray, "r k"]]) -> Fl
 
 
 class Volume(NamedTuple):
-    """A hypervolume, or a difference of two, with its interval."""
+    """A hypervolume, or a difference of two, with its interval; NaN where the test has one animal pair alone."""
 
     value: float
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+    @property
+    def interval(self) -> str:
+        """Its bounds as text."""
+        return "one animal pair: none" if math.isnan(self.low) else f"{self.low:.3f} to {self.high:.3f}"
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:
@@ -109,10 +111,11 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     pairs = [len(tally) for tally in next(iter(curves.values())).tests[0]]
     weights = [rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64) for n in pairs]
     ones = [np.ones((1, n)) for n in pairs]
+    undefined = math.nan if max(pairs) == 1 else 0.0  # one pair is the same in every draw
     drawn, volume = {}, {}
     for model, curve in curves.items():
         images = np.array(curve.images, np.float64)
-        drawn[model] = hypervolume(images, resampled(curve, weights), axis)
+        drawn[model] = hypervolume(images, resampled(curve, weights), axis) + undefined
         volume[model] = float(hypervolume(images, resampled(curve, ones), axis)[0])
     first, *others = curves
     own = {model: with_interval(volume[model], drawn[model]) for model in curves}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from envs.common.files import write_text
-from studies.runs.results import COLUMNS, rows
+from studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all that there are.
 Labels = Sequence[str] | pd.Index | None
@@ -24,7 +24,7 @@ ESCAPES = str.maketrans(
 
 def tidy(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row for each result, subset and task, with the columns of results.csv; NaN where nothing is defined."""
-    return pd.DataFrame(rows(results), columns=list(COLUMNS)).astype({"accuracy": float, "tie_rate": float})
+    return pd.DataFrame(rows(results), columns=list(columns_of(results))).astype({"accuracy": float, "tie_rate": float})
 
 
 class Pivot(NamedTuple):

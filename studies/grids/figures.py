@@ -1,13 +1,17 @@
 """Figures of a grid, in the layout of OC-CLIP's figure 2."""
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from envs.common.figure_style import ACCURACY, colour_at, ink, short
 from studies.grids.grid import Grid
+from studies.runs.data import FRACTIONS
 from studies.runs.results import Mean, mean_accuracy
 
 matplotlib.use("Agg")
@@ -27,41 +31,113 @@ TITLES = {
 }
 
 
+LABELS = {
+    "pairs": "animal pairs in training",
+    "hard_negatives": "training pairs with hard negatives",
+    "": "",
+}
+WIDEST = 9.9  # inches, as wide as a page: more panels go on in a further line
+
+
 def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
-    """Accuracy (%): a row per subset and task, a panel per model; % of pairs up, % of hard negatives across.
+    """Accuracy (%): for each subset and task a panel per model; % of pairs up, % of hard negatives across.
 
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
-    pairs, negatives, models = sorted(grid.pairs), grid.hard_negatives, grid.models
-    width, height = 1.3 + 1.0 * len(negatives), 0.9 + 0.62 * len(pairs)
-    figure = Figure((width * len(models) + 2.0, height * len(tests) + 0.4), layout="constrained")
-    axes = figure.subplots(len(tests), len(models), squeeze=False)
-    for row, (subset, task) in zip(axes, tests, strict=True):
-        for axis, model in zip(row, models, strict=True):
-            table = [[mean_accuracy(results, model, subset, p, h, task) for h in negatives] for p in pairs]
+    up, across, rest = layout(grid)
+    models, width = grid.models, 1.3 + 0.8 * len(across.values)
+    columns = max(1, min(len(models), int((WIDEST - 0.6) / width)))
+    lines = -(-len(models) // columns)  # of panels, for each test
+    height = (0.8 if lines > 1 else 0.5) + 0.62 * len(up.values)
+    shown = list(product(zip(tests, panel_names(grid, tests), strict=True), rest))
+    figure = Figure((width * columns + 0.6, height * lines * len(shown) + 1.3), layout="constrained")
+    axes = figure.subplots(lines * len(shown), columns, squeeze=False)
+    blocks = axes.reshape(len(shown), -1)
+    for block, (((subset, task), name), fixed) in zip(blocks, shown, strict=True):
+        for axis in block[len(models) :]:
+            axis.axis("off")
+        for axis, model in zip(block, models, strict=False):
+            cell = partial(mean_accuracy, results, model, subset, task=task)
+            table = [[cell(place=fixed | up.at(y) | across.at(x)) for x in across.values] for y in up.values]
             image = draw_panel(axis, table)
-            axis.set_title(model, fontsize=10)
-            axis.set_xticks(range(len(negatives)), [f"{h:.0%}" for h in negatives])
-            axis.set_yticks(range(len(pairs)), [f"{p:.0%}" for p in pairs])
-            axis.set_xlabel("training pairs with hard negatives", fontsize=8)
-        name = TITLES.get(subset, subset) if task == "swap" else f"{TITLES.get(subset, subset)}\n{task}"
-        row[0].set_ylabel(f"{name}\n\n% of animal pairs", fontsize=9)
-    figure.colorbar(image, ax=axes, label="accuracy (%), chance is 50", shrink=0.8)
+            axis.set_xticks(range(len(across.values)), across.ticks)
+            axis.set_yticks(range(len(up.values)), up.ticks)
+            if axis.get_subplotspec().is_first_row() or lines > 1:
+                axis.set_title(wrap(short(model), 24), fontsize=10, parse_math=False)
+        for axis in block[: len(models) : columns]:
+            facts = "".join(f"\n{key} {ticked(key, value)}" for key, value in fixed.items())
+            axis.set_ylabel(name + facts, fontsize=9, parse_math=False)
+    figure.supylabel(up.label, fontsize=9)
+    figure.supxlabel(across.label, fontsize=9)
+    inches = {"fraction": 0.2 / figure.get_figheight(), "pad": 0.1 / figure.get_figheight()}
+    bar = figure.colorbar(image, ax=axes, location="top", aspect=40, shrink=0.7, **inches)
+    bar.set_label("accuracy (%); the line is chance, 50", fontsize=9)
+    bar.ax.axvline(50, color="white", linewidth=2)
     return figure
+
+
+class Side(NamedTuple):
+    """What varies along a side of a heat map."""
+
+    name: str
+    values: list[Any]
+
+    @property
+    def label(self) -> str:
+        """The name, in words."""
+        return LABELS.get(self.name, self.name.replace("_", " "))
+
+    @property
+    def ticks(self) -> list[str]:
+        """The values, in words."""
+        return [ticked(self.name, value) for value in self.values]
+
+    def at(self, value: Any) -> dict[str, Any]:
+        """The part of a place that a value is."""
+        return {self.name: value} if self.name else {}
+
+
+def ticked(name: str, value: Any) -> str:
+    """A value of an axis, in words."""
+    if name in FRACTIONS:
+        return f"{value:.0%}"
+    return "+".join(value) if isinstance(value, tuple) else str(value or "")
+
+
+def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
+    """What varies upwards and across a heat map, fractions if they vary, and what else has lines of panels of its own."""
+    values = {name: list(dict.fromkeys(place[name] for place in grid.places)) for name in grid.places[0]}
+    if "split" in values:  # files are at places of their own
+        return Side("split", values["split"]), Side("", [None]), [{}]
+    varied = [name for name, its in values.items() if len(its) > 1 and name not in FRACTIONS]
+    sides = []
+    for name in FRACTIONS:
+        chosen = varied.pop(0) if len(values[name]) == 1 and varied else name
+        sides.append(Side(chosen, sorted(values[chosen]) if chosen == "pairs" else values[chosen]))
+    rest = [dict(zip(varied, its, strict=True)) for its in product(*(values[name] for name in varied))]
+    return sides[0], sides[1], rest
+
+
+def panel_names(grid: Grid, tests: Sequence[tuple[str, str]]) -> list[str]:
+    """What each line of panels shows: its subset, its task, or both where both differ; "swap" goes without saying."""
+    subsets = [TITLES.get(subset) or wrap(grid.label(subset).replace("_", " "), 24) for subset, _ in tests]
+    if len(set(subsets)) == 1 and len(tests) > 1:
+        return [task for _, task in tests]
+    return [s if task == "swap" else f"{s}\n{task}" for s, (_, task) in zip(subsets, tests, strict=True)]
 
 
 def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
     """One heat map with its numbers: mean, and deviation where there are several seeds."""
     values = np.array([[np.nan if cell.mean is None else 100 * cell.mean for cell in row] for row in table])
-    image = axis.imshow(values, vmin=50, vmax=100, cmap="viridis", origin="lower", aspect="auto")
+    image = axis.imshow(values, **ACCURACY, origin="lower", aspect="auto")
     axis.set_facecolor("0.85")
     for y, row in enumerate(table):
         for x, cell in enumerate(row):
             text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
             if cell.deviation is not None:
                 text += f"\n±{100 * cell.deviation:.1f}"
-            dark = cell.mean is not None and cell.mean < 0.8
-            axis.text(x, y, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+            colour = "black" if cell.mean is None else ink(colour_at(100 * cell.mean, ACCURACY))
+            axis.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     return image
 
 

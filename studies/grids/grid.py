@@ -16,6 +16,7 @@ import tyro
 from envs.common.errors import UserError
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from generators.cluster.options import Cluster
+from generators.rules.hold_out import HELD_OUT, test_label
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
@@ -157,8 +158,19 @@ class Grid:
 
     @property
     def title(self) -> str:
-        """What is measured, and on which models."""
-        return f"{self._kind.title}: {', '.join(self.models)}"
+        """What is measured."""
+        return self._kind.title
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The tests on what no cell trains on: of hold-out rules, of unseen pairs, or of what else is unseen."""
+        unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
+        return unseen or tuple(test for test in self.tests if "unseen" in test)
+
+    def label(self, test: str) -> str:
+        """A test for people: with the rule that it is for, where it is for one."""
+        rules = next(iter(self.files)).hold_out if self.split else self.hold_out
+        return test_label(test, rules)
 
     @property
     def _kind(self) -> type[SplitRecipe]:

@@ -1,51 +1,65 @@
 """`report.html` of a grid: one page that needs no other file."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import product
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from envs.common.figure_files import write_png
+from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
+from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.grids.error_section import write_errors
 from studies.grids.figures import heat_maps, sample_sheet
+from studies.grids.task_words import explained
 from studies.grids.tuned_recipes import SEARCHED
+from studies.runs.results import place_of
 
 SAMPLES = 5
-# What says where in a grid a result belongs.
-PLACE = ["model", "pairs", "hard_negatives"]
 
 
-def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], split: Path) -> Path:
-    """Write figures and `report.html` from the finished cells; `split` gives the sample images."""
-    swaps = [(test, "swap") for test in config.tests]
-    others = [(test, task) for test in unseen(config) for task in tasks_of(results) if task in TASKS and task != "swap"]
-    figures = {"accuracy": heat_maps(results, config, swaps)}
-    figures |= {"recognition": heat_maps(results, config, others)} if others else {}
-    samples = sample_sheets(split, config.tests)
+def write_report(
+    out: Path, config: Any, notes: dict[str, Any], results: Sequence[dict[str, Any]], splits: Mapping[str, Path]
+) -> Path:
+    """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
+    of which the first gives the sample images."""
+    tasks = tasks_of(results)
+    others = [task for task in tasks if task in TASKS and task != "swap"]
+    figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
+    for test in config.judged if others else ():
+        figures[f"recognition-{file_name(test)}"] = heat_maps(results, config, [(test, task) for task in others])
     write_text(out / "results.tex", latex(config, results))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=config.title,
+        title=f"{config.title}: {', '.join(spec_of(model).title or spec_of(model).name for model in config.models)}",
         asked=config.task,
         config=told_config(config),
         notes=notes,
         table=to_rows(summary(config, results)),
         tasks=to_rows(task_table(config, results)),
+        meanings=explained(tasks, config.task),
         differences=to_rows(difference_table(out, config, results)),
-        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        samples={name: write_png(out / "figures" / f"samples-{name}.png", sheet) for name, sheet in samples.items()},
+        errors=write_errors(out, results, splits, config.tests, place_names(config)),
+        figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.judged},
+        samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
-        cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
+        cells=len(config.models) * len(config.places) * config.seeds,
     )
+
+
+def file_name(subset: str) -> str:
+    """The name of a subset as a part of file names: rules hold signs that those may not."""
+    return re.sub(r"[^\w.-]+", "-", subset)
 
 
 def told_config(config: Any) -> dict[str, str]:
@@ -58,36 +72,40 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per model and place of the grid, with a column per test."""
     frame = tidy(results)
     rows = places(config)
-    table = described(pivot(frame[frame.task == "swap"], PLACE, ["subset"]), rows, list(config.tests)).reset_index()
-    return named(table, [f"{pairs:.0%} {counted(results, pairs)}" for pairs in table["pairs"]])
+    swaps = pivot(frame[frame.task == "swap"], place_names(config), ["subset"])
+    table = described(swaps, rows, list(config.tests)).reset_index()
+    table = named(table, [f"{pairs:.0%} {counted(results, pairs)}" for pairs in table["pairs"]])
+    return table.rename(columns=config.label)
 
 
 def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model and place, and a column per task: every task on pairs that no cell trains on."""
+    """A row per test, model and place, and a column per task."""
     rows = pd.MultiIndex.from_tuples(
-        [(model, test, *place) for test in unseen(config) for model, *place in places(config)],
-        names=["model", "test", *PLACE[1:]],
+        [(model, test, *place) for test in config.tests for model, *place in places(config)],
+        names=["model", "test", *place_names(config)[1:]],
     )
     frame = tidy(results).rename(columns={"subset": "test"})
     table = described(pivot(frame, rows.names, ["task"]), rows, tasks_of(results)).reset_index()
+    table["test"] = table["test"].map(config.label)
     return named(table, [f"{pairs:.0%}" for pairs in table["pairs"]])
 
 
 def places(config: Any) -> pd.MultiIndex:
     """All models at all places of the grid, in the order of its tables."""
-    order = product(config.pairs, config.hard_negatives, config.models)
-    return pd.MultiIndex.from_tuples([(model, pairs, negatives) for pairs, negatives, model in order], names=PLACE)
+    names = place_names(config)
+    rows = [(model, *place_of(place, names[1:])) for place in config.places for model in config.models]
+    return pd.MultiIndex.from_tuples(rows, names=names)
+
+
+def place_names(config: Any) -> list[str]:
+    """What says where in a grid a result belongs."""
+    return ["model", *config.places[0]]
 
 
 def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
     """A table whose fractions are texts, those of pairs as given."""
     negatives = [f"{share:.0%}" for share in table["hard_negatives"]]
     return table.assign(pairs=pairs, hard_negatives=negatives).rename(columns={"hard_negatives": "hard negatives"})
-
-
-def unseen(config: Any) -> list[str]:
-    """The tests on pairs that no cell trains on."""
-    return [test for test in config.tests if test.endswith("unseen_pairs")]
 
 
 def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -102,22 +120,18 @@ def by_task(task: str) -> tuple[int, str]:
 
 def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per place and further model: how it differs from the first, with intervals."""
-    rows = []
-    for pairs, negatives, model in product(config.pairs, config.hard_negatives, config.models[1:]):
+    names, rows = place_names(config), []
+    for model, *place in places(config):
+        if model == config.models[0]:
+            continue
         first, second = (
-            read_points(
-                (r["seed"], out / "cells" / r["id"]) for r in results if place_of(r) == (name, pairs, negatives)
-            )
+            read_points((r["seed"], out / "cells" / r["id"]) for r in results if place_of(r, names) == (name, *place))
             for name in (config.models[0], model)
         )
         deltas = [str(difference(first, second, test, "swap") or DASH) for test in config.tests]
-        rows.append([f"{model} − {config.models[0]}", f"{pairs:.0%}", f"{negatives:.0%}", *deltas])
-    return pd.DataFrame(rows, columns=["model", "pairs", "hard negatives", *config.tests])
-
-
-def place_of(result: dict[str, Any]) -> tuple[str, float, float]:
-    """Model and fractions of a result."""
-    return result["model"], result["pairs"], result["hard_negatives"]
+        rows.append([f"{model} − {config.models[0]}", *place, *deltas])
+    table = pd.DataFrame(rows, columns=[*names, *map(config.label, config.tests)])
+    return named(table, [f"{pairs:.0%}" for pairs in table["pairs"]])
 
 
 def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
@@ -132,8 +146,9 @@ def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:
     return " ".join(sorted(found))
 
 
-def sample_sheets(split: Path, tests: Sequence[str]) -> dict[str, Any]:
-    """A row of sample images for every subset that has any."""
+@lru_cache(maxsize=1)  # they are the same in every report of a run
+def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
+    """A row of sample images for every subset that has any, as files and as data URIs."""
     from generators.storage.dataset import SplitDataset, open_split
 
     sheets, opened = {}, open_split(split)
@@ -144,5 +159,6 @@ def sample_sheets(split: Path, tests: Sequence[str]) -> dict[str, Any]:
         chosen = [len(data) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
         images = data.images(chosen).permute(0, 2, 3, 1).numpy()
         captions = [(data.records.captions[i], data.records.negatives[i]) for i in chosen]
-        sheets[subset] = sample_sheet(images, captions)
+        file = out / "figures" / f"samples-{file_name(subset)}.png"
+        sheets[subset] = write_png(file, sample_sheet(images, captions))
     return sheets

@@ -49,12 +49,12 @@ def run(grid: Grid, out: Path) -> None:
     execution = Execution(grid.loaders)
     jobs = [Job(cell, files[cell.data], out, execution=execution) for cell in cells(grid, identity)]
     folders = [job.folder for job in jobs]
-    sample = next(iter(files.values()))
+    data_files = {job.cell.id: job.data_file for job in jobs}
 
     def publish(_: Job | None = None) -> Path:
         results = collect(folders)
         write_results(out, results)
-        return write_report(out, grid, notes, results, sample)
+        return write_report(out, grid, notes, results, data_files)
 
     recipes = {f"recipe of {model}": recipe_line(grid, model) for model in grid.models}
     notes = {**recipes, **provenance()}

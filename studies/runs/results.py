@@ -2,12 +2,13 @@
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
 from envs.common.files import write_csv, write_text
+from envs.common.identity import plain
 from studies.runs.cell import finished
 from studies.runs.data import FRACTIONS
 
@@ -47,9 +48,14 @@ def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
 
 
-def place_of(result: dict[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
+def columns_of(results: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """`COLUMNS`, with those of what else varies."""
+    return (*COLUMNS[:2], *axes_of(results), *COLUMNS[4:])
+
+
+def place_of(result: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
     """The place of a result, with lists as text."""
-    return tuple("+".join(value) if isinstance(value := result.get(name), list) else value for name in axes)
+    return tuple("+".join(v) if isinstance(v := result.get(name), list | tuple) else v for name in axes)
 
 
 def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -68,7 +74,7 @@ def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
     """Write `cells.jsonl` and `results.csv` from what is finished."""
     write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
-    columns = (*COLUMNS[:2], *axes_of(results), *COLUMNS[4:])
+    columns = columns_of(results)
     write_csv(out / "results.csv", columns, ([row[name] for name in columns] for row in rows(results)))
 
 
@@ -76,15 +82,14 @@ def mean_accuracy(
     results: Sequence[dict[str, Any]],
     model: str,
     subset: str,
-    pairs: float,
-    hard_negatives: float,
+    place: Mapping[str, Any],
     task: str = "swap",
 ) -> Mean:
     """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
     accuracies = [
-        result["subsets"][subset].get(task, {}).get("accuracy")
+        result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
         for result in results
-        if (result["model"], result["pairs"], result["hard_negatives"]) == (model, pairs, hard_negatives)
+        if result["model"] == model and all(result.get(name) == plain(value) for name, value in place.items())
     ]
     defined = [accuracy for accuracy in accuracies if accuracy is not None]
     if not defined:

@@ -24,6 +24,7 @@ class SplitFile:
     side: int
     """Of its images, in pixels."""
     tests: tuple[str, ...]
+    hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]
     """Its place in a study, by axis."""
     seed: int
@@ -79,6 +80,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
         world=recipe["world"],
         side=side,
         tests=tests_of(split),
+        hold_out=tuple(recipe.get("hold_out", ())),
         place=tuple(place.items()),
         seed=recipe["seed"],
         pairs=counts,

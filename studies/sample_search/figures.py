@@ -6,33 +6,37 @@ from typing import Any
 import matplotlib
 import numpy as np
 
+from envs.common.figure_style import ACCURACY, count_axis, legend_beside, line_style, short
 from studies.analysis.surrogate import surrogate
 from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point
 
 matplotlib.use("Agg")
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-MARKERS = "osD^v<>P"
 # Points along each side of an interpolated map.
 SIDE = 41
+PANELS = 3  # maps beside one another
 
 
 def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
-    figure = Figure((9.4, 4.2), layout="constrained")
+    figure = Figure((9.4, 4.2 + 0.2 * max(0, len(chosen) - 12)), layout="constrained")
     axis = figure.subplots()
     for k, (model, its) in enumerate(chosen.items()):
-        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
+        style = line_style(k)
         tried = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-        axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, colour, marker, alpha=0.3)
+        axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, **style, alpha=0.3)
         images = [p.images for p in its]
-        axis.step(images, [100 * p.accuracy for p in its], colour, where="post", linestyle=":", linewidth=1)
-        axis.plot(images, [100 * p.test for p in its], colour, marker=marker, label=f"{model}, test of unseen pairs")
+        axis.step(
+            images, [100 * p.accuracy for p in its], color=style["color"], where="post", linestyle=":", linewidth=1
+        )
+        axis.plot(images, [100 * p.test for p in its], **style, label=f"{short(model)}, test of unseen pairs")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
-    axis.set_xscale("log")
+    count_axis(axis, "x")
     axis.set_xlabel("distinct training images")
     axis.set_ylabel("accuracy (%), median over seeds")
     grey = {"color": "0.4", "linewidth": 1}
@@ -43,19 +47,23 @@ def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mappi
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
         Line2D([], [], **grey, linestyle="-.", label="chance"),
     ]
-    figure.legend(handles=keys, loc="outside right center", fontsize=9, frameon=False)
+    legend_beside(figure, keys)
     return figure
 
 
 def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
-    figure = Figure((4.0 * len(config.models) + 0.8, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(config.models), squeeze=False)[0]
+    columns = min(PANELS, len(config.models))
+    lines = -(-len(config.models) // columns)
+    figure = Figure((2.7 * columns + 1.0, 3.0 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for axis in axes.flat[len(config.models) :]:
+        axis.axis("off")
     image = None
-    for axis, model in zip(axes, config.models, strict=True):
+    for axis, model in zip(axes.flat, config.models, strict=False):
         tried = [p for p in all_points if p.model == model and p.whole]
-        axis.set_title(model, fontsize=10)
-        axis.set_xlabel("training pairs with hard negatives (%)", fontsize=9)
+        axis.set_title(short(model), fontsize=10, parse_math=False)
+        axis.set_xlabel("pairs with hard negatives (%)", fontsize=9)
         axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
         if tried:
             places = np.array(
@@ -63,19 +71,19 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
             )
             values = np.array([p.accuracy for p in tried])
             image = interpolated(axis, places, values)
-    axes[0].set_ylabel("animal pairs in training (%)", fontsize=9)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        figure.colorbar(image, ax=axes, label="validation accuracy (%)", shrink=0.9)
+        figure.colorbar(image, ax=axes, label="validation (%); line: chance").ax.axhline(50, color="white")
     return figure
 
 
-def interpolated(axis: Any, places: np.ndarray, values: np.ndarray) -> Any:
+def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
     """A map between the points that were tried, and the points; what else was varied is averaged over."""
     line = np.linspace(0, 1, SIDE)
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
     mean, _ = surrogate(places, values)(grid)
-    style = {"vmin": 50, "vmax": 100, "cmap": "viridis"}
     extent = (-1.25, 101.25, -1.25, 101.25)
-    shown = axis.imshow(100 * mean.reshape(SIDE, SIDE), origin="lower", extent=extent, aspect="auto", **style)
-    axis.scatter(*(100 * places.T), c=100 * values, s=30, edgecolors="white", linewidths=0.8, **style)
+    shown = axis.imshow(100 * mean.reshape(SIDE, SIDE), origin="lower", extent=extent, aspect="auto", **ACCURACY)
+    axis.scatter(*(100 * places.T), c=100 * values, s=30, edgecolors="white", linewidths=0.8, **ACCURACY)
     return shown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from optuna.trial import FrozenTrial
 
-from envs.common.figure_files import write_png
+from envs.common.figure_files import write_figure
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.format import flat, shown, write_trials
@@ -15,6 +15,7 @@ from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import SampleStudy, recipe_of
+from studies.sample_search.course import history_figure, parallel_figures
 from studies.sample_search.figures import front_figure, map_figure
 from studies.sample_search.tables import (
     axis_of,
@@ -47,7 +48,12 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
     rows = trial_rows(config, all_points)
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
-    figures = {"fronts": front_figure(config, all_points, chosen), "map": map_figure(config, all_points)}
+    figures = {
+        "fronts": front_figure(config, all_points, chosen),
+        "history": history_figure(config, all_points),
+        "map": map_figure(config, all_points),
+    }
+    parallel = parallel_figures(config, all_points)
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -58,7 +64,11 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         images_seen=config.recipe.steps * config.recipe.batch,
         tables={name: to_rows(table) for name, table in tables.items()},
         trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
-        figures={name: write_png(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        parallel={
+            model: write_figure(out / "figures" / f"parallel-{k}.png", figure)
+            for k, (model, figure) in enumerate(parallel.items(), start=1)
+        },
         config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
         notes={**recipes(config), **provenance()},
     )

@@ -122,7 +122,7 @@ def pareto_table(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> 
 
 def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
     """A row for each model and difference."""
-    rows = [[name, f"{volume.value:.3f}", f"{volume.low:.3f} to {volume.high:.3f}"] for name, volume in volumes.items()]
+    rows = [[name, f"{volume.value:.3f}", volume.interval] for name, volume in volumes.items()]
     return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
 
 

@@ -1,32 +1,47 @@
 """What a tuning study writes: trials as CSV, and a page with their course."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+from optuna.trial import FrozenTrial
 
-from envs.common.figure_files import data_uri, png
+from envs.common.figure_files import write_figure
+from envs.common.figure_style import legend_beside, line_style, short
 from envs.common.pages import write_page
 from studies.analysis.format import shown
+from studies.analysis.trial_figures import parallel_figure
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 
-def write_report(out: Path, rows: Sequence[dict[str, Any]], failed: dict[str, str], notes: dict[str, Any]) -> Path:
-    """`report.html`, best trials first, with the reasons of those that failed."""
-    models = list(dict.fromkeys(row["model"] for row in rows))
+def write_report(
+    out: Path,
+    rows: Sequence[dict[str, Any]],
+    trials: Mapping[str, Sequence[FrozenTrial]],
+    failed: dict[str, str],
+    notes: dict[str, Any],
+) -> Path:
+    """`report.html`, best trials first, with the reasons of those that failed; `trials` are those of each model."""
+    models = list(trials)
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
     )
+    searched = {model: parallel_figure(its, percent, "validation accuracy (%)") for model, its in trials.items()}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title="Equal tuning",
+        title=f"Equal tuning: {', '.join(models)}",
         trials=len(rows) // len(models),
-        figure=data_uri(png(course(rows, models))),
+        history=write_figure(out / "figures" / "history.png", history(rows, models)),
+        parallel={
+            model: write_figure(out / "figures" / f"parallel-{k}.png", figure)
+            for k, (model, figure) in enumerate(searched.items(), start=1)
+        },
         table=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in ordered)],
         failed=failed,
         notes=notes,
@@ -38,17 +53,25 @@ def value(row: dict[str, Any]) -> float:
     return row["validation"] or 0.0
 
 
-def course(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
+def percent(trial: FrozenTrial) -> float | None:
+    """Validation accuracy of a trial in percent; None for one that failed."""
+    return None if trial.value is None else 100 * trial.value
+
+
+def history(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> Figure:
     """Validation accuracy of every trial, and the best so far."""
-    figure = Figure((7, 3.6), layout="constrained")
+    figure = Figure((8.8, 3.6 + 0.2 * max(0, len(models) - 12)), layout="constrained")
     axis = figure.subplots()
     for number, model in enumerate(models):
         values = 100 * np.array([value(row) for row in rows if row["model"] == model])
-        steps = np.arange(1, len(values) + 1)
-        axis.scatter(steps, values, s=18, color=f"C{number}")
-        axis.step(steps, np.maximum.accumulate(values), where="post", color=f"C{number}", label=f"{model}, best so far")
-    axis.axhline(50, color="0.6", linewidth=1, linestyle=":")
+        steps, style = np.arange(len(values)), line_style(number)
+        axis.plot(steps, values, linestyle="none", markersize=5, alpha=0.35, **style)
+        axis.step(steps, np.maximum.accumulate(values), where="post", markevery=[-1], label=short(model), **style)
+    axis.axhline(50, color="0.6", linewidth=1, linestyle=":", label="chance")
+    axis.plot([], [], "o", color="0.4", alpha=0.5, label="a trial")
+    axis.plot([], [], color="0.4", label="the best so far")
     axis.set_xlabel("trial")
     axis.set_ylabel("validation accuracy (%)")
-    axis.legend()
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_beside(figure, axis.get_legend_handles_labels()[0])
     return figure

@@ -57,5 +57,6 @@ def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial]
     write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
     for model, recipe in chosen.items():
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
-    failed = {name: why for model, (tried, _) in trials.items() for name, why in failures(model, tried).items()}
-    print(f"report: {write_report(out, rows, failed, provenance())}")
+    tried = {model: its for model, (its, _) in trials.items()}
+    failed = {name: why for model, its in tried.items() for name, why in failures(model, its).items()}
+    print(f"report: {write_report(out, rows, tried, failed, provenance())}")

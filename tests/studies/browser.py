@@ -17,14 +17,20 @@ TELL = """<script>window.onload = () => {
 };</script>"""
 
 
-def verdict(page: Path, folder: Path) -> str:
-    """How many images the page shows, and what is wrong with it."""
+def verdict(page: Path, folder: Path, width: int = 1200) -> str:
+    """How many images the page shows in a window so many pixels wide, and what is wrong with it."""
+    return after(page, folder, TELL, width)
+
+
+def after(page: Path, folder: Path, script: str, width: int = 1200) -> str:
+    """What a script at the page's end has set as `data-verdict` of the body."""
     html = page.read_text()
     assert "<head>" in html
     assert "</body>" in html
     watched = folder / "watched.html"
-    watched.write_text(html.replace("<head>", "<head>" + WATCH).replace("</body>", TELL + "</body>"))
+    watched.write_text(html.replace("<head>", "<head>" + WATCH).replace("</body>", script + "</body>"))
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    options += [f"--window-size={width},900"]
     command = [CHROMIUM, *options, "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     return re.search(r'data-verdict="([^"]*)"', dom).group(1)

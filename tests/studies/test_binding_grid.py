@@ -96,6 +96,26 @@ def test_quads_follow_from_the_predictions(finished):
                     assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
+def test_errors_hold_what_the_results_do(finished):
+    """The row of all records has the accuracy of `results.csv`, for every test and task with records."""
+    out = finished / "runs" / "a"
+    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].startswith("quad")]
+    errors = list(csv.DictReader((out / "errors.csv").open()))
+    every = {(r["model"], r["subset"], r["task"]): r for r in errors if r["factor"] == "all"}
+    filled = [row for row in results if row["n"] != "0"]
+    assert len(every) == len(filled)
+    for row in filled:
+        mine = every[row["model"], row["subset"], row["task"]]
+        assert (float(mine["accuracy"]), mine["n"]) == (pytest.approx(float(row["accuracy"])), row["n"])
+    assert {r["factor"] for r in errors} == {"all", "animal", "texture", "background", "relation", "mentioned first"}
+    html = (out / "report.html").read_text()
+    assert html.count("Most confidently wrong") == 2
+    assert "<title>Attribute binding: CLIP, OC-CLIP</title>" in html
+    assert "<td>add animal</td>" in html
+    assert re.search(r'<td style="background: #[0-9a-f]{6}; color: (black|white)">\d+\.\d</td>', html)
+    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"accuracy", "recognition-unseen_pairs"}
+
+
 def test_report_needs_no_other_file(finished):
     html = (finished / "runs" / "a" / "report.html").read_text()
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)

@@ -91,3 +91,13 @@ def test_ratios_say_what_is_unknown(clip, oc_clip, text):
 def test_the_axis_counts_logarithms():
     assert AXIS.saved(np.array([100.0, 1000.0, 10_000.0])) == pytest.approx([1, 0.5, 0])
     assert math.isclose(float(AXIS.saved(np.array([10.0]))[0]), 1.5)
+
+
+def test_one_animal_pair_has_no_interval():
+    """Nothing but that pair can be drawn: its value would look certain."""
+    lone = Curve([100], [[{"a + b": [3.0, 4]}, {"c + d": [2.0, 4]}]])
+    found = volumes({"a": lone, "b": lone}, AXIS)
+    assert all(math.isnan(v.low) and math.isnan(v.high) for v in found.values())
+    assert found["a"].value == pytest.approx(0.25)
+    assert found["b − a"].interval == "one animal pair: none"
+    assert volumes({"a": curve([100], 0.75)}, AXIS)["a"].interval == "0.500 to 0.500"

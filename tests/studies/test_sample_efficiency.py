@@ -52,7 +52,7 @@ def test_a_run_ends_with_its_report(study):
     first = [{name: row[name] for name in ("pairs", "singles_share", "images")} for row in rows if row["trial"] == "1"]
     assert first == first[:1] * 4, "all searches begin alike"
     report = (study / "report.html").read_text()
-    assert report.count('src="data:image/png;base64,') == 2
+    assert report.count('src="data:image/png;base64,') == 3 + 2, "fronts, course, map, and the settings of each model"
     assert "<code>validation</code>" in report
     assert (study / "results.tex").read_text().count(r"\begin{table}") == 3
     assert [row["models"] for row in csv.DictReader((study / "ratios.csv").open())] == ["oc-clip : clip"]

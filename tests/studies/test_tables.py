@@ -108,7 +108,8 @@ def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
     tasks = rows[0][4:]
     assert rows[0][:4] == ["model", "test", "pairs", "hard negatives"]
     assert set(tasks) == (set(TASKS) if some else set())
-    assert [row[4:] for row in rows[1:]] == [[percent(m, "unseen_pairs", p, h, t) for t in tasks] for p, h, m in places]
+    expected = [[percent(m, test, p, h, t) for t in tasks] for test in config.tests for p, h, m in places]
+    assert [row[4:] for row in rows[1:]] == expected, "of every test"
 
 
 def test_many_models_on_many_benchmarks_are_one_table():

@@ -1,0 +1,125 @@
+"""Where a model errs: accuracy by what its test images show, with intervals, from the predictions of its cells."""
+
+import math
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from envs.common.errors import UserError
+from envs.scene import Scene
+from generators.captions.graph import SceneGraph
+from generators.captions.phrases import phrase
+from studies.analysis.paired_bootstrap import intervals
+from studies.analysis.tables import DASH
+
+# What records are grouped by, in the order of tables. One of two animals counts for both.
+FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
+COLUMNS = ("subset", "task", "factor", "value", "accuracy", "low", "high", "clusters", "n")
+TEXTS = ("subset", "task", "scene", "animals", "caption", "negative")
+SCORES = ("score_caption", "score_negative")
+
+
+class Source(NamedTuple):
+    """A finished cell: its seed, its folder and the split that it was tested on."""
+
+    seed: int
+    folder: Path
+    split: Path
+
+
+def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
+    """What a scene shows, as (factor, value), each once; of two things also the slot of the one mentioned first."""
+    found = [("background", scene.background)]
+    for thing in scene.things:
+        found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
+    if scene.relation:
+        found.append(("relation", scene.relation))
+    first = [thing.slot for thing in scene.things if graph.nodes[:1] == (phrase(thing),)]
+    if len(first) == 1 and len(scene.things) > 1:
+        found.append(("mentioned first", first[0]))
+    return [label for label in dict.fromkeys(found) if label[1]]
+
+
+@lru_cache(maxsize=2)
+def labels(split: Path) -> pd.DataFrame:
+    """A row for each test scene of a split and each of its factors: scene, factor, value."""
+    from generators.storage.split_file import read_split
+
+    rows = [
+        (scene.key, *label)
+        for name, records in read_split(split).subsets.items()
+        if name != "train"
+        for scene, graph in zip(records.scenes, records.graphs, strict=True)
+        for label in factors(scene, graph)
+    ]
+    return pd.DataFrame(rows, columns=["scene", "factor", "value"]).drop_duplicates()
+
+
+def read_predictions(folder: Path) -> pd.DataFrame:
+    """The records of a cell: texts as they are, the two scores, and `margin`, by how much the true caption wins."""
+    file = folder / "predictions.csv"
+    types = dict.fromkeys(TEXTS, str) | dict.fromkeys(SCORES, float)
+    try:
+        frame = pd.read_csv(file, dtype=types, usecols=list(types), keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
+    return frame.assign(margin=frame["score_caption"] - frame["score_negative"])
+
+
+@cache  # what is finished doesn't change, and reports are written anew after every run
+def tallies(source: Source) -> pd.DataFrame:
+    """Points (1 right, one half a tie) and number of records by subset, task, factor, value and cluster."""
+    records = read_predictions(source.folder)
+    # As in results: scores that are written alike are a tie.
+    right, tied = (records[SCORES[0]] > records[SCORES[1]]), (records[SCORES[0]] == records[SCORES[1]])
+    records = records[["subset", "task", "scene", "animals"]].assign(points=right + 0.5 * tied)
+    records["animals"] = f"{source.seed} " + records["animals"]
+    labelled = [records.assign(factor="all", value=""), records.merge(labels(source.split), on="scene")]
+    keys = ["subset", "task", "factor", "value", "animals"]
+    sums = pd.concat(labelled).groupby(keys, sort=False)["points"].agg(points="sum", n="count")
+    return sums.reset_index().astype(dict.fromkeys(keys, "category"))
+
+
+@cache
+def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
+    """A row of `COLUMNS` for each subset, task, factor and value, over all records of some cells.
+
+    Accuracies are shares. `low` and `high` are the 95 % interval of a bootstrap over `clusters`, the animal pairs of
+    each seed, which are drawn whole; NaN where a value has too few.
+    """
+    found = pd.concat([tallies(source) for source in sources], ignore_index=True).astype({"animals": str})
+    parts = []
+    for (subset, task), part in found.groupby(["subset", "task"], sort=False, observed=True):
+        points, n = (
+            part.pivot_table(name, "animals", ["factor", "value"], "sum", fill_value=0, observed=True)
+            for name in ("points", "n")
+        )
+        low, high = intervals(points.to_numpy(float), n.to_numpy(float))
+        means = {"accuracy": points.sum() / n.sum(), "low": low, "high": high}
+        whole = pd.DataFrame(means | {"clusters": (n > 0).sum(), "n": n.sum().astype(int)}, points.columns)
+        whole = whole.loc[sorted(points.columns, key=by_factor)]
+        parts.append(whole.reset_index().assign(subset=subset, task=task))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def by_factor(label: tuple[str, str]) -> tuple[int, str]:
+    """Where a factor and value belong in tables."""
+    return FACTORS.index(label[0]), label[1]
+
+
+def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
+    """A breakdown as texts: a row for each factor and value, and a column for each test."""
+    chosen = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
+    texts = {(row.factor, row.value, row.subset): described(row) for row in chosen.itertuples()}
+    order = sorted({label[:2] for label in texts}, key=by_factor)
+    rows = [[*label, *(texts.get((*label, test), DASH) for test in tests)] for label in order]
+    return pd.DataFrame(rows, columns=["shown", "value", *tests])
+
+
+def described(row: Any) -> str:
+    """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
+    bounds = "too few pairs" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}"
+    return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"

@@ -1,0 +1,69 @@
+"""Figures of a search's trials: which parameters gave which value."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FrozenTrial
+
+matplotlib.use("Agg")
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+Value = Callable[[FrozenTrial], float | None]
+
+
+def parallel_figure(trials: Sequence[FrozenTrial], value: Value, label: str) -> Figure:
+    """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
+
+    Trials without a value are dotted.
+    """
+    space = max((trial.distributions for trial in trials), key=len, default={})
+    drawn = [trial for trial in trials if space and trial.params.keys() == space.keys()]
+    figure = Figure((1.4 * len(space) + 1.6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    values = [number for trial in drawn if (number := value(trial)) is not None]
+    colours = ScalarMappable(Normalize(min(values, default=0), max(values, default=1)), "viridis")
+    for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # the best lie on top
+        number = value(trial)
+        style = {"color": "0.6", "linestyle": ":"} if number is None else {"color": colours.to_rgba(number)}
+        axis.plot([height(parameter, trial.params[name]) for name, parameter in space.items()], linewidth=1.6, **style)
+    for place, parameter in enumerate(space.values()):
+        scale_at(axis, place, parameter)
+    axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
+    axis.set(xlim=(-0.1, len(space) - 0.6), ylim=(-0.05, 1.05), yticks=[])
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    if values:
+        figure.colorbar(colours, ax=axis, label=label, fraction=0.06)
+    return figure
+
+
+def height(parameter: BaseDistribution, value: Any) -> float:
+    """Where a value lies between the least, 0, and the most, 1, of its parameter; choices lie evenly."""
+    if isinstance(parameter, CategoricalDistribution):
+        return (parameter.choices.index(value) + 0.5) / len(parameter.choices)
+    low, high, own = (np.log(x) if parameter.log else x for x in (parameter.low, parameter.high, value))
+    return float((own - low) / (high - low)) if high > low else 0.5
+
+
+def scale_at(axis: Axes, place: int, parameter: BaseDistribution) -> None:
+    """The line of a parameter, with its choices, or with its least, middle and most value."""
+    axis.axvline(place, color="0.4", linewidth=1)
+    for value in marks(parameter):
+        text = f"{value:.2g}" if isinstance(value, float) else str(value)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
+        axis.text(place + 0.04, height(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False)
+
+
+def marks(parameter: BaseDistribution) -> list[Any]:
+    """The values that a parameter's line names."""
+    if isinstance(parameter, CategoricalDistribution):
+        return list(parameter.choices)
+    low, high = parameter.low, parameter.high
+    middle = float(np.sqrt(low * high)) if parameter.log else (low + high) / 2
+    return list(dict.fromkeys([low, round(middle) if isinstance(low, int) else middle, high]))

@@ -1,0 +1,94 @@
+"""Figures as files, and what they must look like."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from envs.common.figure_files import DOTS_PER_INCH, svg, write_figure
+from envs.common.figure_style import ACCURACY, colour_at, count_axis, ink, line_style
+from envs.common.pages import shade
+
+
+def drawn():
+    figure = Figure((3, 2))
+    axis = figure.subplots()
+    axis.imshow(np.arange(6).reshape(2, 3), clip_on=True)
+    axis.scatter([0, 1], [1, 0], marker="o")
+    axis.set_title("a < b")
+    return figure
+
+
+def test_an_svg_is_the_same_bytes_each_time(tmp_path):
+    assert svg(drawn()) == svg(drawn())
+    assert b"<dc:date>" not in svg(drawn())
+    uri = write_figure(tmp_path / "figures" / "a.png", drawn())
+    assert uri.startswith("data:image/png;base64,")
+    assert (tmp_path / "figures/a.svg").read_bytes().startswith(b"<?xml")
+    with Image.open(tmp_path / "figures/a.png") as image:
+        assert image.size == (3 * DOTS_PER_INCH, 2 * DOTS_PER_INCH)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["a.png", "a.svg"]
+
+
+def luminance(colour):
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot([0.2126, 0.7152, 0.0722], channels))
+
+
+def colour_of(accuracy):
+    return colour_at(accuracy, ACCURACY)
+
+
+def test_numbers_can_be_read_on_every_colour():
+    for accuracy in range(101):
+        light, dark = sorted((luminance(colour_of(accuracy)), luminance(ink(colour_of(accuracy)))), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, accuracy
+
+
+def test_below_chance_looks_different_from_chance():
+    steps = [luminance(colour_of(accuracy)) for accuracy in (0, 25, 50, 75, 100)]
+    assert steps == sorted(steps)
+    assert np.diff(steps).min() > 0.02
+    assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
+
+
+@pytest.mark.parametrize(("low", "high"), [(28, 45), (12, 700), (300, 20_000)])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_counts_are_written_out(low, high, name):
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([low, high], [low, high])
+    count_axis(axes, name)
+    figure.canvas.draw()
+    axis = getattr(axes, f"{name}axis")
+    texts = [label.get_text() for label in axis.get_ticklabels(which="both") if label.get_text()]
+    assert len(texts) >= 2
+    assert all(re.fullmatch(r"[\d,]+", text) for text in texts)
+
+
+def test_a_dozen_models_look_different():
+    assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
+
+
+def test_pictures_are_small(tmp_path):
+    from envs.common.figure_files import picture
+
+    image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
+    import base64
+
+    for most, size in ((0, (90, 60)), (45, (45, 30)), (128, (90, 60))):
+        content = base64.b64decode(picture(image, most).removeprefix("data:image/png;base64,"))
+        assert Image.open(io.BytesIO(content)).size == size
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"), [("71.2", 71.2), ("0.0 [0.0, 12.5] n 8", 0), ("100.0", 100), ("–", None), ("clip 50", None)]
+)
+def test_cells_have_the_colour_of_figures(text, accuracy):
+    colour = "" if accuracy is None else colour_of(accuracy)
+    expected = f' style="background: {colour}; color: {ink(colour)}"' if colour else ""
+    assert str(shade(text)) == expected

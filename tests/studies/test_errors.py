@@ -1,0 +1,190 @@
+"""Where models err: breakdowns and surest records of predictions whose right answers are planted."""
+
+import base64
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from envs.common.errors import UserError
+from generators.benchmarks.split_tests import SplitTests
+from generators.captions.hard_negatives import TASKS
+from generators.captions.phrases import phrase
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import PixelReader, SplitDataset
+from studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
+from studies.analysis.paired_bootstrap import FEWEST, interval, intervals
+from studies.analysis.surest import SHOWN, surest
+from studies.grids.error_section import write_errors
+from studies.grids.task_words import explained
+from studies.runs.evaluation import PREDICTIONS, predictions
+from tests.generators.conftest import make_split
+
+RECIPE = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=30)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A split and its tests; all of two relations."""
+    path = make_split(tmp_path_factory.mktemp("store"), RECIPE)
+    return path, {name: SplitTests(SplitDataset(path, name)) for name in RECIPE.tests}
+
+
+def cell(folder, tests, score):
+    """A cell's predictions, in which `score(item)` gives a true and a false caption their scores."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "predictions.csv").open("w", newline="") as file:
+        rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
+        rows.writeheader()
+        for name, test in tests.items():
+            items = [item for item in test.items if item.group != "quad"]
+            rows.writerows(predictions(name, items, [np.array([score(item)]) for item in items]))
+    return folder
+
+
+def without_penguins(item):
+    """Wrong wherever a penguin is, and surer the longer the key."""
+    return (0.0, float(len(item.record))) if "penguin" in item.record else (1.0, 0.0)
+
+
+def test_a_scene_is_taken_apart(made):
+    for test in made[1].values():
+        r = test.data.records
+        for scene, graph in zip(r.scenes, r.graphs, strict=True):
+            found = factors(scene, graph)
+            assert {value for factor, value in found if factor == "animal"} == {t.animal for t in scene.things}
+            assert {value for factor, value in found if factor == "texture"} == {t.texture for t in scene.things}
+            assert ("background", scene.background) in found
+            assert ("relation", scene.relation) in found
+            (first,) = (value for factor, value in found if factor == "mentioned first")
+            assert graph.nodes[0] == phrase(next(t for t in scene.things if t.slot == first))
+            assert len(found) == len(set(found))
+            assert {factor for factor, _ in found} <= set(FACTORS)
+
+
+def test_what_is_always_wrong_shows(made, tmp_path):
+    path, tests = made
+    found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
+    assert list(found.columns) == list(COLUMNS)
+    mine = found[found.task == "swap"].set_index(["subset", "factor", "value"])
+    for name, test in tests.items():
+        items = [item for item in test.items if item.group == "swap"]
+        wrong = sum("penguin" in item.record for item in items)
+        every = mine.loc[(name, "all", "")]
+        assert (every.n, every.accuracy) == (len(items), pytest.approx(1 - wrong / len(items)))
+        if wrong:
+            assert mine.loc[(name, "animal", "penguin")].accuracy == 0
+            assert mine.loc[(name, "animal", "penguin")].n == wrong
+        for texture in {t.texture for scene in test.data.records.scenes for t in scene.things}:
+            shown = [item for item in items if f"{texture} " in item.record]
+            row = mine.loc[(name, "texture", texture)]
+            right = sum("penguin" not in item.record for item in shown)
+            assert (row.n, row.accuracy) == (len(shown), pytest.approx(right / len(shown)))
+            assert row.clusters == len({item.cluster for item in shown})
+            assert np.isnan(row.low) if row.clusters < FEWEST else row.low <= row.accuracy <= row.high
+
+
+def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
+    path, tests = made
+    right, tied = (cell(tmp_path / name, tests, lambda item, s=s: s) for name, s in (("r", (1.0, 0.0)), ("t", (2, 2))))
+    found = breakdown((Source(0, right, path), Source(1, tied, path)))
+    alone = breakdown((Source(0, right, path),))
+    assert np.allclose(found.accuracy.astype(float), 0.75)
+    assert (found.n == 2 * alone.n).all()
+    assert (found.clusters == 2 * alone.clusters).all(), "pairs of each seed apart"
+    rows = table(alone, list(tests))
+    assert rows.iloc[0, 0] == "all"
+    cells = {text.split(" n ")[0] for text in rows[list(tests)].to_numpy().ravel()}
+    assert cells <= {"100.0 [100.0, 100.0]", "100.0 [too few pairs]", "–"}
+
+
+def test_a_table_names_a_test_without_records(made, tmp_path):
+    path, tests = made
+    name = "held_out 1: texture=red & animal=cat"
+    found = breakdown((Source(0, cell(tmp_path / "a", tests, without_penguins), path),))
+    assert set(table(found, [*tests, name])[name]) == {"–"}
+
+
+def test_damaged_predictions_are_named(made, tmp_path):
+    (tmp_path / "predictions.csv").write_text("subset,task\n")
+    with pytest.raises(UserError, match=r"predictions.csv can't be read .* delete its folder"):
+        breakdown((Source(0, tmp_path, made[0]),))
+
+
+def test_intervals_of_all_records_are_those_of_the_bootstrap():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 9, 60).astype(float)
+    sums = rng.binomial(counts.astype(int), 0.7).astype(float)
+    half, lone = np.arange(60) < 30, np.arange(60) == 7
+    masks = np.stack([np.ones(60), half, lone], 1)
+    low, high = intervals(sums[:, None] * masks, counts[:, None] * masks)
+    assert [low[0], high[0]] == pytest.approx(interval(sums, counts, 0), abs=0.02)
+    assert [low[1], high[1]] == pytest.approx(interval(sums[half], counts[half], 0), abs=0.03)
+    assert high[1] - low[1] > high[0] - low[0]
+    assert np.isnan([low[2], high[2]]).all()
+
+
+def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
+    path, tests = made
+    found = surest(Source(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
+    keys = {name: {scene.key: i for i, scene in enumerate(t.data.records.scenes)} for name, t in tests.items()}
+    penguins = [key for own in keys.values() for key in own if "penguin" in key]
+    assert len(found.wrong) == min(SHOWN, len(penguins))
+    assert len(found.right) == SHOWN
+    negatives = [float(r.score_negative) for r in found.wrong]
+    assert negatives == sorted(negatives, reverse=True)
+    assert float(found.wrong[0].score_negative) == max(map(len, penguins))
+    for r in (*found.wrong, *found.right):
+        records = tests[r.subset].data.records
+        i = records.captions.index(r.caption)
+        assert (r.negative, "penguin" in r.caption) == (records.negatives[i], r in found.wrong)
+        content = base64.b64decode(r.uri.removeprefix("data:image/png;base64,"))
+        rows = [int(row) for row, caption in zip(records.rows, records.captions, strict=True) if caption == r.caption]
+        shown, reader = np.asarray(Image.open(io.BytesIO(content))), PixelReader(records_split(tests, r.subset))
+        assert any((shown == reader.read(row)).all() for row in rows)
+
+
+def records_split(tests, subset):
+    """The split of a test."""
+    return tests[subset].data.split
+
+
+def test_the_surest_are_of_different_animals_where_there_are(made, tmp_path):
+    path, tests = made
+    found = surest(Source(0, cell(tmp_path / "a", tests, lambda item: (1.0, 0.0)), path), tuple(tests))
+    pairs = {item.cluster for test in tests.values() for item in test.items}
+    animals = {frozenset(w for w in ("elephant", "penguin", "rabbit", "cat") if w in r.caption) for r in found.right}
+    assert len(animals) == min(SHOWN, len(pairs))
+    assert found.wrong == []
+
+
+def test_a_grid_writes_every_place_and_a_section_for_each_model(made, tmp_path):
+    path, tests = made
+    place = ["model", "pairs", "hard_negatives"]
+    results = [
+        {"id": f"{model}-{pairs}-{seed}", "model": model, "seed": seed, "pairs": pairs, "hard_negatives": 0.0}
+        for model in ("clip", "own.py:Own")
+        for pairs in (0.2, 0.8)
+        for seed in (0, 1)
+    ]
+    for result in results:
+        cell(tmp_path / "cells" / result["id"], tests, without_penguins)
+    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, list(tests), place)
+    assert [section.model for section in sections] == ["clip", "own.py:Own"]
+    assert sections[0].place == "pairs 0.2, hard negatives 0.0, seed 0"
+    written = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
+    assert list(written.columns) == [*place, *COLUMNS]
+    assert set(written.task) <= set(TASKS)
+    assert len(written.task.unique()) > 1
+    every = written[(written.factor == "all") & (written.task == "swap")]
+    assert len(every) == 2 * 2 * len(tests)
+    assert write_errors(tmp_path, [], {}, list(tests), place) == []
+
+
+def test_every_task_has_its_words():
+    tasks = [*TASKS, *(f"quad {part}" for part in ("text", "image", "group"))]
+    assert list(explained(tasks, "the textures swapped")) == tasks
+    assert explained(["swap"], "the textures swapped") == {"swap": "the textures swapped"}

@@ -1,0 +1,56 @@
+"""Parallel coordinates of trials."""
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from studies.analysis.trial_figures import height, marks, parallel_figure
+
+SPACE = {
+    "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
+    "warmup": IntDistribution(20, 40),
+    "architecture": CategoricalDistribution(("nano", "$\\micro{$")),
+}
+
+
+def trial(rate, value):
+    params = {"learning_rate": rate, "warmup": 30, "architecture": "$\\micro{$"}
+    state = TrialState.COMPLETE if value is not None else TrialState.FAIL
+    return create_trial(params=params, distributions=SPACE, value=value, state=state)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("learning_rate", 1e-3, 0.5),
+        ("learning_rate", 1e-2, 1.0),
+        ("warmup", 25, 0.25),
+        ("architecture", "nano", 0.25),
+        ("architecture", "$\\micro{$", 0.75),
+    ],
+)
+def test_a_value_lies_where_its_parameter_says(name, value, expected):
+    assert height(SPACE[name], value) == pytest.approx(expected)
+
+
+def test_scales_name_their_ends_and_middle():
+    assert marks(SPACE["learning_rate"]) == pytest.approx([1e-4, 1e-3, 1e-2])
+    assert marks(SPACE["warmup"]) == [20, 30, 40]
+    assert marks(SPACE["architecture"]) == ["nano", "$\\micro{$"]
+    assert marks(IntDistribution(1, 2)) == [1, 2]
+    assert marks(FloatDistribution(0.5, 0.5)) == [0.5]
+
+
+def test_every_trial_is_a_line_and_the_best_is_on_top():
+    trials = [trial(1e-3, 0.9), trial(5e-3, None), trial(2e-4, 0.6)]
+    figure = parallel_figure(trials, lambda t: None if t.value is None else 100 * t.value, "accuracy (%)")
+    figure.canvas.draw()
+    lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == len(SPACE)]
+    assert [line.get_linestyle() for line in lines] == [":", "-", "-"]
+    assert lines[-1].get_ydata()[0] == pytest.approx(0.5)
+
+
+def test_without_trials_there_is_an_empty_figure():
+    parallel_figure([], lambda t: t.value, "accuracy (%)").canvas.draw()
+    parallel_figure([optuna.trial.create_trial(value=0.5)], lambda t: t.value, "accuracy (%)").canvas.draw()
