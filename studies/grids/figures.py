@@ -105,7 +105,7 @@ def ticked(name: str, value: Any) -> str:
 
 
 def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
-    """What varies upwards and across a heat map, fractions if they vary, and what else has lines of panels of its own."""
+    """What varies upwards and across a heat map, fractions first, and what has lines of panels of its own."""
     values = {name: list(dict.fromkeys(place[name] for place in grid.places)) for name in grid.places[0]}
     if "split" in values:  # files are at places of their own
         return Side("split", values["split"]), Side("", [None]), [{}]
