@@ -13,7 +13,7 @@ Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run aga
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -58,6 +58,10 @@ class Config:
     """Threads of each training run."""
     loaders: int = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
+    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: int = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     workers: int = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
@@ -83,7 +87,7 @@ def grid_of(config: Config, split: str) -> Grid:
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
         **{
             name: getattr(config, name)
-            for name in ("seeds", "store", "device", "threads", "workers", "loaders", "cluster")
+            for name in ("seeds", "store", "device", "threads", "workers", "loaders", "log", "validate_every", "cluster")
         },
     )
 
@@ -111,7 +115,7 @@ def check_row(grid: Grid, cell: Cell, line: str) -> None:
 def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
     jobs: dict[Place, list[Job]] = {}
-    spec, execution = ablated(config.model), Execution(config.loaders)
+    spec, execution = ablated(config.model), Execution.of(config)
     for split in config.splits:
         grid = grid_of(config, split)
         identity, files = render(grid, cores(grid))

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
@@ -19,7 +19,7 @@ from models.recipe import Recipe
 from studies.runs.scorer_options import ScorerOptions, only, scorer_options
 
 # Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset({"out", "store", "workers", "loaders", "cluster"})
+EXECUTION = frozenset({"out", "store", "workers", "loaders", "log", "validate_every", "cluster"})
 # `--tuned paper`: each model's recipe is its paper's.
 PAPER_RECIPES = "paper"
 
@@ -86,6 +86,10 @@ class Grid(ABC):
     """Runs at once; 0 takes one per core on a cpu and one on cuda. On a cpu results don't depend on it."""
     loaders: int = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Where loss, validation and speed go beside each cell's training.csv: tensorboard, wandb, or both."""
+    validate_every: int = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""
 

@@ -15,6 +15,7 @@ from generators.captions.hard_negatives import TASKS
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.grids.curves import Curve, training_curves
 from studies.grids.figures import heat_maps, sample_sheet
 from studies.grids.tuned_recipes import SEARCHED
 
@@ -29,6 +30,8 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
     others = [(test, task) for test in unseen(config) for task in tasks_of(results) if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, swaps)}
     figures |= {"recognition": heat_maps(results, config, others)} if others else {}
+    training = training_curves([curve_of(out, result) for result in results])
+    figures |= {"training": training} if training else {}
     samples = sample_sheets(split, config.tests)
     write_text(out / "results.tex", latex(config, results))
     return write_page(
@@ -46,6 +49,12 @@ def write_report(out: Path, config: Any, notes: dict[str, Any], results: Sequenc
         finished=len(results),
         cells=len(config.models) * len(config.pairs) * len(config.hard_negatives) * config.seeds,
     )
+
+
+def curve_of(out: Path, result: dict[str, Any]) -> Curve:
+    """A finished cell in the figure of how all trained."""
+    model, pairs, negatives = place_of(result)
+    return Curve(model, f"{pairs:.0%} of pairs, {negatives:.0%} with negatives", out / "cells" / result["id"])
 
 
 def told_config(config: Any) -> dict[str, str]:

@@ -11,7 +11,7 @@ from studies.runs.cell import Execution, Job
 
 def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
     """Fill the image store and write the split files; returns its identity and the files."""
-    from envs.common.progress import progress_bar
+    from envs.common.progress import PlainLines, progress_bar
     from generators.storage.image_store import ImageStore
     from generators.storage.split_file import make_split
 
@@ -20,6 +20,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
     missing = len(store.missing(scenes))
     megabytes = missing * store.scene_bytes / 1e6
     print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
+    lines = PlainLines()
     with progress_bar() as bar:
         tasks: dict[str, int] = {}
 
@@ -41,7 +42,7 @@ def run(grid: Grid, out: Path) -> None:
     from studies.runs.shared import clear_shared
 
     identity, files = render(grid, cores(grid))
-    execution = Execution(grid.loaders)
+    execution = Execution.of(grid)
     jobs = [Job(cell, files[cell.data.recipe], out, execution=execution) for cell in cells(grid, identity)]
     folders = [job.folder for job in jobs]
     sample = files[splits(grid)[0]]
