@@ -16,7 +16,8 @@ from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
-from studies.runs.cell import Job
+from studies.grids.curves import Curve, training_curves
+from studies.runs.cell import Job, finished
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     splits = list(dict.fromkeys(place.split for place in jobs))
-    ratio = spec.ablations.ratio
+    ratio, training = spec.ablations.ratio, training_curves(curves(jobs))
     tables = {split: accuracy_table(done, split, base, ratio if split == "spatial" else None) for split in splits}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in splits))
     return write_page(
@@ -41,10 +42,16 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         figures={
             split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
         },
+        training=write_png(out / "figures" / "training.png", training) if training else "",
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,
     )
+
+
+def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
+    """The finished runs in the figure of how all trained: a column per split, a colour per row."""
+    return [Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)]
 
 
 def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:

@@ -19,7 +19,7 @@ def report(tmp_path_factory):
 def test_no_broken_image_and_no_script_error(report, tmp_path):
     found = verdict(report, tmp_path)
     images, _, wrong = found.partition(" images; ")
-    assert int(images) >= 4
+    assert int(images) >= 5
     assert wrong == ""
 
 
