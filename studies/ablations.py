@@ -85,10 +85,7 @@ def grid_of(config: Config, split: str) -> Grid:
         pairs=(min(preset.pairs),),
         hard_negatives=(0.0,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{
-            name: getattr(config, name)
-            for name in ("seeds", "store", "device", "threads", "workers", "loaders", "log", "validate_every", "cluster")
-        },
+        **{name: getattr(config, name) for name in (EXECUTION - {"out"}) | {"seeds", "device", "threads"}},
     )
 
 

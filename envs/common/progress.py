@@ -58,7 +58,7 @@ class PlainLines:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, removed at the end; lines now and then where output goes to a file."""
+    """A bar on the terminal for each of `stages`, removed at the end; lines now and then where there is none."""
     from rich import progress
 
     lines = PlainLines()

@@ -51,7 +51,9 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
 
 def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
     """The finished runs in the figure of how all trained: a column per split, a colour per row."""
-    return [Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)]
+    return [
+        Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)
+    ]
 
 
 def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:

@@ -68,9 +68,10 @@ def training_curves(curves: Sequence[Curve]) -> Figure | None:
         column[0].set_title(model, fontsize=10)
         column[-1].set_xlabel("step", fontsize=9)
     for row, panel in zip(axes, PANELS, strict=True):
-        dress(row, panel)
+        dress(list(row), panel)
     by_label = {line.get_label(): line for axis in axes[0] for line in axis.get_lines()}
-    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    place = {"loc": "outside lower center", "ncols": 3, "fontsize": 8, "frameon": False}
+    figure.legend(list(by_label.values()), list(by_label), **place)
     return figure
 
 
@@ -95,7 +96,7 @@ def dress(row: Sequence[Axes], panel: Panel) -> None:
             axis.axhline(50, color="0.5", linewidth=0.8, zorder=0)
             axis.set_ylim(None, 101)
         else:
-            axis.set_ylim(0, None)
+            axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))
 
 
 def thinned(values: Column) -> Column:

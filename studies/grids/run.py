@@ -28,6 +28,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
             bar.update(tasks[stage], completed=done)
+            lines.report(bar, tasks[stage])
 
         store.add(scenes, workers, progress=show)
     return store.identity, {recipe: make_split(store, recipe) for recipe in splits(grid)}

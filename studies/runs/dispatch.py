@@ -29,7 +29,8 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
 
     def report(step: int) -> None:
         if lines.due():
-            print(f"{job.name}: step {step} of {job.cell.recipe.steps}; {latest.text}", flush=True)
+            line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
+            print(f"{line}, {latest.text}" if latest.text else line, flush=True)
         interruption.held = step < job.cell.recipe.steps
         interruption.check()
 

@@ -147,8 +147,8 @@ class Pool:
 
     def losses(self) -> str:
         """How the cells go that run now, the first few of them."""
-        running = [(worker.job, self.news[worker.job.cell.id]) for worker in self.busy if worker.job.cell.id in self.news]
-        return "; ".join(f"{job.name}: {news.text}" for job, news in running[:MOST_NAMED] if news.text)
+        known = {worker.job.name: self.news.get(worker.job.cell.id, News(0, "")).text for worker in self.busy}
+        return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
     def reap(self) -> list[Job]:
         """Jobs that ended since the last call; a failed one raises."""

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from envs.common.errors import UserError
 from studies.runs.cell import Job
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from models.training.history import Row
 
 
+@runtime_checkable
 class Logger(Protocol):
     """Receives every row of a run once, in the order of the steps.
 

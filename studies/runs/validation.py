@@ -40,4 +40,3 @@ def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
             return swap_accuracy(scorer, test, MOST)
         except UserError:
             return float("nan")
-

@@ -75,7 +75,9 @@ def test_a_row_for_every_step(undisturbed):
     table = read_training(undisturbed.folder)
     assert tuple(table) == COLUMNS == Row._fields
     assert table["step"].tolist() == list(range(1, 131))
-    assert table["learning_rate"][:3] == pytest.approx([RECIPE.learning_rate / 2, *2 * [RECIPE.learning_rate]], rel=1e-3)
+    assert table["learning_rate"][:3] == pytest.approx(
+        [RECIPE.learning_rate / 2, *2 * [RECIPE.learning_rate]], rel=1e-3
+    )
     assert table["learning_rate"][-1] < 1e-3 * RECIPE.learning_rate
     assert np.isfinite(table["loss"]).all()
     assert len(set(table["loss"])) > 100
@@ -273,7 +275,7 @@ def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, c
     monkeypatch.setattr(dispatch, "PlainLines", partial(PlainLines, 0.0))
     dispatch.run_interruptible(job_in(tmp_path / "a"), Interruption())
     said = capsys.readouterr().out
-    assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130; {LINE}\n", said)
+    assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130, {LINE}\n", said)
     monkeypatch.setattr(local, "PlainLines", partial(PlainLines, 0.0))
     local.run_jobs([job_in(tmp_path / "b")], 1, lambda job: None)
     said = capsys.readouterr().out
