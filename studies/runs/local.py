@@ -14,9 +14,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any, NamedTuple
 
-from envs.common.errors import Stopped, UserError, raise_stopped
+from envs.common.errors import Stopped, UserError
 from envs.common.processes import end_processes
 from envs.common.progress import PlainLines, progress_bar
 from studies.runs.cell import Job
@@ -56,16 +57,18 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
     """Run one cell; a mistake ends the process."""
     from studies.runs.train import run_cell
 
-    latest = Latest()
+    latest, end = Latest(), End()
     # What a run started ends with it; without any, the signal may as well end the process where it is.
-    signal.signal(signal.SIGTERM, raise_stopped if job.execution.loaders or job.execution.log else signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, end.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
 
     def report(step: int) -> None:
         leave_without(parent)
+        end.check()
         messages.put((job.cell.id, News(step, latest.text)))
 
     try:
         run_cell(job, report, loggers=[latest])
+        end.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))
         messages.close()
@@ -78,6 +81,24 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
         traceback.print_exc()
         sys.exit(1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@dataclass
+class End:
+    """A request to end a run, raised once: where Python drops that, while objects are freed, at the next check."""
+
+    requested: bool = False
+
+    def request(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        before, self.requested = self.requested, True
+        if not before:
+            raise Stopped
+
+    def check(self) -> None:
+        """Raise if the end was requested."""
+        if self.requested:
+            raise Stopped
 
 
 def leave_without(parent: int) -> None:
