@@ -14,7 +14,7 @@ Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run aga
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -67,6 +67,10 @@ class Config:
     """Threads of each training run."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE, FIRST] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     workers: Annotated[int, PLACE, FIRST] = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
@@ -110,10 +114,7 @@ def grid_of(config: Config, split: str) -> Grid:
         preset,
         models=(config.model,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{
-            name: getattr(config, name)
-            for name in ("seeds", "store", "device", "threads", "workers", "loaders", "cluster")
-        },
+        **{name: getattr(config, name) for name in (EXECUTION - {"out"}) | {"seeds", "device", "threads"}},
     )
 
 
@@ -142,7 +143,7 @@ def check_row(grid: Grid, cell: Cell, line: str) -> None:
 def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
     jobs: dict[Place, list[Job]] = {}
-    spec, execution = ablated(config.model), Execution(config.loaders)
+    spec, execution = ablated(config.model), Execution.of(config)
     for split in splits_of(config):
         grid = grid_of(config, split)
         identity, files = render(grid, cores(grid))

@@ -139,7 +139,8 @@ def main() -> None:
 
     config = replace(config, grid=chosen_alone(config.grid))
     # What doesn't decide results may differ from run to run, and a URL may hold a password.
-    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster(), "dry_run": False}
+    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster()}
+    places |= {"log": (), "validate_every": 0, "dry_run": False}
     same = replace(config, grid=replace(config.grid, **places), storage="", study="")
     out = config.grid.out or Path(f"runs/tune-{preset}")
     with run_folder(out, same, frozenset({"storage", "study"}), shared=True) as folder:

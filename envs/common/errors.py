@@ -2,8 +2,10 @@
 
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 
 
 class UserError(Exception):
@@ -27,9 +29,11 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
 def run_command(main: Callable[[], int | None]) -> None:
     """Run a command line's `main` and turn its `UserError` into one line and exit status 2.
 
-    Ctrl-C ends with status 130, a pipe that is closed with 141, as shells expect.
+    Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
     try:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # which would leave workers and their locks behind
+            signal.signal(signal.SIGTERM, raise_stopped)
         status = main()
         sys.stdout.flush()
     except UserError as error:
@@ -41,7 +45,12 @@ def run_command(main: Callable[[], int | None]) -> None:
     except OSError as error:  # no permission, a full disk, a file where a folder should be
         print(f"error: {error}", file=sys.stderr)
         status = 2
-    except KeyboardInterrupt:
-        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
-        status = 130
+    except (KeyboardInterrupt, Stopped) as stopped:
+        word, status = ("stopped", 143) if isinstance(stopped, Stopped) else ("interrupted", 130)
+        print(f"{word}: what was finished is kept; the same command goes on from there", file=sys.stderr)
     sys.exit(status or 0)
+
+
+def raise_stopped(number: int, frame: FrameType | None) -> None:
+    """Handle a signal that ends a task."""
+    raise Stopped

@@ -34,26 +34,39 @@ def progress_bar() -> "Progress":
 
 @dataclass
 class PlainLines:
-    """Prints the state of a bar every `seconds` where there is no terminal to draw it on."""
+    """Prints a line every `seconds` where there is no terminal to draw a bar on."""
 
-    seconds: float = 30.0
+    seconds: float = 10.0
     last: float = field(default_factory=time.monotonic)
 
-    def report(self, bar: "Progress", task: "TaskID") -> None:
-        """Print a line if it is time for one."""
-        if bar.console.is_terminal or time.monotonic() - self.last < self.seconds:
-            return
+    def due(self) -> bool:
+        """Whether it is time for a line; the next is then due `seconds` later."""
+        if sys.stdout.isatty() or time.monotonic() - self.last < self.seconds:
+            return False
         self.last = time.monotonic()
+        return True
+
+    def report(self, bar: "Progress", task: "TaskID", more: Callable[[], str] = str) -> None:
+        """Print the state of a bar if it is time for it, and `more` behind it."""
+        if not self.due():
+            return
         state = bar.tasks[task]
         left = "?" if state.time_remaining is None else f"{state.time_remaining / 60:.0f}"
-        print(f"{state.description}: {state.completed:.0f} of {state.total:.0f}, {left} minutes left", flush=True)
+        line = f"{state.description}: {state.completed:.0f} of {state.total or 0:.0f}, {left} minutes left"
+        print("; ".join(filter(None, (line, more()))), flush=True)
 
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, removed at the end; none where output goes to a file."""
+    """A bar on the terminal for each of `stages`, removed at the end; lines now and then where there is none."""
     from rich import progress
 
+    lines = PlainLines()
     with progress.Progress(transient=True, disable=not sys.stdout.isatty()) as bars:
         tasks = {stage: bars.add_task(stage, total=None) for stage in stages}
-        yield lambda stage, done, total: bars.update(tasks[stage], completed=done, total=total)
+
+        def show(stage: str, done: int, total: int) -> None:
+            bars.update(tasks[stage], completed=done, total=total)
+            lines.report(bars, tasks[stage])
+
+        yield show

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
+from envs.common.errors import Stopped, UserError
 from envs.common.files import write_text
 from generators.cluster.jobs import ENDED, Handle, end_here, states, submit
 from generators.cluster.options import Cluster
@@ -55,7 +55,7 @@ class Tasks:
         """
         self.running = {name: handle for name, handle in still_running(self.folder).items() if name in self.arguments}
         waiting = [name for name in self.arguments if name not in self.running]
-        started, polled = time.monotonic(), float("-inf")
+        started, polled, line = time.monotonic(), float("-inf"), ""
         try:
             while waiting or self.running:
                 waiting = self.submit_some(waiting)
@@ -64,10 +64,10 @@ class Tasks:
                     on_finished(name)
                 now = time.monotonic()
                 if now - polled > min(LONGEST_POLL, FIRST_POLL + (now - started) / 20):
-                    polled = now
-                    report(self.look())
+                    polled, line = now, self.look()
+                report(line)
                 time.sleep(0.2)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Stopped):
             self.interrupt()
             raise
         if self.failed:

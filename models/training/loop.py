@@ -15,6 +15,7 @@ from models.recipe import Recipe
 from models.scorer import Scorer, moved
 from models.training.augment import augment
 from models.training.feed import Batch, Feed, batches
+from models.training.history import History
 from models.training.optimizer import build_optimizer, set_rates
 from models.training.state import load_state, save_state
 
@@ -62,35 +63,44 @@ def train(
     until: int | None = None,
     negatives: tuple[str, ...] = (),
     workers: int = 0,
+    history: History | None = None,
 ) -> None:
     """Train `scorer` in place, to the end or only `until` a step.
 
     With a `state_file` the run goes on from it where there is one, and saves to it every
     `save_every` steps, at `until`, and after the step in whose `report` it is `Stopped`; its result
-    depends neither on how often it was stopped nor on the number of `workers` that prepare batches.
+    depends neither on how often it was stopped nor on the number of `workers` that prepare batches. `history` then
+    has every step once; its last ones are read every `CHECK_EVERY` steps and wherever a state is saved.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = Feed(data, scorer.reader, recipe, seed, negatives)
     optimizer = build_optimizer(scorer, recipe)
-    start = load_state(state_file, scorer, optimizer) if state_file else 0
+    history = History(recipe.batch) if history is None else history
+    start = load_state(state_file, scorer, optimizer, history) if state_file else 0
     scorer.train()
     finite = torch.ones((), dtype=torch.bool, device=scorer.device)
+    history.restart()
     for step, batch in enumerate(batches(feed, start, end, scorer.device, workers), start=start):
         loss = train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step)
         finite &= loss.isfinite()
         done = step + 1
+        history.add(done, loss, max(group["lr"] for group in optimizer.param_groups))
         saves = state_file is not None and (done % save_every == 0 or done == until)
-        if saves or done % CHECK_EVERY == 0 or done == end:
+        if waits := saves or done % CHECK_EVERY == 0 or done == end:
+            history.read()
             check_finite(scorer, finite, done)
         try:
             report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run leaves out no step
         except Stopped:
             if state_file:
+                history.read()
                 check_finite(scorer, finite, done)
-                save_state(state_file, scorer, optimizer, done)
+                save_state(state_file, scorer, optimizer, done, history)
             raise
         if saves:
-            save_state(state_file, scorer, optimizer, done)
+            save_state(state_file, scorer, optimizer, done, history)
+        if waits:
+            history.restart()
     scorer.eval()
 
 

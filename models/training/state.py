@@ -1,4 +1,4 @@
-"""Everything that the rest of a training run depends on, as one file."""
+"""Everything that the rest of a training run depends on, and what it was like so far, as one file."""
 
 import contextlib
 from pathlib import Path
@@ -8,23 +8,29 @@ import torch
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from models.scorer import Scorer
+from models.training.history import History
 
 
-def save_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int) -> None:
-    """Everything that the rest of the run depends on."""
+def save_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History) -> None:
+    """Everything that the rest of the run depends on, and the rows of all steps before."""
     state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
     with whole_file(path) as temporary:
-        torch.save(state, temporary)
+        torch.save(state | {"history": history.table()}, temporary)
 
 
-def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
-    """Load what `save_state` wrote and return the step to go on from; 0 where there is no file."""
+def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None) -> int:
+    """Load what `save_state` wrote and return the step to go on from; 0 where there is no file.
+
+    A state of before there was a history leaves `history` without the steps before.
+    """
     if not path.exists():
         return 0
     with damaged_state(path):
         state = torch.load(path, weights_only=True, map_location=scorer.device)
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
+        if history is not None:
+            history.take(state["history"].tolist() if "history" in state else [])
         return state["step"]
 
 

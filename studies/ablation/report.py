@@ -16,7 +16,8 @@ from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
-from studies.runs.cell import Job
+from studies.grids.curves import Curve, training_curves
+from studies.runs.cell import Job, finished
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     data = {place.split: its[0].cell.data for place, its in jobs.items()}
-    columns = {split: columns_of(its) for split, its in data.items()}
+    columns, training = {split: columns_of(its) for split, its in data.items()}, training_curves(curves(jobs))
     ratios = {split: spec.ablations.ratio if its.kind == "spatial" else None for split, its in data.items()}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
@@ -47,10 +48,18 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
             for split, its in columns.items()
         },
+        training=write_png(out / "figures" / "training.png", training) if training else "",
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,
     )
+
+
+def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
+    """The finished runs in the figure of how all trained: a column per split, a colour per row."""
+    return [
+        Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)
+    ]
 
 
 def accuracy_table(done: Runs, split: str, columns: Columns, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
@@ -25,7 +25,7 @@ from studies.runs.scorer_options import ScorerOptions, only, scorer_options
 from studies.runs.split_file import SplitFile, describe_file
 
 # Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset({"out", "store", "workers", "loaders", "cluster", "dry_run"})
+EXECUTION = frozenset({"out", "store", "workers", "loaders", "log", "validate_every", "cluster", "dry_run"})
 # `--tuned paper`: each model's recipe is its paper's.
 PAPER_RECIPES = "paper"
 
@@ -99,6 +99,10 @@ class Grid:
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE, FIRST] = ()
+    """Where loss, validation and speed go beside each cell's training.csv."""
+    validate_every: Annotated[int, PLACE] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""
     dry_run: Annotated[bool, PLACE, FIRST] = False

@@ -13,6 +13,7 @@ from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.command_line import COMPARE, parse, runs_to_compare
+from studies.runs.loggers import check_loggers
 from studies.runs.scorer_options import sized
 
 
@@ -51,6 +52,9 @@ def check(grid: Grid) -> None:
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
     if grid.seeds < 1 or grid.threads < 1 or grid.workers < 0 or grid.loaders < 0:
         raise UserError("--seeds and --threads must be at least 1, --workers and --loaders at least 0")
+    if grid.validate_every < 0:
+        raise UserError("--validate-every must be at least 0")
+    check_loggers(grid.log)
     if not 16 <= grid.resolution <= 1024:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
     check_unused_options(grid)

@@ -17,8 +17,9 @@ from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.grids.curves import Curve, training_curves
 from studies.grids.error_section import write_errors
-from studies.grids.figures import heat_maps, sample_sheet
+from studies.grids.figures import heat_maps, sample_sheet, ticked
 from studies.grids.task_words import explained
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.results import place_of
@@ -36,6 +37,8 @@ def write_report(
     figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
     for test in config.judged if others else ():
         figures[f"recognition-{file_name(test)}"] = heat_maps(results, config, [(test, task) for task in others])
+    training = training_curves([curve_of(config, out, result) for result in results])
+    figures |= {"training": training} if training else {}
     write_text(out / "results.tex", latex(config, results))
     return write_page(
         out / "report.html",
@@ -60,6 +63,19 @@ def write_report(
 def file_name(subset: str) -> str:
     """The name of a subset as a part of file names: rules hold signs that those may not."""
     return re.sub(r"[^\w.-]+", "-", subset)
+
+
+def curve_of(config: Any, out: Path, result: dict[str, Any]) -> Curve:
+    """A finished cell in the figure of how all trained."""
+    place = {name: ticked(name, value) for name, value in place_of_result(config, result).items()}
+    text = f"{place.pop('pairs')} of pairs, {place.pop('hard_negatives')} with negatives"
+    return Curve(result["model"], ", ".join([text, *map(" ".join, place.items())]), out / "cells" / result["id"])
+
+
+def place_of_result(config: Any, result: dict[str, Any]) -> dict[str, Any]:
+    """The place of a result, by axis."""
+    names = place_names(config)[1:]
+    return dict(zip(names, place_of(result, names), strict=True))
 
 
 def told_config(config: Any) -> dict[str, str]:

@@ -16,7 +16,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     """
     if grid.split:
         return "", dict(grid.files)
-    from envs.common.progress import progress_bar
+    from envs.common.progress import PlainLines, progress_bar
     from generators.storage.image_store import ImageStore
     from generators.storage.split_file import make_split
 
@@ -25,6 +25,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     missing = len(store.missing(scenes))
     megabytes = missing * store.scene_bytes / 1e6
     print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
+    lines = PlainLines()
     with progress_bar() as bar:
         tasks: dict[str, int] = {}
 
@@ -32,6 +33,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
             bar.update(tasks[stage], completed=done)
+            lines.report(bar, tasks[stage])
 
         store.add(scenes, workers, progress=show)
     return store.identity, {data: make_split(store, data.recipe) for data, _ in data_of(grid, store.identity)}
@@ -46,7 +48,7 @@ def run(grid: Grid, out: Path) -> None:
     from studies.runs.shared import clear_shared
 
     identity, files = render(grid, cores(grid))
-    execution = Execution(grid.loaders)
+    execution = Execution.of(grid)
     jobs = [Job(cell, files[cell.data], out, execution=execution) for cell in cells(grid, identity)]
     folders = [job.folder for job in jobs]
     data_files = {job.cell.id: job.data_file for job in jobs}

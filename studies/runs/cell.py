@@ -66,6 +66,15 @@ class Execution(NamedTuple):
 
     loaders: int = 0
     """Processes that prepare its batches."""
+    log: tuple[str, ...] = ()
+    """Where the training log goes beside its file (see studies.runs.loggers)."""
+    validate_every: int = 0
+    """Steps between two looks at validation (see studies.runs.validation); selection never sees them."""
+
+    @classmethod
+    def of(cls, config: Any) -> "Execution":
+        """As a study's configuration says."""
+        return cls(config.loaders, config.log, config.validate_every)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.progress import PlainLines
 from generators.cluster.options import Cluster
 from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job, finished
 from studies.runs.train import Watch, run_cell
+from studies.runs.training_log import Latest
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
@@ -23,13 +25,17 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
     """Run a cell that nobody else runs; requested to end while it trains, it saves its state after the step."""
     for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task
         leftover.unlink(missing_ok=True)
+    latest, lines = Latest(), PlainLines()
 
     def report(step: int) -> None:
+        if lines.due():
+            line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
+            print(f"{line}, {latest.text}" if latest.text else line, flush=True)
         interruption.held = step < job.cell.recipe.steps
         interruption.check()
 
     try:
-        run_cell(job, report, watch)
+        run_cell(job, report, watch, [latest])
     finally:
         interruption.release()  # `watch` may have ended it between two steps
 
@@ -53,7 +59,7 @@ def run_cells(
 
     Raises if tasks of an earlier command still run and this one wouldn't wait for them.
     """
-    from envs.common.progress import PlainLines, progress_bar
+    from envs.common.progress import progress_bar
     from studies.runs.local import run_jobs
 
     by_id = {job.cell.id: job for job in jobs}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.common.files import whole_file
+from envs.common.seeds import generator
 
 if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
@@ -71,12 +72,16 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
 
 
-def swap_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Tie-neutral share of the swaps of a test that are right; leaves a scorer in training as it was."""
+def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
+    """Tie-neutral share of the swaps of a test, or of a sample of at most `most` of them, that are right; leaves a
+    scorer in training as it was."""
     from generators.benchmarks.benchmark import summarise
     from models.evaluation.scoring import score_items
 
     items = [item for item in test.items if item.group == "swap"]
+    if most is not None and len(items) > most:
+        chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
+        items = [items[i] for i in sorted(chosen)]
     outcomes = [test.outcome(*pair) for pair in zip(items, score_items(scorer, test, items), strict=True)]
     neutral = summarise(outcomes).neutral
     return float("nan") if neutral is None else neutral

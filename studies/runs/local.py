@@ -15,11 +15,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
-from envs.common.errors import UserError
+from envs.common.errors import Stopped, UserError
+from envs.common.processes import end_processes
 from envs.common.progress import PlainLines, progress_bar
 from studies.runs.cell import Job
+from studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
 DONE = -1  # in place of a step: the cell is finished
@@ -27,10 +30,19 @@ DONE = -1  # in place of a step: the cell is finished
 # glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them.
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 1 << 30}
 CONTEXT = multiprocessing.get_context("spawn")
+# Cells whose loss is in a line of progress.
+MOST_NAMED = 4
+
+
+class News(NamedTuple):
+    """How the training of a cell goes."""
+
+    step: int
+    text: str
 
 
 def work(inbox: Any, messages: Any, parent: int) -> None:
-    """Body of a worker process: run cells from `inbox`, and send (cell, step), (cell, DONE) or (cell, error)."""
+    """Body of a worker process: run cells from `inbox`, and send (cell, News), (cell, DONE) or (cell, error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     while True:
         try:
@@ -46,25 +58,51 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
     """Run one cell; a mistake ends the process."""
     from studies.runs.train import run_cell
 
-    sent = 0.0
+    latest, end, sent = Latest(), End(), 0.0
+    # What a run started ends with it; without any, the signal may as well end the process where it is.
+    signal.signal(signal.SIGTERM, end.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
 
     def report(step: int) -> None:
         nonlocal sent
         leave_without(parent)
+        end.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
-            messages.put((job.cell.id, step))
+            messages.put((job.cell.id, News(step, latest.text)))
 
     try:
-        run_cell(job, report)
+        run_cell(job, report, loggers=[latest])
+        end.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))
         messages.close()
         messages.join_thread()
         sys.exit(2)
+    except Stopped:
+        messages.cancel_join_thread()  # nobody reads it any more
+        sys.exit(143)
     except BaseException:
         traceback.print_exc()
         sys.exit(1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@dataclass
+class End:
+    """A request to end a run, raised once: where Python drops that, while objects are freed, at the next check."""
+
+    requested: bool = False
+
+    def request(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        before, self.requested = self.requested, True
+        if not before:
+            raise Stopped
+
+    def check(self) -> None:
+        """Raise if the end was requested."""
+        if self.requested:
+            raise Stopped
 
 
 def leave_without(parent: int) -> None:
@@ -89,6 +127,8 @@ class Pool:
     workers: list[Worker] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
+    news: dict[str, News] = field(default_factory=dict)
+    """The last of each cell."""
 
     def __post_init__(self) -> None:
         self.messages = CONTEXT.Queue()
@@ -113,14 +153,10 @@ class Pool:
 
     def stop(self) -> None:
         """End all workers; their last saved states stay."""
-        for worker in self.workers:
-            worker.process.terminate()
-        for worker in self.workers:
-            worker.process.join()
+        end_processes([worker.process for worker in self.workers])
 
-    def steps(self) -> dict[str, int]:
-        """The last step of each cell since the last call, waiting a moment for news."""
-        latest: dict[str, int] = {}
+    def listen(self) -> None:
+        """Take what the cells say, waiting a moment for it."""
         try:
             cell, message = self.messages.get(timeout=POLL_SECONDS)
             while True:
@@ -129,15 +165,20 @@ class Pool:
                 elif isinstance(message, str):
                     self.errors[cell] = message
                 else:
-                    latest[cell] = message
+                    self.news[cell] = message
                 cell, message = self.messages.get_nowait()
         except queue.Empty:
-            return latest
+            return
+
+    def losses(self) -> str:
+        """How the cells go that run now, the first few of them."""
+        known = {worker.job.name: self.news.get(worker.job.cell.id, News(0, "")).text for worker in self.busy}
+        return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
     def reap(self) -> list[Job]:
         """Jobs that ended since the last call; a failed one raises."""
         if any(worker.process.exitcode is not None for worker in self.workers):
-            self.steps()  # the reason may still be under way
+            self.listen()  # the reason may still be under way
         ended = []
         for worker in self.busy:
             if worker.job.cell.id in self.done:
@@ -166,14 +207,15 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
             while waiting or pool.busy or ended:
                 while waiting and len(pool.busy) < workers:
                     pool.start(waiting.pop(0))
-                for cell, step in pool.steps().items():
-                    steps[cell] = max(steps[cell], step)
+                pool.listen()
+                for cell, news in pool.news.items():
+                    steps[cell] = max(steps[cell], news.step)
                 for job in ended:
                     steps[job.cell.id] = totals[job.cell.id]
                     on_finished(job)
                     bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
-                lines.report(bar, task)
+                lines.report(bar, task, pool.losses)
                 ended = pool.reap()  # their workers go on before `on_finished`, which takes seconds
     finally:
         pool.stop()

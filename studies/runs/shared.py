@@ -20,15 +20,19 @@ from envs.common.locks import FileLock
 from models.recipe import Recipe
 from studies.runs.cell import STATE, Job
 from studies.runs.data import Material, content_digest
+from studies.runs.training_log import TrainingLog
 
 if TYPE_CHECKING:
     from models.scorer import Scorer
+    from models.training.loop import Progress
 
 POLL_SECONDS = 0.5
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
 
 
-def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, look: int | None) -> int:
+def start_from_shared_phase(
+    job: Job, material: Material, scorer: "Scorer", report: Report, look: int | None, log: TrainingLog
+) -> int:
     """Put the state after the single-object phase where the cell looks for its own, unless it has one.
 
     `look` is the first step at which somebody looks at the cell: a longer phase is not shared. Returns the step
@@ -48,23 +52,34 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
         ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"
         with first_come(ready.with_suffix(".lock"), report):
             if not ready.exists():
-                train_phase(job, material, scorer, report, steps, ready)
+                train_phase(job, material, scorer, report, steps, ready, log)
         with whole_file(state) as temporary:
             shutil.copyfile(ready, temporary)
     return 0 if look is None else load_state(state, scorer, build_optimizer(scorer, job.cell.recipe))
 
 
-def train_phase(job: Job, material: Material, scorer: "Scorer", report: Report, steps: int, ready: Path) -> None:
-    """Train the phase's steps, going on where it was stopped, and keep the state after them as `ready`."""
+def train_phase(
+    job: Job, material: Material, scorer: "Scorer", report: Report, steps: int, ready: Path, log: TrainingLog
+) -> None:
+    """Train the phase's steps, going on where it was stopped, and keep the state after them as `ready`.
+
+    The rows of `log` are part of that state: whoever goes on from it has them too.
+    """
     from models.training.loop import train
 
     cell, unfinished = job.cell, ready.with_suffix(".unfinished.pt")
+
+    def pass_on(progress: "Progress") -> None:
+        log.write()
+        report(progress.step)
+
     train(
         *(scorer, material.train, cell.recipe, cell.seed, unfinished),
-        report=lambda progress: report(progress.step),
+        report=pass_on,
         until=steps,
         negatives=cell.negatives,
         workers=job.execution.loaders,
+        history=log.history,
     )
     unfinished.replace(ready)
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,10 @@ from studies.runs.cell import CHECKPOINT, RESULT, STATE, Job, finished
 from studies.runs.data import Material
 from studies.runs.evaluation import evaluate, swap_accuracy
 from studies.runs.folder import provenance
+from studies.runs.loggers import Logger
 from studies.runs.shared import Report, first_come, start_from_shared_phase
+from studies.runs.training_log import TrainingLog, training_log
+from studies.runs.validation import looks_after, sample_accuracy
 
 if TYPE_CHECKING:
     from models.scorer import Scorer
@@ -27,10 +30,11 @@ class Watch(NamedTuple):
     """The first step at which it wants that accuracy."""
 
 
-def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
+def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequence[Logger] = ()) -> None:
     """Train and evaluate; ends with the result file, whole or not at all.
 
-    `report` receives each finished step. A run that was stopped goes on from its last state.
+    `report` receives each finished step, `loggers` the rows of the training log. A run that was stopped goes on from
+    its last state.
     """
     import torch
 
@@ -43,7 +47,8 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
     started = time.perf_counter()
     material = cell.data.open(job.data_file)
     scorer = fresh_scorer(job, material, report)
-    train_cell(job, material, scorer, report, watch)
+    with training_log(job, loggers) as log:
+        train_cell(job, material, scorer, report, watch, log)
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
@@ -85,7 +90,9 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
     return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
 
 
-def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None) -> None:
+def train_cell(
+    job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None, log: TrainingLog
+) -> None:
     """Train to the end, from the cell's last state or from the phase that it shares with others."""
     from models.training.loop import train
 
@@ -93,11 +100,14 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, w
     validation = material.tests.get("validation")
 
     def pass_on(progress: "Progress") -> None:
+        if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
+            log.note(lambda: sample_accuracy(scorer, validation))
+        log.write()
         report(progress.step)
         if watch:
-            watch.look(progress.step, lambda: swap_accuracy(scorer, validation))
+            watch.look(progress.step, lambda: log.aside(lambda: swap_accuracy(scorer, validation)))
 
-    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None)
+    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None, log)
     if watch and shared == watch.first:  # what it would have seen at the end of the phase
         watch.look(shared, lambda: swap_accuracy(scorer, validation))
     train(
@@ -105,4 +115,5 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, w
         report=pass_on,
         negatives=cell.negatives,
         workers=job.execution.loaders,
+        history=log.history,
     )

@@ -113,12 +113,12 @@ def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, se
     return replace(cell, recipe=recipe_of(config, model, setting.singles_share))
 
 
-def job_of(store: "ImageStore", cell: Cell, out: Path, loaders: int) -> Job:
+def job_of(store: "ImageStore", cell: Cell, out: Path, execution: Execution) -> Job:
     """The cell with its split file, whose images are rendered where they are missing."""
     from generators.storage.split_file import make_split
 
     store.add(cell.data.recipe.scenes_to_render())
-    return Job(cell, make_split(store, cell.data.recipe), out, execution=Execution(loaders))
+    return Job(cell, make_split(store, cell.data.recipe), out, execution=execution)
 
 
 def median(values: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ import optuna
 from envs.common.files import write_text
 from generators.cluster.worker import Interruption
 from studies.analysis.pareto import Tally
-from studies.runs.cell import Job, finished
+from studies.runs.cell import Execution, Job, finished
 from studies.runs.dispatch import run_interruptible
 from studies.runs.train import Watch
 from studies.sample_search.budget import SampleStudy, Setting, cell_of, images_of, job_of, median, setting_of
@@ -52,9 +52,8 @@ class Runs:
 
         `hear` receives validation while it trains, or did train, and may raise to stop it.
         """
-        job = job_of(
-            self.store, cell_of(self.config, self.store.identity, model, setting, seed), self.out, self.config.loaders
-        )
+        cell = cell_of(self.config, self.store.identity, model, setting, seed)
+        job = job_of(self.store, cell, self.out, Execution.of(self.config))
         interim = Interim(job, hear)
         with alone(job.folder):
             if finished(job.folder) is None:

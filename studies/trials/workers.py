@@ -9,13 +9,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
 from typing import TypeVar
 
 import optuna
 
 from envs.common.errors import Stopped, UserError
+from envs.common.processes import end_processes
 from generators.cluster.worker import Interruption
 from studies.trials.queue import Search, Trials
 
@@ -109,12 +109,4 @@ def run_workers(count: int, threads: int, body: Body[Argument], argument: Argume
         if all(worker.exitcode for worker in workers) or any(worker.exitcode == 1 for worker in workers):
             raise UserError("a worker ended with an error (see above); start again, what ended is kept")
     finally:
-        stop(workers)
-
-
-def stop(workers: Sequence[BaseProcess]) -> None:
-    """End processes, each after the step that it is at."""
-    while running := [worker for worker in workers if worker.is_alive()]:
-        for worker in running:
-            worker.terminate()
-        wait([worker.sentinel for worker in running], WAIT_SECONDS)
+        end_processes(workers)  # each after the step that it is at

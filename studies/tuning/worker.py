@@ -50,7 +50,7 @@ class Runs:
         own = replace(scorers, **{flag: replace(getattr(scorers, flag), **own_options(point))})
         only = {"models": (model,), "architecture": point["architecture"], "seeds": config.final_seeds}
         cell = cells(replace(config.grid, recipe=recipe, scorers=own, **only), self.worker.store)[seed]
-        execution = Execution(config.grid.loaders)
+        execution = Execution.of(config.grid)
         return Job(cell, self.worker.files[cell.data], self.worker.out, execution=execution)
 
     def accuracy(self, model: str, point: Params, seed: int) -> float:

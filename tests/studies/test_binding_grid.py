@@ -32,7 +32,9 @@ def outcome(out):
     cells = [{name: value for name, value in line.items() if name not in ("seconds", "provenance")} for line in lines]
     predictions = [(out / "cells" / cell["id"] / "predictions.csv").read_bytes() for cell in cells]
     weights = [(out / "cells" / cell["id"] / "checkpoint" / "model.safetensors").read_bytes() for cell in cells]
-    return cells, predictions, weights, (out / "results.csv").read_bytes()
+    logs = [(out / "cells" / cell["id"] / "training.csv").read_text().splitlines() for cell in cells]
+    untimed = [[line.rpartition(",")[0] for line in log] for log in logs]
+    return cells, predictions, weights, untimed, (out / "results.csv").read_bytes()
 
 
 def scored(cell):
@@ -188,6 +190,23 @@ def test_ctrl_c_leaves_everything_usable(finished, tmp_path):
     assert (tmp_path / "runs/c/report.html").exists()
     assert run(command, tmp_path).returncode == 0
     assert outcome(tmp_path / "runs" / "c") == outcome(finished / "runs" / "a")
+
+
+def test_sigterm_ends_in_one_line_and_leaves_everything_usable(finished, tmp_path):
+    """Also with processes that prepare batches, whose semaphores nobody else would free."""
+    command = [*GRID, *QUICK, "--out", "runs/t", "--workers", "2"]
+    process = subprocess.Popen(
+        [*command, "--loaders", "1"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not any(tmp_path.glob("runs/t/cells/*/training.csv")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert errors == "stopped: what was finished is kept; the same command goes on from there\n"
+    assert run(command, tmp_path).returncode == 0
+    assert outcome(tmp_path / "runs" / "t") == outcome(finished / "runs" / "a")
 
 
 MISTAKES = {

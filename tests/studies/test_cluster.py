@@ -52,7 +52,8 @@ def outcome(out):
         cell = json.loads(line)
         folder = out / "cells" / cell["id"]
         files = [(folder / name).read_bytes() for name in ("predictions.csv", "checkpoint/model.safetensors")]
-        assert {path.name for path in folder.iterdir()} == {"predictions.csv", "checkpoint", "result.json"}
+        names = {"predictions.csv", "checkpoint", "result.json", "training.csv"}
+        assert {path.name for path in folder.iterdir()} == names
         found[cell["id"]] = {key: value for key, value in cell.items() if key not in ("seconds", "provenance")}, files
     return found
 

@@ -21,7 +21,7 @@ def report(tmp_path_factory):
 def test_no_broken_image_and_no_script_error(report, tmp_path, width):
     found = verdict(report, tmp_path, width)
     images, _, wrong = found.partition(" images; ")
-    assert int(images) >= 4
+    assert int(images) >= 5
     assert wrong == ""
 
 

@@ -18,7 +18,7 @@ from generators.cluster.worker import Interruption
 from generators.storage.image_store import ImageStore
 from models.recipe import Recipe
 from studies import sample_efficiency
-from studies.runs.cell import finished
+from studies.runs.cell import Execution, finished
 from studies.runs.dispatch import run_interruptible
 from studies.runs.folder import run_folder
 from studies.runs.train import Watch
@@ -103,7 +103,7 @@ def test_a_worker_between_two_runs_ends_at_once(tmp_path):
     """Also when the last run was pruned between two steps, and when it was signalled to end just then."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path, loaders=0)
+    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path, Execution())
 
     def prune(step, accuracy):
         raise optuna.TrialPruned

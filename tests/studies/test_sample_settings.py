@@ -13,7 +13,7 @@ from generators.splits.binding import BindingRecipe
 from generators.storage.dataset import SplitDataset
 from generators.storage.image_store import ImageStore
 from models.recipe import Recipe
-from studies.runs.cell import finished
+from studies.runs.cell import Execution, finished
 from studies.runs.train import Watch, run_cell
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import (
@@ -150,7 +150,7 @@ def test_validation_is_watched_without_a_trace(tmp_path):
     """A run whose validation is computed in the middle ends with the same bytes."""
     config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
     store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path, loaders=0)
+    job = job_of(store, cell_of(config, store.identity, "oc-clip", least(config), 0), tmp_path, Execution())
     seen, watched = [], replace(job, out=tmp_path / "watched")
     run_cell(job, lambda step: None)
     run_cell(watched, lambda step: None, Watch(lambda step, accuracy: seen.append(accuracy()), 1))

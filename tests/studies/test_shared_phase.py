@@ -18,6 +18,7 @@ from studies.runs import train as train_module
 from studies.runs.cell import CHECKPOINT, STATE, Job, finished
 from studies.runs.shared import clear_shared, phase_recipe
 from studies.runs.train import Watch, run_cell
+from studies.runs.training_log import FILE
 from tests.models.builders import STAGED
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
@@ -37,7 +38,8 @@ def made(job):
     """What a cell makes, but for timing."""
     result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
     weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
-    return result, weights, (job.folder / "predictions.csv").read_bytes()
+    log = [line.rpartition(",")[0] for line in (job.folder / FILE).read_text().splitlines()]
+    return result, weights, (job.folder / "predictions.csv").read_bytes(), log
 
 
 @pytest.fixture(scope="module")

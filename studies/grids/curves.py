@@ -1,0 +1,105 @@
+"""How the cells of a study trained: loss, validation, learning rate and speed, a column of panels per model."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float64
+
+from studies.runs.training_log import read_training
+
+matplotlib.use("Agg")
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STROKES = ("-", "--", ":", "-.")
+POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
+PERCENT = "validation"
+
+Column = Float64[np.ndarray, " n"]
+
+
+class Panel(NamedTuple):
+    """A row of panels."""
+
+    column: str
+    name: str
+    height: float
+
+
+PANELS = (
+    Panel("loss", "loss", 3),
+    Panel(PERCENT, "validation (%)", 3),
+    Panel("learning_rate", "learning rate", 1.4),
+    Panel("images_per_second", "images/s", 1.4),
+)
+
+
+class Curve(NamedTuple):
+    """One cell: where it belongs, and its folder. Cells of one label differ by seed alone and look the same."""
+
+    model: str
+    label: str
+    folder: Path
+
+
+def training_curves(curves: Sequence[Curve]) -> Figure | None:
+    """All cells that have a training log; None if none has."""
+    logged = [(curve, read_training(curve.folder)) for curve in curves]
+    logged = [(curve, table) for curve, table in logged if table]
+    if not logged:
+        return None
+    models = list(dict.fromkeys(curve.model for curve, _ in logged))
+    labels = list(dict.fromkeys(curve.label for curve, _ in logged))
+    figure = Figure((max(3.4 * len(models), 6.0) + 0.6, 7.6 + 0.2 * math.ceil(len(labels) / 3)), layout="constrained")
+    heights = [panel.height for panel in PANELS]
+    axes = figure.subplots(len(PANELS), len(models), squeeze=False, sharex="col", sharey="row", height_ratios=heights)
+    for curve, table in logged:
+        number = labels.index(curve.label)
+        style = {"color": COLOURS[number % len(COLOURS)], "linestyle": STROKES[number // len(COLOURS) % len(STROKES)]}
+        for row, panel in zip(axes, PANELS, strict=True):
+            draw(row[models.index(curve.model)], panel.column, table, label=curve.label, **style)
+    for column, model in zip(axes.T, models, strict=True):
+        column[0].set_title(model, fontsize=10)
+        column[-1].set_xlabel("step", fontsize=9)
+    for row, panel in zip(axes, PANELS, strict=True):
+        dress(list(row), panel)
+    by_label = {line.get_label(): line for axis in axes[0] for line in axis.get_lines()}
+    place = {"loc": "outside lower center", "ncols": 3, "fontsize": 8, "frameon": False}
+    figure.legend(list(by_label.values()), list(by_label), **place)
+    return figure
+
+
+def draw(axis: Axes, column: str, table: dict[str, Column], **style: object) -> None:
+    """One cell's line in one panel."""
+    steps, values = table["step"], table[column]
+    if column == PERCENT:
+        seen = ~np.isnan(values)
+        axis.plot(steps[seen], 100 * values[seen], marker="o", markersize=3, linewidth=1.2, **style)
+    else:
+        axis.plot(thinned(steps), thinned(values), linewidth=1.2, **style)
+
+
+def dress(row: Sequence[Axes], panel: Panel) -> None:
+    """Names and limits of one row of panels."""
+    row[0].set_ylabel(panel.name, fontsize=9)
+    for axis in row:
+        axis.tick_params(labelsize=8)
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+        if panel.column == PERCENT:
+            axis.axhline(50, color="0.5", linewidth=0.8, zorder=0)
+            axis.set_ylim(None, 101)
+        else:
+            axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))
+
+
+def thinned(values: Column) -> Column:
+    """Means of neighbours, so that about `POINTS` are left."""
+    size = max(1, len(values) // POINTS)
+    return np.array([values[start : start + size].mean() for start in range(0, len(values), size)])

@@ -1,0 +1,126 @@
+"""The training log of a cell: `training.csv` with a row a step, and the loggers that `--log` chose.
+
+The rows come from the state that a run goes on from (models/training/history.py), so the file has every step once
+however often the run was stopped. While a run lasts the file grows; a process that is killed may cut its last
+line short, and the next one writes it anew.
+"""
+
+import csv
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float64
+
+from envs.common.files import write_csv
+from studies.runs.cell import Job
+from studies.runs.loggers import LOGGERS, Logger
+
+if TYPE_CHECKING:
+    from models.training.history import History, Row
+
+FILE = "training.csv"
+COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
+
+
+class CsvFile:
+    """The rows as a table; timing is its last column, all others depend on nothing but the cell."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: IO[str] | None = None
+
+    def write(self, rows: Sequence["Row"]) -> None:
+        """Add lines to the file, which the first call writes anew."""
+        if self.file is None:
+            write_csv(self.path, COLUMNS, map(fields_of, rows))
+            self.file = self.path.open("a", newline="", encoding="utf-8")
+            return
+        csv.writer(self.file, lineterminator="\n").writerows(map(fields_of, rows))
+        self.file.flush()
+
+    def close(self) -> None:
+        """Flush it to disk."""
+        if self.file is not None:
+            os.fsync(self.file.fileno())
+            self.file.close()
+
+
+def fields_of(row: "Row") -> tuple[str, ...]:
+    """A row as text: enough digits to tell any two losses apart, and nothing where nobody looked at validation."""
+    validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
+    return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, f"{row.images_per_second:.1f}"
+
+
+class Latest:
+    """The last row in a few words, for who waits."""
+
+    def __init__(self) -> None:
+        self.text, self.validation = "", ""
+
+    def write(self, rows: Sequence["Row"]) -> None:
+        """Keep what is last."""
+        looks = [row.validation for row in rows if not math.isnan(row.validation)]
+        self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
+        self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class TrainingLog:
+    """Passes each row of a history to all loggers, once."""
+
+    def __init__(self, history: "History", loggers: Sequence[Logger]) -> None:
+        self.history, self.loggers, self.written = history, loggers, 0
+
+    def aside(self, accuracy: Callable[[], float]) -> float:
+        """What is no training: its time is not counted."""
+        self.history.read()
+        try:
+            return accuracy()
+        finally:
+            self.history.restart()
+
+    def note(self, accuracy: Callable[[], float]) -> None:
+        """Look at validation after the last step."""
+        value = self.aside(accuracy)
+        self.history.note(value)
+
+    def write(self) -> None:
+        """Pass on what was read since the last call."""
+        if new := self.history.rows[self.written :]:
+            for logger in self.loggers:
+                logger.write(new)
+            self.written += len(new)
+
+
+@contextmanager
+def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingLog]:
+    """The log of a cell while it trains; what was read is written also where the training fails."""
+    from models.training.history import History
+
+    every = [CsvFile(job.folder / FILE), *(LOGGERS[name](job) for name in job.execution.log), *loggers]
+    log = TrainingLog(History(job.cell.recipe.batch), every)
+    try:
+        yield log
+    finally:
+        log.write()
+        for logger in every:
+            logger.close()
+
+
+def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
+    """The columns of a cell's `training.csv`, nan where a field is empty; a last line that was cut short is left out.
+
+    Empty where there is no file.
+    """
+    file = folder / FILE
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()[1:]]
+    table = np.array([[float(field or "nan") for field in row] for row in rows], np.float64).reshape(-1, len(COLUMNS))
+    return dict(zip(COLUMNS, table.T, strict=True)) if len(table) else {}

@@ -1,0 +1,328 @@
+"""The training log: every step once, the same numbers however a run came about, and nothing changed by writing it."""
+
+import json
+import math
+import re
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from envs.common.errors import Stopped, UserError
+from envs.common.progress import PlainLines
+from envs.worlds import load_world
+from generators.cluster.worker import Interruption
+from generators.storage.image_store import ImageStore
+from generators.storage.split_file import make_split
+from models.recipe import Recipe
+from models.training.history import History, Row
+from studies.binding_grid import PRESETS
+from studies.grids.cells import cells
+from studies.grids.curves import Curve, training_curves
+from studies.grids.grid import chosen_alone, splits
+from studies.runs import dispatch, local
+from studies.runs.cell import CHECKPOINT, Execution, Job
+from studies.runs.loggers import LOGGERS, check_loggers
+from studies.runs.train import run_cell
+from studies.runs.training_log import COLUMNS, FILE, read_training
+from studies.runs.validation import looks_after, sample_accuracy
+from tests.studies.command import GRID, QUICK, run
+
+RECIPE = Recipe(steps=130, batch=4, warmup=2)
+
+
+@pytest.fixture(scope="module")
+def job_in(tmp_path_factory):
+    """Makes the job of one CLIP in a folder, run in a way of its own."""
+    grid = replace(chosen_alone(PRESETS["smoke"]), recipe=RECIPE, test_scenes=8, models=("clip",))
+    store = ImageStore(tmp_path_factory.mktemp("store"), load_world(grid.world), grid.resolution)
+    store.add([scene for recipe in splits(grid) for scene in recipe.scenes_to_render()])
+    cell = cells(grid, store.identity)[0]
+    file = make_split(store, cell.data.recipe)
+    return lambda out, **execution: Job(cell, file, out, execution=Execution(**execution))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(job_in, tmp_path_factory):
+    job = job_in(tmp_path_factory.mktemp("undisturbed"))
+    run_cell(job, lambda step: None)
+    return job
+
+
+def told(job):
+    """All columns but the timing, as bytes."""
+    return [line.rpartition(",")[0] for line in (job.folder / FILE).read_text().splitlines()]
+
+
+def made(job):
+    return [(job.folder / name).read_bytes() for name in ("predictions.csv", f"{CHECKPOINT}/model.safetensors")]
+
+
+def stop_at(job, last, error=Stopped):
+    def report(step):
+        if step == last:
+            raise error
+
+    with pytest.raises(error):
+        run_cell(job, report)
+
+
+def test_a_row_for_every_step(undisturbed):
+    table = read_training(undisturbed.folder)
+    assert tuple(table) == COLUMNS == Row._fields
+    assert table["step"].tolist() == list(range(1, 131))
+    assert table["learning_rate"][:3] == pytest.approx(
+        [RECIPE.learning_rate / 2, *2 * [RECIPE.learning_rate]], rel=1e-3
+    )
+    assert table["learning_rate"][-1] < 1e-3 * RECIPE.learning_rate
+    assert np.isfinite(table["loss"]).all()
+    assert len(set(table["loss"])) > 100
+    assert (table["images_per_second"] > 0).all()
+    assert np.flatnonzero(~np.isnan(table["validation"])).tolist() == [99, 129]
+    assert ((table["validation"][[99, 129]] >= 0) & (table["validation"][[99, 129]] <= 1)).all()
+
+
+@pytest.mark.parametrize(("error", "last"), [(Stopped, 37), (Stopped, 100), (RuntimeError, 117)])
+def test_a_run_that_was_stopped_has_each_step_once(error, last, job_in, undisturbed, tmp_path):
+    job = job_in(tmp_path)
+    stop_at(job, last, error)
+    run_cell(job, lambda step: None)
+    assert told(job) == told(undisturbed)
+    assert made(job) == made(undisturbed)
+
+
+def test_what_a_killed_process_left_is_written_anew(job_in, undisturbed, tmp_path):
+    """Rows after the last saved state, and a line cut short."""
+    job = job_in(tmp_path)
+    stop_at(job, 37)
+    with (job.folder / FILE).open("a") as file:
+        file.write("38,9.9,0.001,,1.0\n39,9.9,0.0")
+    assert read_training(job.folder)["step"].tolist() == list(range(1, 39))
+    run_cell(job, lambda step: None)
+    assert told(job) == told(undisturbed)
+
+
+def test_loaders_change_nothing(job_in, undisturbed, tmp_path):
+    job = job_in(tmp_path, loaders=2)
+    run_cell(job, lambda step: None)
+    assert told(job) == told(undisturbed)
+
+
+def test_looks_at_validation_change_nothing_but_their_column(job_in, undisturbed, tmp_path):
+    job = job_in(tmp_path, validate_every=7)
+    assert job.cell.id == undisturbed.cell.id
+    run_cell(job, lambda step: None)
+    assert made(job) == made(undisturbed)
+    mine, theirs = read_training(job.folder), read_training(undisturbed.folder)
+    assert np.array_equal(mine["loss"], theirs["loss"])
+    assert np.flatnonzero(~np.isnan(mine["validation"])).tolist() == [*range(6, 130, 7), 129]
+    assert mine["validation"][-1] == theirs["validation"][-1]
+
+
+def test_looks_are_few_and_never_in_the_shared_phase():
+    def steps(recipe, every=0):
+        return [step for step in range(1, recipe.steps + 1) if looks_after(step, recipe, every)]
+
+    assert steps(Recipe(steps=2000)) == list(range(200, 2001, 200))
+    assert steps(Recipe(steps=2000, single_object_phase=0.5)) == list(range(1200, 2001, 200))
+    assert steps(Recipe(steps=60)) == [60]
+    assert steps(Recipe(steps=60), every=25) == [25, 50, 60]
+    assert steps(Recipe(steps=60, single_object_phase=1.0)) == []
+
+
+def test_a_look_leaves_mode_and_random_state(undisturbed, monkeypatch):
+    from models.checkpoint import load_checkpoint
+
+    scorer = load_checkpoint(undisturbed.folder / CHECKPOINT, "clip").train()
+    test = undisturbed.cell.data.open(undisturbed.data_file).tests["validation"]
+    drawn = []
+
+    def paired(images, texts):
+        drawn.append(torch.rand(len(images)))
+        return drawn[-1]
+
+    monkeypatch.setattr(scorer, "paired", paired)
+    before = torch.get_rng_state()
+    assert 0 <= sample_accuracy(scorer, test) <= 1
+    assert drawn
+    assert torch.equal(torch.get_rng_state(), before)
+    assert scorer.training
+    monkeypatch.setattr(scorer, "paired", lambda images, texts: torch.full((len(images),), torch.nan))
+    assert math.isnan(sample_accuracy(scorer, test))
+
+
+def test_noting_a_step_waits_for_nothing():
+    """On a GPU only `read` does; without one, fake CUDA tensors raise on whatever would."""
+    history = History(batch=4)
+    with FakeTensorMode():
+        history.add(1, torch.empty((), device="cuda"), 0.1)
+        assert history.rows == []
+        with pytest.raises(DataDependentOutputException):
+            history.read()
+
+
+def test_what_is_no_training_is_not_counted(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("models.training.history.time.perf_counter", lambda: now[0])
+    history = History(batch=10)
+    for step in (1, 2):
+        history.add(step, torch.tensor(0.5), 0.1)
+        now[0] += 1.0
+    history.read()
+    now[0] += 100.0  # an evaluation
+    history.restart()
+    history.add(3, torch.tensor(0.25), 0.1)
+    now[0] += 2.0
+    history.read()
+    assert [row.images_per_second for row in history.rows] == [10.0, 10.0, 5.0]
+    history.note(0.75)
+    again = History(batch=10)
+    again.take(history.table().tolist())
+    assert str(again.rows) == str(history.rows)
+
+
+def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
+    job = job_in(tmp_path)
+    job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1e30)))
+    with pytest.raises(UserError, match="no finite number"):
+        run_cell(job, lambda step: None)
+    losses = read_training(job.folder)["loss"]
+    assert np.isfinite(losses[0])
+    assert not np.isfinite(losses).all()
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setattr("studies.runs.loggers.importlib.util.find_spec", lambda name: None)
+    for name in LOGGERS:
+        with pytest.raises(UserError, match=rf"--log {name} needs the package {name}: pip install '.*\[{name}\]'"):
+            check_loggers([name])
+    check_loggers([])
+
+
+def test_tensorboard_has_every_point_once(job_in, tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard here")
+    job = job_in(tmp_path, log=("tensorboard",))
+    stop_at(job, 117, RuntimeError)  # it goes on from step 100
+    run_cell(job, lambda step: None)
+    (folder,) = (tmp_path / "tensorboard").iterdir()
+    assert folder.name.startswith("clip-50-pairs-0-negatives-seed-0")
+    found = events.EventAccumulator(str(folder), size_guidance={events.SCALARS: 0})
+    found.Reload()
+    table = read_training(job.folder)
+    for name in COLUMNS[1:]:
+        seen = ~np.isnan(table[name])
+        points = found.Scalars(name)
+        assert [point.step for point in points] == table["step"][seen].tolist()
+        assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
+
+
+def test_wandb_offline_has_every_point_once(job_in, tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason="no wandb here")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    job = job_in(tmp_path, log=("wandb",))
+    stop_at(job, 117, RuntimeError)
+    run_cell(job, lambda step: None)
+    (file,) = tmp_path.glob(f"wandb/offline-run-*/run-*{job.cell.id}.wandb")
+    table = read_training(job.folder)
+    rows = wandb_rows(file)
+    assert [row["_step"] for row in rows] == table["step"].tolist()
+    assert [row["loss"] for row in rows] == pytest.approx(table["loss"], rel=1e-6)
+    assert [row["_step"] for row in rows if "validation" in row] == [100, 130]
+
+
+def wandb_rows(file: Path) -> list[dict[str, float]]:
+    """The history in a file of Weights & Biases."""
+    from wandb.proto import wandb_internal_pb2
+
+    rows = []
+    for data in leveldb_records(file.read_bytes()):
+        record = wandb_internal_pb2.Record.FromString(data)
+        if record.WhichOneof("record_type") == "history":
+            items = record.history.item
+            rows.append({item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items})
+    return rows
+
+
+def leveldb_records(content: bytes) -> Iterator[bytes]:
+    """The records of a log in LevelDB's format: blocks of 32 KB with parts of checksum, length, kind and data."""
+    block, whole, position, data = 32768, (1, 4), 7, b""  # a file begins with seven bytes of wandb's own
+    while position + 7 <= len(content):
+        if block - position % block < 7:
+            position += block - position % block
+            continue
+        length, kind = struct.unpack_from("<HB", content, position + 4)
+        data += content[position + 7 : position + 7 + length]
+        position += 7 + length
+        if kind in whole:
+            yield data
+            data = b""
+
+
+def test_a_study_logs_where_it_is_told(tmp_path):
+    pytest.importorskip("tensorboard", reason="no tensorboard here")
+    command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
+    result = run(command, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert len(list(tmp_path.glob("runs/l/tensorboard/*/events*"))) == 1
+    (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
+    assert len(file.read_text().splitlines()) == 31
+    assert "How they trained" in (tmp_path / "runs/l/report.html").read_text()
+    again = run([*command, "--log", "--validate-every", "5"], tmp_path)  # neither decides results
+    assert again.returncode == 0, again.stderr
+    assert "1 of them finished before" in again.stdout
+
+
+LINE = r"loss [\d.]+(, validation [\d.]+%)?, \d+ images/s"
+
+
+def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, capsys):
+    """Of a task or a worker of a search, and of the command that waits for its workers."""
+    monkeypatch.setattr(dispatch, "PlainLines", partial(PlainLines, 0.0))
+    dispatch.run_interruptible(job_in(tmp_path / "a"), Interruption())
+    said = capsys.readouterr().out
+    assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130, {LINE}\n", said)
+    monkeypatch.setattr(local, "PlainLines", partial(PlainLines, 0.0))
+    local.run_jobs([job_in(tmp_path / "b")], 1, lambda job: None)
+    said = capsys.readouterr().out
+    assert re.search(rf"training 1 cells, steps: \d+ of 130, \S+ minutes left; clip 50% .* seed 0: {LINE}\n", said)
+
+
+def test_lines_are_ten_seconds_apart(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("envs.common.progress.time.monotonic", lambda: now[0])
+    lines, due = PlainLines(last=0.0), []
+    for second in range(31):
+        now[0] = float(second)
+        due += [second] * lines.due()
+    assert due == [10, 20, 30]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    now[0] = 100.0
+    assert not lines.due()
+
+
+def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_path):
+    curves = [Curve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
+    figure = training_curves([*curves, Curve("late", "20%", tmp_path)])  # one without a log
+    axes = np.array(figure.axes).reshape(4, 2)
+    assert [axis.get_title() for axis in axes[0]] == ["clip", "oc-clip"]
+    assert len(axes[0, 0].get_lines()) == 2
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["20%", "80%"]
+    validation = axes[1, 0].get_lines()[0]
+    assert validation.get_xdata().tolist() == [100, 130]
+    loss = axes[0, 0].get_lines()[0]
+    assert loss.get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
+    assert training_curves([Curve("late", "20%", tmp_path)]) is None
+
+
+def test_help_names_both_options(tmp_path):
+    shown = subprocess.run([*GRID, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert "--log" in shown
+    assert "--validate-every" in shown
