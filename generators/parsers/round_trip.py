@@ -1,0 +1,26 @@
+"""Whether captions can be parsed back in the words of their world."""
+
+from itertools import product
+
+from envs.common.errors import UserError
+from envs.scene import Scene, Thing
+from envs.slots import RELATIONS
+from envs.world import World
+from generators.captions.templates import build_caption, predicate_for
+from generators.captions.wording import Phrasing, Template
+from generators.parsers.world_grammar import parse
+
+
+def check_phrasings(template: Template, world: World) -> None:
+    """Raise for a phrasing that has a word of the world: its captions would say more than their scenes."""
+    size = world.sizes[0] if world.sizes else ""
+    names = tuple(zip(world.animals[:2], world.textures[:2], strict=True))
+    for text, background, slots in product(template.phrasings, world.backgrounds, RELATIONS):
+        things = [Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True)]
+        scene = Scene(background, tuple(things))
+        made = build_caption(Phrasing(text, template), scene, things, predicate_for(scene, things, template))
+        if parse(made.text, world) != made.graph:
+            raise UserError(
+                f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: besides the things and the "
+                f"place it has a name of the world {world.name!r}, or a text that begins with another number of them"
+            )
