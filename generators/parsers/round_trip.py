@@ -1,5 +1,6 @@
 """Whether captions can be parsed back in the words of their world."""
 
+from functools import lru_cache
 from itertools import product
 
 from envs.common.errors import UserError
@@ -11,6 +12,7 @@ from generators.captions.wording import Phrasing, Template
 from generators.parsers.world_grammar import parse
 
 
+@lru_cache(maxsize=64)
 def check_phrasings(template: Template, world: World) -> None:
     """Raise for a phrasing that has a word of the world: its captions would say more than their scenes."""
     size = world.sizes[0] if world.sizes else ""
@@ -22,5 +24,5 @@ def check_phrasings(template: Template, world: World) -> None:
         if parse(made.text, world) != made.graph:
             raise UserError(
                 f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: besides the things and the "
-                f"place it has a name of the world {world.name!r}, or a text that begins with another number of them"
+                f"place it has a name of the world {world.name!r}; use other words"
             )
