@@ -31,7 +31,9 @@ def mention_order(text: str, reading: Reading, scene: Scene, requested: object) 
 
 def phrasings(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
     """Whether the caption has one of the phrasings."""
-    patterns = (re.sub(r"\\{\w+\\}", ".+", re.escape(phrasing)) for phrasing in requested)
+    place = rf"(?:in|on|at) the {re.escape(scene.background)}"
+    words = {"things": ".+", "place": place, "background": re.escape(scene.background)}
+    patterns = (phrasing.format(**words) for phrasing in requested)
     return any(re.fullmatch(pattern, text) for pattern in patterns)
 
 

@@ -23,6 +23,6 @@ def check_phrasings(template: Template, world: World) -> None:
         made = build_caption(Phrasing(text, template), scene, things, predicate_for(scene, things, template))
         if parse(made.text, world) != made.graph:
             raise UserError(
-                f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: besides the things and the "
-                f"place it has a name of the world {world.name!r}; use other words"
+                f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: use no name of the "
+                f"world {world.name!r} besides the things and the place, and no 'is' or 'are' after the things"
             )

@@ -67,7 +67,7 @@ def read(text: str, words: Vocabulary | World) -> Reading | None:
     """What a caption says; nodes of its graph are its things in order of mention, then the background.
 
     None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside
-    of a thing, two articles, or two things joined by other words.
+    of a thing, "is" behind the last thing, two articles, or two things joined by other words.
     """
     thing, background, name = patterns(words)
     things = list(thing.finditer(text))
@@ -76,8 +76,9 @@ def read(text: str, words: Vocabulary | World) -> Reading | None:
     joints = [text[one.end() : other.start()].strip() for one, other in pairwise(things)]
     rest = f"{text[: things[0].start()]}|{text[things[-1].end() :]}"
     places = background.findall(rest)
+    goes_on = text[things[-1].end() :].startswith((" is ", " are "))
     articles = {"a" if one["article"] == "an" else one["article"] for one in things if one["article"]}
-    if len(places) != 1 or len(articles) > 1 or name.search(background.sub("", rest)):
+    if goes_on or len(places) != 1 or len(articles) > 1 or name.search(background.sub("", rest)):
         return None
     if not PREDICATES.keys() | set(CONJUNCTIONS) >= set(joints):
         return None
