@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from envs.drawing.background import Background
     from envs.drawing.mesh_file import MeshAnimal
     from envs.drawing.picture_file import PictureTexture
+    from envs.shapes.animal import Animal
     from envs.shapes.texture import Texture
 
-    OwnIngredient = MeshAnimal | Texture | PictureTexture | Background
+    OwnIngredient = Animal | MeshAnimal | Texture | PictureTexture | Background
 
 _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) -> (digest, ingredient)
 
@@ -23,10 +24,14 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(file.stem.replace("_", " ") for file in files))
 
 
-def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIngredient") -> None:
-    """Register a user's ingredient in this process; a built-in name, or another digest under a known one, raises."""
+def check_free(folder: str, kind: str, name: str) -> None:
+    """Raise for a name that is built in."""
     if name in names(folder):
         raise UserError(f"{kind} {name!r} is built in; give your own another name")
+
+
+def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIngredient") -> None:
+    """Register a user's ingredient in this process; another digest under a known name raises."""
     known, _ = _own.setdefault((folder, name), (digest, ingredient))
     if known != digest:
         raise UserError(

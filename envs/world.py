@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 from envs.common.errors import UserError, choose
+from envs.groups import Groups
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS, SIZES
 
@@ -23,6 +24,8 @@ class World:
     """Hash of the ingredients that a world file defines."""
     source: str = field(default="", repr=False, compare=False)
     """The TOML file that the world was read from."""
+    groups: Groups = field(default=(), repr=False)
+    """Groups of animals that hold-out rules may name; no part of `repr`, which names image stores."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:

@@ -1,29 +1,30 @@
 """One entry of a world file: a user's animal, texture or background."""
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from envs.catalog import check_free
 from envs.common.errors import UserError, choose
+from envs.custom.python_file import python_animal, python_function, try_function
+from envs.groups import NAME
 
 if TYPE_CHECKING:
     from envs.catalog import OwnIngredient
     from envs.drawing.background import Background
     from envs.drawing.mesh_file import MeshAnimal
     from envs.drawing.picture_file import PictureTexture
+    from envs.shapes.animal import Animal
     from envs.shapes.texture import Texture
 
-NAME = re.compile(r"[a-z]+( [a-z]+)*")
-FILES = ("mesh", "image", "function")
+FILES = ("mesh", "file", "image", "function")
 # The fields of an entry with their defaults.
 FIELDS: dict[str, dict[str, Any]] = {
-    "animal": {"mesh": "", "size": 1.4, "hover": 0.0, "turn": [0, 0, 0]},
+    "animal": {"mesh": "", "file": "", "size": 1.4, "hover": 0.0, "turn": [0, 0, 0]},
     "texture": {"image": "", "function": "", "tile": 1.0, "specular": 0.1, "gloss": 10.0},
     "background": {"image": "", "function": "", "horizon": 0.45},
 }
@@ -83,6 +84,7 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
     """Check an entry's fields and read the file that it names."""
     if not NAME.fullmatch(name):
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
+    check_free(f"{kind}s", kind, name)
     for key in entry:
         choose(f"field of {kind} {name!r} in {source.path}", key, FIELDS[kind])
     values = {key: checked(source, name, key, value) for key, value in (FIELDS[kind] | entry).items()}
@@ -90,11 +92,17 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
     if len(given) != 1:
         wanted = " or ".join(key for key in FILES if key in FIELDS[kind])
         raise source.error(f"{kind} {name!r} needs one {wanted}")
+    if given == ["file"] and len(entry) > 1:
+        raise source.error(f"animal {name!r} has its size, hover and direction in {values['file']}; set only its file")
     relative, _, function = values[given[0]].partition(":") if given == ["function"] else (values[given[0]], "", "")
     path = source.file(kind, name, relative)
-    called = python_function(source, name, path, function) if given == ["function"] else None
+    if given == ["function"] and (path.suffix != ".py" or not function):
+        raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
+    called = python_function(path, function) if given == ["function"] else None
     value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path, called)
-    content = hashlib.sha256(repr((kind, name, sorted(values.items()))).encode() + path.read_bytes())
+    # `file` came later than the other fields: without it in the hash, worlds of before keep their stores.
+    decisive = sorted((key, its) for key, its in values.items() if key != "file")
+    content = hashlib.sha256(repr((kind, name, decisive)).encode() + path.read_bytes())
     return Ingredient(name, content.hexdigest()[:16], value)
 
 
@@ -113,10 +121,12 @@ def checked(source: Source, name: str, key: str, value: object) -> str | float |
     return value
 
 
-def own_animal(values: dict[str, Any], path: Path, _: None) -> "MeshAnimal":
-    """An animal from a mesh."""
+def own_animal(values: dict[str, Any], path: Path, _: None) -> "Animal | MeshAnimal":
+    """An animal from a mesh, or from a Python file."""
     from envs.drawing.mesh_file import read_mesh
 
+    if values["file"]:
+        return python_animal(path, BOUNDS)
     return read_mesh(path, values["size"], values["hover"], tuple(values["turn"]))
 
 
@@ -142,31 +152,3 @@ def own_background(values: dict[str, Any], path: Path, function: Callable | None
         return picture_background(read_picture(path), values["horizon"])
     try_function(path, lambda: np.clip(function(Rays(Camera(16)), OWN_LIGHT).ambient, 0, 1), (16, 16, 3))
     return Background(OWN_LIGHT, function)
-
-
-def python_function(source: Source, name: str, path: Path, function: str) -> Callable:
-    """The function in a user's Python file."""
-    spec = spec_from_file_location(f"menagerie_own_{path.stem}", path)
-    if path.suffix != ".py" or not function or spec is None or spec.loader is None:
-        raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-        called = getattr(module, function)
-    except (Exception, SystemExit) as error:
-        raise source.error(f"{path}:{function} can't be loaded ({type(error).__name__}: {error})") from error
-    if not callable(called):
-        raise source.error(f"{path}:{function} is not a function")
-    return called
-
-
-def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
-    """Call the function once, so that a mistake is reported before anything is rendered."""
-    try:
-        colors = np.asarray(call())
-    except (Exception, SystemExit) as error:
-        raise UserError(f"the function in {path} fails ({type(error).__name__}: {error})") from error
-    if colors.shape != shape:
-        raise UserError(f"the function in {path} gives colours of shape {colors.shape}, it needs {shape}")
-    if not np.isfinite(colors).all() or colors.min() < 0 or colors.max() > 1:
-        raise UserError(f"the function in {path} gives colours outside 0..1: {colors.min():g} to {colors.max():g}")

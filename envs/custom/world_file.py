@@ -1,4 +1,4 @@
-"""Users' worlds: a TOML file that subsets a world or extends it with meshes and pictures."""
+"""Users' worlds: a TOML file that subsets a world or extends it with animals, meshes and pictures."""
 
 import re
 import tomllib
@@ -10,12 +10,13 @@ from typing import Any
 from envs.catalog import register
 from envs.common.errors import UserError, choose
 from envs.custom.ingredients import Ingredient, Source, make_ingredient
+from envs.groups import checked_groups, within
 from envs.slots import SIZES
 from envs.world import WORLDS, World
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
 LISTS = (*KINDS.values(), "sizes")
-KEYS = ("name", "extends", *LISTS, *KINDS)
+KEYS = ("name", "extends", *LISTS, *KINDS, "groups")
 
 _loaded: dict[tuple, World] = {}
 
@@ -33,20 +34,42 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """The TOML file as a dictionary; unknown keys and wrong types raise."""
+    """The TOML file as a dictionary; unknown keys and wrong types raise. Animals listed as files have entries."""
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
     for key, value in table.items():
         choose(f"key in {path}", key, KEYS)
+        if key == "groups":
+            check_group_table(path, value)
+            continue
         wanted = dict if key in KINDS else list if key in LISTS else str
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         inner = dict if key in KINDS else str
         if not isinstance(value, wanted) or not all(isinstance(item, inner) for item in items):
             shape = {dict: f"tables, [{key}.NAME]", list: "a list of names", str: "a text"}[wanted]
             raise UserError(f"{path}: {key} must be {shape}, got {value!r}")
-    return table
+    return with_listed_files(path, table)
+
+
+def check_group_table(path: Path, value: object) -> None:
+    """Raise unless `value` is a table of lists of names."""
+    lists = value.values() if isinstance(value, dict) else [value]
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):
+        raise UserError(f'{path}: groups must be a table of lists, such as felines = ["cat", "lion"]; got {value!r}')
+
+
+def with_listed_files(path: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """The table with an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
+    listed, entries = table.get("animals", []), table.get("animal", {})
+    name_of = {item: Path(item).stem.replace("_", " ") for item in listed if item.endswith(".py")}
+    if twice := entries.keys() & set(name_of.values()):
+        raise UserError(f"{path}: animal {min(twice)!r} is listed as a file and has a table of its own; leave one out")
+    if not name_of:
+        return table
+    files = {name: {"file": item} for item, name in name_of.items()}
+    return table | {"animals": [name_of.get(item, item) for item in listed], "animal": entries | files}
 
 
 def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) -> World:
@@ -60,6 +83,8 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
         chosen_names(source, table, plural, getattr(base, plural), own[kind]) for kind, plural in KINDS.items()
     ]
     sizes = chosen_sizes(source, table, base.sizes)
+    groups = within(base.groups, vocabulary[0]) | table.get("groups", {})
+    groups = checked_groups(groups, vocabulary[0], source.error)
     check_phrases(source, *vocabulary[:2], sizes)
     name = table.get("name", source.path.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
@@ -69,7 +94,7 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
         for ingredient in own[kind].values():
             register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
     digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
-    return World(name, *vocabulary, sizes, own=base.own + digests, source=str(source.path))
+    return World(name, *vocabulary, sizes, own=base.own + digests, source=str(source.path), groups=groups)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -77,6 +102,20 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
     if name.endswith(".toml"):
         return load_own_world(source.file("world", name, name), (*above, source.path))
     return WORLDS[choose("world", name, WORLDS)]
+
+
+def own_animals(path: Path) -> dict[str, Any]:
+    """The animals that a world file and the files that it extends define, by name; not registered, their places not
+    checked."""
+    own: dict[str, Any] = {}
+    seen: list[Path] = []
+    while path.suffix == ".toml" and path not in seen:
+        source, table = Source(path.resolve()), read_table(path)
+        entries = table.get("animal", {}).items()
+        own = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | own
+        seen.append(path)
+        path = source.path.parent / table.get("extends", "pug")
+    return own
 
 
 def chosen_names(
@@ -115,8 +154,8 @@ def check_phrases(
 
 def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
     """Raise unless each animal stays inside the frame and on its own side of a pair."""
-    from envs.custom.placement_check import misplaced
+    from envs.custom.limits import misplaced
 
     for name, animal in animals.items():
         if problem := misplaced(name, animal.value):
-            raise source.error(f"{problem}; give {name!r} a smaller size or turn it")
+            raise source.error(problem)

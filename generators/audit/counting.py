@@ -1,15 +1,18 @@
 """Checks of counting splits: which numbers of which animals train and tests show."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from envs.scene import Scene
 from envs.slots import COUNTING
 from generators.audit.findings import Finding, first, nearest
+from generators.captions.phrases import plural
 from generators.storage.split_file import Records, Split
 
-WORDS = ("a", "two", "three", "four")
+NUMBERS = ("two", "three", "four")
+# What a caption of one thing has and one of several has not.
+SINGULAR = {"a", "an", "the", "is", "are"}
 
 
 def numbers_of(records: Records) -> set[tuple[str, int]]:
@@ -32,6 +35,7 @@ def countable(scene: Scene) -> bool:
 
 def check_stated_numbers(split: Split) -> Iterator[Finding]:
     """A caption states the number of its things; its negative states another number and differs in nothing else."""
+    animals = split.vocabulary.animals
     for name, r in split.subsets.items():
         rows = list(zip(r.scenes, r.captions, r.negatives, strict=True))
         wrong = (s.key for s, text, _ in rows if stated_number(text) != len(s.things))
@@ -39,21 +43,21 @@ def check_stated_numbers(split: Split) -> Iterator[Finding]:
         other = (
             s.key
             for s, text, negative in rows
-            if bare(text) != bare(negative) or stated_number(negative) == len(s.things)
+            if bare(text, animals) != bare(negative, animals) or stated_number(negative) == len(s.things)
         )
         yield Finding(f"every negative of {name} states another number and differs in nothing else", *first(other))
 
 
 def stated_number(text: str) -> int:
-    """The number that a caption states; 0 if none."""
-    numbers = [WORDS.index("a" if word == "an" else word) + 1 for word in text.split() if word in {*WORDS, "an"}]
-    return max(numbers, default=0)  # "a photo of three red cats"
+    """The number that a caption states: one unless it has the word for another."""
+    return max((NUMBERS.index(word) + 2 for word in text.split() if word in NUMBERS), default=1)
 
 
-def bare(text: str) -> str:
-    """A caption without its number words, nouns cut to the stem that singular and plural share."""
-    words = [word for word in text.split() if word not in {*WORDS, "an"}]
-    return " ".join(re.sub(r"(ies|y|e|s)+$", "", word) for word in words)
+def bare(text: str, animals: Sequence[str]) -> str:
+    """A caption without its number words, articles and verbs, and with all `animals` in the singular."""
+    for animal in animals:
+        text = re.sub(rf"\b{re.escape(plural(animal))}\b", animal, text)
+    return " ".join(word for word in text.split() if word not in SINGULAR.union(NUMBERS))
 
 
 def check_held_animals(split: Split) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from envs.scene import Scene
 from envs.world import World
+from generators.rules.groups import with_groups
 from generators.rules.rule import Rule, parse_rule
 from generators.storage.split_file import Split
 from generators.vocabulary import Vocabulary
@@ -54,8 +55,9 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
 
 
 @cache
-def _rules(texts: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Rule, ...]:
-    return tuple(parse_rule(text, world_of(vocabulary)) for text in texts)
+def _rules(texts: tuple[str, ...], vocabulary: Vocabulary, groups: tuple[str, ...]) -> tuple[Rule, ...]:
+    world = with_groups(world_of(vocabulary), groups)
+    return tuple(parse_rule(text, world) for text in texts)
 
 
 def world_of(vocabulary: Vocabulary) -> World:
@@ -64,8 +66,9 @@ def world_of(vocabulary: Vocabulary) -> World:
 
 
 def rules_of(split: Split) -> tuple[Rule, ...]:
-    """The hold-out rules in the split's recipe."""
-    return _rules(tuple(split.recipe.get("hold_out", ())), split.vocabulary)
+    """The hold-out rules in the split's recipe, with the groups that it records."""
+    texts, groups = (tuple(split.recipe.get(name, ())) for name in ("hold_out", "groups"))
+    return _rules(texts, split.vocabulary, groups)
 
 
 def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:

@@ -2,7 +2,7 @@
 
 The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the
 code that generates splits, so that a mistake in one does not hide in the other. They share only the
-words for numbers and relations and the language of hold-out rules, which have tests of their own.
+words for numbers, relations and conjunctions, and the language of hold-out rules, which have tests of their own.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 from envs.common.errors import UserError, choose
 from envs.scene import Scene, Thing
 from envs.slots import SLOTS_OF
-from generators.audit import binding, counting, dependence, mentions, spatial
+from generators.audit import binding, counting, dependence, mentions, spatial, wording
 from generators.audit.findings import Finding, animal_pair, first, rules_of
 from generators.audit.mentions import RequestedChances, requested_chances, states_in_part
 from generators.captions.graph import SceneGraph
@@ -156,7 +156,15 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 # Checks of every split, and of each kind.
-CHECKS = (check_file, check_not_empty, check_disjoint, check_hold_out, check_sizes, check_texts)
+CHECKS = (
+    check_file,
+    check_not_empty,
+    check_disjoint,
+    check_hold_out,
+    check_sizes,
+    check_texts,
+    wording.check_wording,
+)
 CHECKS_OF = {
     "binding": (check_single_objects, *binding.CHECKS, *mentions.CHECKS),
     "spatial": (check_single_objects, *spatial.CHECKS),

@@ -10,6 +10,7 @@ from envs.scene import Scene
 from generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
 from generators.captions.templates import Caption
+from generators.captions.wording import template_of
 from generators.storage.dataset import SplitDataset
 
 
@@ -63,7 +64,7 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
-    kind, template, seed = (split.recipe[name] for name in ("kind", "template", "seed"))
+    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
     shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
     context = TaskContext(kind, template, seed, split.vocabulary, *shown)
     by_task = {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}

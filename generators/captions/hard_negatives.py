@@ -14,7 +14,9 @@ from envs.scene import Scene, Thing
 from generators.captions.incomplete import absent_things
 from generators.captions.relations import PREDICATES
 from generators.captions.templates import (
+    AnyTemplate,
     Caption,
+    as_template,
     build_caption,
     caption,
     hard_negative,
@@ -36,7 +38,7 @@ class TaskContext(NamedTuple):
     """What a task needs to know of a split."""
 
     kind: str
-    template: str
+    template: AnyTemplate
     seed: int
     vocabulary: Vocabulary
     relations: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ def one_animal(scene: Scene, context: TaskContext) -> Choice:
 def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
     """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; None
     where both have one size."""
-    first, second = mention_order(scene, context.seed)
+    first, second = mentioned(scene, context)
     if first.size == second.size:
         return None
     swapped = first._replace(size=second.size), second._replace(size=first.size)
@@ -80,7 +82,7 @@ def replace_animal(scene: Scene, context: TaskContext) -> Choice:
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
     """One thing gets a size that it doesn't have; the other thing may have it."""
     random = generator(context.seed, "replace", "size", scene.key)
-    things = list(mention_order(scene, context.seed))
+    things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
     others = [size for size in context.vocabulary.sizes if size != things[chosen].size]
     things[chosen] = things[chosen]._replace(size=others[random.integers(len(others))])
@@ -91,14 +93,14 @@ def replace_relation(scene: Scene, context: TaskContext) -> Choice:
     """The predicate of another relation."""
     others = [predicate for name in context.relations if name != scene.relation for predicate in PREDICATES[name]]
     predicate = others[generator(context.seed, "replace", "relation", scene.key).integers(len(others))]
-    false = caption_of(scene, mention_order(scene, context.seed), context, predicate)
+    false = caption_of(scene, mentioned(scene, context), context, predicate)
     return Choice(true_caption(scene, context), false)
 
 
 def add_animal(scene: Scene, context: TaskContext) -> Choice:
     """A third animal, in any texture and size, that the scene doesn't show."""
     random = generator(context.seed, "add", scene.key)
-    things = mention_order(scene, context.seed)
+    things = mentioned(scene, context)
     absent = absent_from(scene, "animal", context.vocabulary.animals)
     textures, sizes = context.vocabulary.textures, context.vocabulary.sizes
     added = Thing(absent[random.integers(len(absent))], textures[random.integers(len(textures))], "")
@@ -109,7 +111,7 @@ def add_animal(scene: Scene, context: TaskContext) -> Choice:
 def add_attribute(scene: Scene, context: TaskContext) -> Choice:
     """ "a cat and a white caribou" against "a grass cat and a white caribou", of a red cat and a white caribou."""
     random = generator(context.seed, "add", "texture", scene.key)
-    things, absent = mention_order(scene, context.seed), absent_from(scene, "texture", context.vocabulary.textures)
+    things, absent = mentioned(scene, context), absent_from(scene, "texture", context.vocabulary.textures)
     bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in things] for texture in ("", added))
     return Choice(*(caption_in_place(scene, its, context) for its in either))
@@ -131,6 +133,11 @@ def _denied(scene: Scene, context: TaskContext, mentioned: tuple[Thing, ...], pr
     absent = others[generator(context.seed, "negation", scene.key).integers(len(others))]
     phrasing = phrasing_of(scene, context.seed, context.template)
     return Choice(*(build_caption(phrasing, scene, mentioned, denied=(thing,)) for thing in (absent, present)))
+
+
+def mentioned(scene: Scene, context: TaskContext) -> tuple[Thing, ...]:
+    """The things in the order of the true caption."""
+    return mention_order(scene, context.seed, as_template(context.template).mention_order)
 
 
 def true_caption(scene: Scene, context: TaskContext) -> Caption:
@@ -157,7 +164,7 @@ def replaced(scene: Scene, context: TaskContext, field: str, names: Sequence[str
     """The caption with one thing's animal or texture replaced by an absent one."""
     random = generator(context.seed, "replace", field, scene.key)
     absent = absent_from(scene, field, names)
-    things = list(mention_order(scene, context.seed))
+    things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
     return caption_in_place(scene, things, context)

@@ -32,12 +32,12 @@ class Chances(NamedTuple):
     "Vision-language models do not understand negation": hybrid captions)."""
 
 
-def mentioned_things(scene: Scene, seed: int, chances: Chances) -> tuple[Thing, ...]:
-    """The things that a training caption mentions, in mention order; an omitted texture is "", sizes are kept."""
+def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "random") -> tuple[Thing, ...]:
+    """The things that a training caption mentions, in their order; an omitted texture is "", sizes are kept."""
     random = generator(seed, "textures told", scene.key)  # the text is part of the seed
     texture = {thing.slot: random.random() < chances.attributes for thing in scene.things}
     slots = mentioned_slots(scene, seed, chances)
-    things = [thing for thing in mention_order(scene, seed) if thing.slot in slots]
+    things = [thing for thing in mention_order(scene, seed, order) if thing.slot in slots]
     return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in things)
 
 

@@ -1,5 +1,6 @@
 """Noun phrases of one or several like things, and the scene with another number of them."""
 
+import re
 import zlib
 from dataclasses import replace
 
@@ -8,13 +9,19 @@ from envs.slots import COUNTING
 
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
 # Animals whose plural doesn't follow the rules below.
-PLURALS = {"goldfish": "goldfish", "caribou": "caribou", "sheep": "sheep", "deer": "deer", "wolf": "wolves"}
+PLURALS = {
+    **{same: same for same in ("goldfish", "caribou", "sheep", "deer", "bison", "moose", "fish", "shrimp", "squid")},
+    **{"wolf": "wolves", "mouse": "mice", "goose": "geese", "ox": "oxen", "calf": "calves"},
+}
+# Words that begin with a vowel's letter and a consonant's sound.
+CONSONANTS = re.compile("uni|ewe|eu|one")
 
 
 def plural(noun: str) -> str:
     """ "cat" -> "cats", "giant tortoise" -> "giant tortoises", "fox" -> "foxes", "pony" -> "ponies"."""
-    if noun in PLURALS:
-        return PLURALS[noun]
+    *before, last = noun.split()
+    if last in PLURALS:
+        return " ".join((*before, PLURALS[last]))
     if noun.endswith(("s", "x", "z", "ch", "sh")):
         return f"{noun}es"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -37,6 +44,25 @@ def attributes(thing: Thing) -> str:
 def phrase(thing: Thing) -> str:
     """ "small red cat"."""
     return counted(attributes(thing), thing.animal, 1)
+
+
+def with_article(phrase: str, article: str = "a") -> str:
+    """ "red cat" -> "a red cat", "asphalt cat" -> "an asphalt cat"; "two red cats" and "no red cat" unchanged."""
+    if phrase.split()[0] in ("no", *NUMBERS):
+        return phrase
+    vowel = phrase[0] in "aeiou" and not CONSONANTS.match(phrase)
+    return f"{'an' if article == 'a' and vowel else article} {phrase}"
+
+
+def named(thing: Thing, number: int = 1, article: str = "a", no: bool = False) -> str:
+    """ "a small red cat", "three small red cats", "no small red cat"."""
+    return with_article(f"{'no ' * no}{counted(attributes(thing), thing.animal, number)}", article)
+
+
+def stated(thing: Thing, number: int = 1, article: str = "the", no: bool = False) -> str:
+    """ "the small cat is red", "three cats are red", "no cat is red"; "the cat is there" without a texture."""
+    subject = with_article(f"{'no ' * no}{counted(thing.size, thing.animal, number)}", article)
+    return f"{subject} {'is' if number == 1 else 'are'} {thing.texture or 'there'}"
 
 
 def other_number(scene: Scene) -> Scene:

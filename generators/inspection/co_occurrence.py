@@ -9,7 +9,8 @@ from jaxtyping import Int64
 
 from envs.scene import Scene
 from envs.slots import RELATIONS
-from generators.captions.templates import SWAPS, TEMPLATES
+from generators.captions.templates import SWAPS
+from generators.captions.wording import TEMPLATES
 from generators.rules.hold_out import HELD_OUT
 from generators.storage.split_file import Split
 from generators.vocabulary import Vocabulary

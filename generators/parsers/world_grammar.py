@@ -1,23 +1,39 @@
 """Parses a synthetic caption into its scene graph, given the vocabulary of its world.
 
-It shares only the words for numbers and relations with `generators.captions.templates`, which writes captions, so that
-tests and the audit check one against the other. The grammar, in any phrasing:
+It shares only the words for numbers, relations and conjunctions with `generators.captions`, which writes captions, so
+that tests and the audit check one against the other. The grammar, in any phrasing:
 
-- a thing is "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL"; the texture is optional, and in
-  worlds with sizes a SIZE stands before it;
-- two things are joined by "and", or by a predicate, which is an edge of the graph;
+- a thing is named, "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL", where the texture is optional;
+  or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" for no
+  texture. The article is "a" or "the", the same for all; in worlds with sizes a SIZE stands before texture and animal;
+- two things are joined by a conjunction, or by a predicate, which is an edge of the graph and may have "is" before it;
 - the text before the first thing and after the last names exactly one background.
 """
 
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
 from envs.world import World
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.phrases import NUMBERS, plural
 from generators.captions.relations import CONVERSES
+from generators.captions.wording import CONJUNCTIONS
 from generators.vocabulary import Vocabulary
+
+PREDICATES = {joint: predicate for predicate in CONVERSES for joint in (predicate, f"is {predicate}")}
+
+
+class Reading(NamedTuple):
+    """A caption's graph and the words that the graph leaves out."""
+
+    graph: SceneGraph
+    article: str
+    """ "a" or "the"; "" if all things are counted or negated."""
+    joints: tuple[str, ...]
+    """What stands between one thing and the next."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -26,28 +42,52 @@ def one_of(names: Iterable[str]) -> str:
 
 
 @cache
-def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The patterns of a thing (in its one group) and of a background."""
-    adjectives = f"{f'{one_of(words.sizes)} ' if words.sizes else ''}(?:{one_of(words.textures)} )?"
-    one, many = f"{adjectives}{one_of(words.animals)}", f"{adjectives}{one_of(map(plural, words.animals))}"
-    bare = rf"(?:no {one}|{one_of(NUMBERS)} {many})"
-    thing = rf"\b(?:an? (?={one}\b)|(?={bare}\b))({bare}|{one})\b"
-    return re.compile(thing), re.compile(rf"\b{one_of(words.backgrounds)}\b")
+def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """The patterns of a thing, of a background, and of any other name of the world."""
+    backgrounds, textures = one_of(words.backgrounds), one_of(words.textures)
+    start = rf"(?:(?P<no>no)|(?P<number>{one_of(NUMBERS)})|(?P<article>an?|the(?! {backgrounds}\b)))"
+    size = f" (?P<size>{one_of(words.sizes)})" if words.sizes else "(?P<size>)"
+    animal = f" (?P<animal>(?(number){one_of(map(plural, words.animals))}|{one_of(words.animals)}))"
+    state = f"(?(texture)|(?: (?(number)are|is) (?P<state>{textures}|there))?)"
+    thing = rf"\b{start}{size}(?: (?P<texture>{textures}))?{animal}{state}\b"
+    return (
+        re.compile(thing),
+        re.compile(rf"\b{backgrounds}\b"),
+        re.compile(rf"\b(?:{one_of(words.animals)}|{textures})\b"),
+    )
+
+
+def phrase_of(thing: re.Match[str]) -> str:
+    """ "small red cat", "two red cats", "no red cat": the phrase of a thing that is named or stated."""
+    texture = thing["texture"] or (thing["state"] if thing["state"] != "there" else "")
+    return " ".join(filter(None, (thing["no"], thing["number"], thing["size"], texture, thing["animal"])))
+
+
+def read(text: str, words: Vocabulary | World) -> Reading | None:
+    """What a caption says; nodes of its graph are its things in order of mention, then the background.
+
+    None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside
+    of a thing, "is" behind the last thing, two articles, or two things joined by other words.
+    """
+    thing, background, name = patterns(words)
+    things = list(thing.finditer(text))
+    if not things:
+        return None
+    joints = [text[one.end() : other.start()].strip() for one, other in pairwise(things)]
+    rest = f"{text[: things[0].start()]}|{text[things[-1].end() :]}"
+    places = background.findall(rest)
+    goes_on = text[things[-1].end() :].startswith((" is ", " are "))
+    articles = {"a" if one["article"] == "an" else one["article"] for one in things if one["article"]}
+    if goes_on or len(places) != 1 or len(articles) > 1 or name.search(background.sub("", rest)):
+        return None
+    if not PREDICATES.keys() | set(CONJUNCTIONS) >= set(joints):
+        return None
+    edges = tuple(Edge(PREDICATES[joint], i, i + 1) for i, joint in enumerate(joints) if joint in PREDICATES)
+    graph = SceneGraph((*map(phrase_of, things), places[0]), edges)
+    return Reading(graph, min(articles, default=""), tuple(joints))
 
 
 def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
-    """The scene graph of a caption: nodes are its things in order of mention, then the background.
-
-    None if the text doesn't follow the grammar: no thing, not exactly one background, an animal outside of a thing's
-    phrase, or two things joined by other words.
-    """
-    thing, background = patterns(words)
-    around = thing.split(text)  # text before the first thing, the thing, text between, the next thing, ..., text after
-    phrases, links = around[1::2], [link.strip() for link in around[2:-1:2]]
-    rest = f"{around[0]}|{around[-1]}"
-    places = background.findall(rest)
-    stray = re.search(rf"\b{one_of(words.animals)}\b", background.sub("", rest))
-    if not phrases or len(places) != 1 or stray or not {"and", *CONVERSES}.issuperset(links):
-        return None
-    edges = tuple(Edge(link, i, i + 1) for i, link in enumerate(links) if link != "and")
-    return SceneGraph((*phrases, places[0]), edges)
+    """The scene graph of a caption; None if the text doesn't follow the grammar."""
+    reading = read(text, words)
+    return reading and reading.graph

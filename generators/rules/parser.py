@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import product
 
 from envs.scene import MOST_THINGS
 from envs.slots import SLOTS
@@ -37,6 +38,7 @@ class Parser(Tokens):
     def __init__(self, text: str, world: World) -> None:
         super().__init__(text)
         self.depth = 0
+        self.groups, self.used = dict(world.groups), set[str]()
         self.names = {
             "animal": world.animals,
             "texture": world.textures,
@@ -123,9 +125,19 @@ class Parser(Tokens):
             directions = tuple(RELATION_WORDS[word] for word in given)
             relations = tuple(relation for relation, _ in directions)
             return Comparison(left, operator, relations, directions if operator == "=" else ())
-        if left.field == "pair" and len(given) != 2:
-            self.fail("pair is a set of two animals, such as {cat, lion}", start)
-        return Comparison(left, operator, (tuple(sorted(given)),) if left.field == "pair" else tuple(given))
+        if left.field == "pair":
+            if len(given) != 2:
+                self.fail("pair is a set of two animals, such as {cat, lion}", start)
+            both = product(*(self.members("pair", name) for name in given))
+            return Comparison(left, operator, tuple(tuple(sorted(pair)) for pair in both))
+        return Comparison(left, operator, tuple(name for word in given for name in self.members(left.field, word)))
+
+    def members(self, field: str, value: str | int) -> tuple[str | int, ...]:
+        """The animals of a group in a field of animals; any other value alone."""
+        if KINDS.get(field, field) != "animal" or value not in self.groups:
+            return (value,)
+        self.used.add(value)
+        return self.groups[value]
 
     def other(self, left: Term) -> Term:
         """An indexed field that `left` can be compared with."""
@@ -169,7 +181,8 @@ class Parser(Tokens):
         if field in NUMBERS:
             return self.number(field, words, start)
         kind = KINDS.get(field, field)
-        return self.choose(kind, words, self.names[kind], start)
+        groups = self.groups if kind == "animal" else ()
+        return self.choose(kind, words, [*self.names[kind], *groups], start)
 
     def number(self, field: str, digits: str, start: Token) -> int:
         """The number that was read, in the field's range."""

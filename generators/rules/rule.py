@@ -6,6 +6,7 @@ and parentheses; `not` binds closest, then `and`, then `or`:
     texture=red & animal=cat                        a red cat, beside anything
     (texture=red) & (animal=cat)                    something red, and a cat of any texture
     pair={cat, lion}                                a cat and a lion, and nothing else
+    animal=felines, pair={felines, bear}            the same of any animal of a group
     relation=above & second=orca                    something above an orca
     background=city                                 any scene in the city
     count=2 & texture[0]=texture[1]                 two things of one texture
@@ -22,9 +23,9 @@ Fields
                                   `relation=under` the lower one), else that in the relation's first slot
     pair                          the two animals of a scene of two things, in any order
 
-Values are names of the world, quoted where they contain a keyword; a set in braces, which means any of
-them; whole numbers for count and view, and only count knows <, <=, > and >=; or an indexed field, as in
-texture=texture[1].
+Values are names of the world, quoted where they contain a keyword; groups of animals, which mean any of
+their animals; a set in braces, which means any of its values; whole numbers for count and view, and only
+count knows <, <=, > and >=; or an indexed field, as in texture=texture[1].
 
 Which thing: in one chain of &, all comparisons of animal, texture, slot and size without an index refer to
 one thing. Parentheses, another side of `or`, and `not` start a chain of their own, also for `first`. Hence
@@ -35,6 +36,7 @@ comparison with something that a scene lacks (an index beyond its things, the `f
 
 from dataclasses import dataclass, field
 
+from envs.groups import Groups
 from envs.scene import Scene
 from envs.world import World
 from generators.rules.parser import Parser
@@ -47,6 +49,8 @@ class Rule:
 
     text: str
     expression: Expression = field(repr=False)
+    groups: Groups = ()
+    """The groups that it names, with their animals."""
 
     def matches(self, scene: Scene) -> bool:
         """Whether the rule is true of `scene`."""
@@ -55,4 +59,6 @@ class Rule:
 
 def parse_rule(text: str, world: World) -> Rule:
     """Parse a rule; a syntax error, or a name that `world` lacks, raises with the character's position."""
-    return Rule(text, Parser(text, world).rule())
+    parser = Parser(text, world)
+    expression = parser.rule()
+    return Rule(text, expression, tuple(group for group in world.groups if group[0] in parser.used))

@@ -63,11 +63,12 @@ class BindingRecipe(SplitRecipe):
         if subset != "train":
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
-        things = mentioned_things(scene, self.seed, chances)
+        order = self.wording.mention_order
+        things = mentioned_things(scene, self.seed, chances, order)
         denied = self.denied(scene) if self.negated else ()  # only then: it reads the world
-        complete = things == mention_order(scene, self.seed)
-        false = hard_negative(scene, self.seed, self.template, self.kind, denied) if complete else None
-        return build_caption(phrasing_of(scene, self.seed, self.template), scene, things, denied=denied), false
+        complete = things == mention_order(scene, self.seed, order)
+        false = hard_negative(scene, self.seed, self.wording, self.kind, denied) if complete else None
+        return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, denied=denied), false
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
         """The thing that the caption of a training scene negates, if any."""

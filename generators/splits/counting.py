@@ -65,8 +65,8 @@ class CountingRecipe(SplitRecipe):
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The negative states the number of the swapped scene, in the same phrasing."""
-        false = build_caption(phrasing_of(scene, self.seed, self.template), scene, self.swap(scene).things)
-        return caption(scene, self.seed, self.template), false
+        false = build_caption(phrasing_of(scene, self.seed, self.wording), scene, self.swap(scene).things)
+        return caption(scene, self.seed, self.wording), false
 
     def counts(self) -> PairCounts:
         """The number of animals that the fraction amounts to."""

@@ -12,13 +12,16 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from envs.common.errors import UserError, choose
+from envs.common.errors import UserError
 from envs.common.options import FIRST
 from envs.common.seeds import generator
 from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
-from generators.captions.templates import SWAPS, TEMPLATES, Caption, caption, hard_negative
+from generators.captions.templates import SWAPS, Caption, caption, hard_negative
+from generators.captions.wording import TEMPLATES, Template, template_of
+from generators.parsers.round_trip import check_phrasings
+from generators.rules.groups import group_texts, with_groups
 from generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
 from generators.rules.rule import Rule
 
@@ -75,7 +78,17 @@ class SplitRecipe(ABC):
     test `held_out`, and with several rules in a test of each."""
     template: str = "conjunction"
     """Template of the captions: OC-CLIP's (conjunction, relation), in PUG's style (pug-...), or one of several
-    phrasings for each scene (free-...); see docs/splits.md."""
+    phrasings for each scene (free-...), or "the cat is red" (statement-...); see docs/splits.md."""
+    phrasings: tuple[str, ...] = ()
+    """Own phrasings in place of the template's, one drawn for each scene: "{place} i see {things}"; empty: its own."""
+    conjunction: str = ""
+    """What joins two things in captions: and, while, with, but, plus, ...; empty: as in the template."""
+    mention_order: str = ""
+    """Which thing captions mention first: random, or slots (the left or upper one); empty: as in the template."""
+    article: str = ""
+    """a or the; empty: as in the template."""
+    groups: tuple[str, ...] = ()
+    """Groups of animals for rules, such as "felines={cat, lion}", besides those of the world."""
 
     def __post_init__(self) -> None:
         check_fractions(self, "pairs", "hard_negatives", "reserve", "validation")
@@ -85,12 +98,13 @@ class SplitRecipe(ABC):
         for name in ("views", "test_views", "test_scenes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
-        object.__setattr__(self, "hold_out", tuple(self.hold_out))  # JSON gives a list
+        for name in ("hold_out", "phrasings", "groups"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption and the hard negative of a scene; None if it has no negative."""
-        true = caption(scene, self.seed, self.template)
-        return true, hard_negative(scene, self.seed, self.template, self.kind)
+        true = caption(scene, self.seed, self.wording)
+        return true, hard_negative(scene, self.seed, self.wording, self.kind)
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
@@ -109,11 +123,25 @@ class SplitRecipe(ABC):
 
     def rules(self, world: World) -> tuple[Rule, ...]:
         """The hold-out rules, parsed with the names of `world`."""
-        return parsed(self.hold_out, world)
+        return parsed(self.hold_out, with_groups(world, self.groups)) if self.hold_out else ()
+
+    def resolved(self) -> "SplitRecipe":
+        """The recipe with the groups that its rules name, those of its world too, and no others.
+
+        It determines the same scenes without its world's file: it is what names a split and what a split file records.
+        """
+        rules = self.rules(load_world(self.world)) if self.hold_out else ()
+        return replace(self, groups=group_texts(dict(group for rule in rules for group in rule.groups)))
+
+    @property
+    def wording(self) -> Template:
+        """The template, with what the recipe changes of it."""
+        return template_of(vars(self))
 
     def subsets(self) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests; a subset may be empty."""
-        world = load_world(self.world)
+        world = with_groups(load_world(self.world), self.groups)
+        check_phrasings(self.wording, world)
         rules = self.rules(world)
         subsets = self.planned(world)
         if not rules:
@@ -198,7 +226,7 @@ def check_singles_views(recipe: SplitRecipe) -> None:
 
 def check_template(recipe: SplitRecipe) -> None:
     """Raise for an unknown template, or one that doesn't fit the kind: with a relation or without."""
-    choose("template", recipe.template, TEMPLATES)
+    _ = recipe.wording  # raises for an unknown template, and for fields that don't suit it
     fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
     if recipe.template not in fitting:
         stated = "no relation, but every" if recipe.relational else "a relation, but no"

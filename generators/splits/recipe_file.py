@@ -8,6 +8,7 @@ from typing import Any
 
 from envs.common.errors import UserError, choose
 from envs.common.options import Option, options_of
+from generators.rules.groups import checked_table, group_texts
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
 from generators.splits.dependence import DependenceRecipe
@@ -41,6 +42,8 @@ def typed(kind: type[SplitRecipe], given: Mapping[str, object]) -> dict[str, Any
     values = {}
     for name, value in given.items():
         default = defaults[choose("field", name, defaults)]
+        if name == "groups" and isinstance(value, dict):
+            value = group_texts(checked_table(value))
         if isinstance(default, float) and type(value) is int:
             value = float(value)
         if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(word, str) for word in value):

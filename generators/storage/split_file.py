@@ -30,6 +30,8 @@ from generators.vocabulary import SCENE_TYPE, Vocabulary
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
+# Fields that earlier recipes lack: recorded only where they say something, so that split files stay as they are.
+LATER = {"phrasings", "conjunction", "mention_order", "article", "groups"}
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,14 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
 
 def split_name(recipe: SplitRecipe) -> str:
     """A file name with the fractions, which differs whenever recipes do; a new field at its default changes none."""
-    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe)})[:8]
+    name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.resolved())})[:8]
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
+
+
+def recorded(recipe: SplitRecipe) -> dict:
+    """A recipe as split files hold it: with the groups that its rules name, without empty fields of `LATER`."""
+    fields = asdict(recipe.resolved())
+    return {"kind": recipe.kind} | {name: value for name, value in fields.items() if value or name not in LATER}
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
@@ -111,7 +119,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # one call: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
-            write_split(path, store, {"kind": recipe.kind, **asdict(recipe)}, subsets)
+            write_split(path, store, recorded(recipe), subsets)
     return path
 
 

@@ -98,7 +98,7 @@ class SplitData:
     def settings(self) -> dict[str, Any]:
         """The recipe's kind, the version of that kind's scenes and texts, the images, and what is no default."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
-        return texts | {"store": self.store, "split": differing(self.recipe)}
+        return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
 
     def counts(self) -> dict[str, int]:
         """Pairs in train, swapped ones, and all that a fraction counts."""
@@ -144,7 +144,8 @@ def split_texts(split: "Split") -> Iterator[str]:
 
     Tests may query names that captions of few words leave out, and animals without their textures ("an orca").
     """
-    from generators.captions.templates import with_article
+    from generators.captions.templates import bare_mentions
+    from generators.captions.wording import template_of
 
     for r in split.subsets.values():
         yield from r.captions
@@ -153,7 +154,7 @@ def split_texts(split: "Split") -> Iterator[str]:
             yield from graph.nodes
             yield from (edge.predicate for edge in graph.edges)
     v = split.vocabulary
-    yield from (*map(with_article, v.animals), *v.textures, *v.backgrounds, *v.sizes)
+    yield from (*bare_mentions(template_of(split.recipe), v.animals), *v.textures, *v.backgrounds, *v.sizes)
 
 
 def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:

@@ -11,12 +11,17 @@ from envs.worlds import load_world
 from generators.audit.run import OTHER_WORDS, states, words
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.relations import claims
-from generators.captions.templates import SWAPS, TEMPLATES, build_caption, caption, hard_negative, phrasing_of
+from generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
+from generators.captions.wording import TEMPLATES, Phrasing
 from generators.parsers.world_grammar import parse
 
 
 def pair(first="red", second="asphalt", background="ocean floor", view=0):
     return Scene(background, (Thing("elephant", first, "left"), Thing("giant tortoise", second, "right")), view)
+
+
+def phrasings_of(template):
+    return [Phrasing(text, TEMPLATES[template]) for text in TEMPLATES[template].phrasings]
 
 
 def test_reads_as_english():
@@ -44,9 +49,7 @@ def test_other_templates_read_as_english():
         "a photo of an asphalt giant tortoise to the right of a red elephant in ocean floor surroundings",
     }
     things = "a red elephant and an asphalt giant tortoise"
-    phrased = {
-        build_caption(phrasing, pair(), pair().things).text for phrasing in TEMPLATES["free-conjunction"].phrasings
-    }
+    phrased = {build_caption(phrasing, pair(), pair().things).text for phrasing in phrasings_of("free-conjunction")}
     assert phrased >= {
         f"{things} on the ocean floor",
         f"on the ocean floor there is {things}",
@@ -56,7 +59,7 @@ def test_other_templates_read_as_english():
 
 def test_a_free_template_draws_all_phrasings_alike():
     drawn = Counter(phrasing_of(pair(view=view), 0, "free-relation") for view in range(1200))
-    assert set(drawn) == set(TEMPLATES["free-relation"].phrasings)
+    assert set(drawn) == set(phrasings_of("free-relation"))
     assert all(140 < n < 260 for n in drawn.values())
 
 
@@ -92,7 +95,7 @@ def test_contract_of_single_objects(template, world):
         assert states(one.graph, scene)
         assert parse(one.text, world) == one.graph
         assert hard_negative(scene, 0, template) is None
-        for phrasing in TEMPLATES[template].phrasings:
+        for phrasing in phrasings_of(template):
             (thing,) = scene.things
             bare = build_caption(phrasing, scene, [thing._replace(texture="")])
             assert bare.graph.nodes == (f"{thing.size} {thing.animal}".strip(), scene.background)

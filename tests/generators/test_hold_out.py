@@ -49,7 +49,7 @@ def root(tmp_path_factory):
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(sorted(KINDS)), st.sampled_from(["", "pug-", "free-"]), st.booleans(), FIELDS)
+@given(st.sampled_from(sorted(KINDS)), st.sampled_from(["", "pug-", "free-", "statement-"]), st.booleans(), FIELDS)
 def test_the_audit_proves_random_recipes(root, kind, phrasing, grounded, fields):
     places = {"singles_slots": ("center",)} if kind == "spatial" and grounded else {}
     recipe = replace(KINDS[kind], template=TEMPLATE[kind].format(phrasing), **places, **fields)

@@ -68,7 +68,7 @@ def test_textures_are_mentioned_as_often_as_requested(attributes):
     assert set(mentioned) == {"both"}
 
 
-@pytest.mark.parametrize("template", ["conjunction", "pug-conjunction", "free-conjunction"])
+@pytest.mark.parametrize("template", ["conjunction", "pug-conjunction", "free-conjunction", "statement-conjunction"])
 def test_texts_state_their_graphs_and_only_what_can_be_swapped_has_a_negative(template):
     recipe = replace(LESS, template=template)
     world = load_world(recipe.world)

@@ -8,7 +8,7 @@ import pytest
 
 from envs.common.errors import UserError
 from generators.audit.run import audit
-from generators.captions.templates import TEMPLATES
+from generators.captions.wording import TEMPLATES
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
 from generators.splits.spatial import SpatialRecipe

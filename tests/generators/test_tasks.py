@@ -11,7 +11,7 @@ from generators.audit.run import true_nodes, words
 from generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
 from generators.captions.phrases import phrase
 from generators.captions.relations import PREDICATES, edge_holds
-from generators.captions.templates import TEMPLATES
+from generators.captions.wording import TEMPLATES
 from generators.parsers.world_grammar import parse
 from generators.splits.binding import BindingRecipe
 from generators.splits.spatial import SpatialRecipe

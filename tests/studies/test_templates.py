@@ -37,6 +37,8 @@ def test_a_grid_gives_its_template_to_all_splits(grid, own, other):
         replace(RECIPE, template="free-conjunction"),
         replace(RECIPE, test_scenes=1, mentioned=0.0, attributes=0.0),
         replace(SPATIAL, template="free-relation"),
+        replace(RECIPE, template="statement-conjunction", conjunction="as well as", attributes=0.5),
+        replace(SPATIAL, template="statement-relation", article="a"),
         replace(RECIPE, world="tiny-sizes", test_scenes=5),
     ],
     ids=lambda recipe: recipe.template,

@@ -1,0 +1,184 @@
+"""The limits that an animal must keep to stand in every slot: measured, with the side of its body that decides each.
+
+Frame and halves are measured at the extremes of every slot's bounds under every camera: if no animal crosses the plane
+between the two slots of a relation, no two animals can touch. Widths are measured in the first views.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from envs.drawing.camera import Camera
+from envs.drawing.placement import Pose, place
+from envs.drawing.poses import UPRIGHT, Settled, read_poses
+from envs.drawing.raster import to_world
+from envs.drawing.view import VIEWS, view_of
+from envs.shapes.mesh import Mesh, animal_mesh
+from envs.slots import SLOTS, Slot
+
+MARGIN = 1.0  # percent of the image's side between an animal and the frame
+WIDTHS = (15.0, 35.0)  # percent of the image's side that an animal of a pair covers, least and greatest
+WIDTH_VIEWS = range(12)
+MOST_CORNERS = 1000  # of a convex hull
+# Planes that bound a slot: axis, position in metres, and the side on which the slot lies. What stands above starts
+# above its plane, whatever its form.
+LEFT, RIGHT, LOWER = (0, 0.0, -1), (0, 0.0, 1), (2, 1.40, -1)
+SIDES = {
+    "left": (LEFT,),
+    "right": (RIGHT,),
+    "under": (LOWER,),
+    "lower left": (LOWER, LEFT),
+    "lower right": (LOWER, RIGHT),
+    "upper left": (LEFT,),
+    "upper right": (RIGHT,),
+}
+CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
+EDGES = ("left", "right", "upper", "lower")  # of the image
+ACROSS, HEIGHT = "length or width", "height"  # sides of the body
+
+
+class Measure(NamedTuple):
+    """One limit, and where the animal comes nearest to it."""
+
+    name: str
+    value: float
+    unit: str
+    low: float
+    high: float
+    place: str
+    side: str
+    """The side of the body that decides it: its length or width, or its height."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the value is within the limit."""
+        return self.low <= self.value <= self.high
+
+    @property
+    def bound(self) -> str:
+        """ ">= 1" or "<= 35"."""
+        return f">= {self.low:g}" if self.high == np.inf else f"<= {self.high:g}"
+
+
+def extents(mesh: Mesh) -> tuple[float, float, float]:
+    """Length (x, nose to tail), width (y) and height (z) of a body, in metres."""
+    length, width, height = (float(side) for side in np.ptp(mesh.vertices, axis=0) * mesh.scale)
+    return length, width, height
+
+
+def required(mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0) -> list[Measure]:
+    """Distances to the frame and to the other thing's half, of a body made `factor` times as large.
+
+    An animal that misses one of them can't be in a world.
+    """
+    corners = hull(mesh)
+    frame: list[tuple] = []
+    halves: dict[int, list[tuple]] = {0: [], 2: []}
+    for slot, bounds in SLOTS.items():
+        for pose in extremes(bounds, settled, factor):
+            points = to_world(mesh, pose, corners)
+            frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
+            for axis, plane, side in SIDES.get(slot, ()):
+                halves[axis].append((float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}"))
+    return [
+        Measure("distance to the frame", *at(min(frame), "% of the image", MARGIN)),
+        Measure("distance to the half beside", *at((*min(halves[0]), ACROSS), "m", 0.0)),
+        Measure("distance to the half above", *at((*min(halves[2]), HEIGHT), "m", 0.0)),
+    ]
+
+
+def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str, str]:
+    """The least distance of projected points to the frame in percent, its place, and the side of the body to change."""
+    x, y = screen[:, :2].T
+    gaps = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
+    edge = EDGES[int(np.argmin(gaps))]
+    return float(min(gaps)), f"slot {slot!r}, {edge} edge", HEIGHT if edge == "upper" else ACROSS
+
+
+def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
+    """A measure without its name."""
+    value, where, side = found
+    return value, unit, low, high, where, side
+
+
+def widths(name: str, mesh: Mesh) -> tuple[Measure, Measure]:
+    """The least and the greatest width on the image of an animal of a pair, which make it recognisable at 64 pixels."""
+    corners, found = hull(mesh), []
+    for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
+        screen = Camera(100, view_of(view)).project(to_world(mesh, place(name, slot, view), corners))
+        found.append((float(np.ptp(screen[:, 0])), f"slot {slot!r}, view {view}", ACROSS))
+    unit = "% of the image"
+    return (
+        Measure("width in a pair, least", *at(min(found), unit, low=WIDTHS[0])),
+        Measure("width in a pair, greatest", *at(max(found), unit, high=WIDTHS[1])),
+    )
+
+
+def measures(name: str, animal) -> list[Measure]:
+    """All limits of an animal; the first three are required of a world's animals."""
+    mesh = animal_mesh(animal)
+    return [*required(mesh, read_poses().get(name, UPRIGHT)), *widths(name, mesh)]
+
+
+def misplaced(name: str, animal) -> str | None:
+    """The first required limit that `animal` misses, with the way out; None if it keeps them."""
+    mesh, settled = animal_mesh(animal), read_poses().get(name, UPRIGHT)
+    for measure in required(mesh, settled):
+        if not measure.kept:
+            value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
+            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh)}"
+    return None
+
+
+def advice(measure: Measure, size: float, mesh: Mesh) -> str:
+    """Which side of the body to change for a limit that it misses, and the size with which it would keep it."""
+    length, width, height = extents(mesh)
+    sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
+    if measure.high == np.inf and measure.name.startswith("width"):
+        if height > max(length, width):
+            return f"make it longer for its height, which sets the scale: {sides}"
+        return f"give it a greater size, {size * measure.low / measure.value:.2f} for {size:.2f}: {sides}"
+    fitting = size * measure.high / measure.value if measure.high < np.inf else size * largest_factor(mesh)
+    which = "height" if measure.side == HEIGHT else "length" if length >= width else "width"
+    return f"reduce its {which}, or give it a smaller size, {np.floor(100 * fitting) / 100:.2f} for {size:.2f}: {sides}"
+
+
+def largest_factor(mesh: Mesh) -> float:
+    """The factor of its size with which a body that is too large keeps the required limits, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(7):
+        middle = (low + high) / 2
+        fits = all(measure.kept for measure in required(mesh, factor=middle))
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=8)
+def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
+    """The vertices of the convex hull: no other vertex can leave the frame first.
+
+    Of a round body, which has thousands, those that reach farthest in evenly spread directions: less than two
+    millimetres are lost.
+    """
+    from scipy.spatial import ConvexHull
+
+    corners = mesh.vertices[ConvexHull(mesh.vertices.astype(np.float64)).vertices]
+    if len(corners) <= MOST_CORNERS:
+        return corners
+    height, turn = np.linspace(-1, 1, MOST_CORNERS), np.arange(MOST_CORNERS) * np.pi * (3 - 5**0.5)  # a golden spiral
+    around = np.sqrt(1 - height**2)
+    directions = np.array([around * np.cos(turn), around * np.sin(turn), height], np.float32)
+    return corners[np.unique((corners @ directions).argmax(0))]
+
+
+def extremes(slot: Slot, settled: Settled, factor: float = 1.0) -> Iterator[Pose]:
+    """Poses at the ends of a slot's bounds, at its greatest scale times `factor`."""
+    scale = slot.widest * factor
+    for yaw, turn, across, away in product(slot.yaws, (-1, -0.5, 0, 0.5, 1), (-1, 1), (-1, 1)):
+        x, y, z = slot.position
+        position = (x + across * slot.shift_range[0], y + away * slot.shift_range[1], z + settled.lift * scale)
+        yield Pose(position, yaw + turn * slot.yaw_range, scale, settled)

@@ -1,0 +1,86 @@
+"""What a world file takes from a user's Python files: animals, and the functions of textures and backgrounds.
+
+Such a file is executed as it is, when a world that names it is loaded. Nothing but a world file names one: split files
+and packed splits hold names and pixels only, and opening one loads no world.
+"""
+
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from envs.common.errors import UserError
+from envs.shapes.animal import Animal
+from envs.shapes.mesh import Mesh, animal_mesh
+
+CONSTANT = "ANIMAL"
+
+
+def executed(path: Path) -> ModuleType:
+    """The module of a Python file."""
+    spec = spec_from_file_location(f"menagerie_own_{path.stem}", path)
+    if path.suffix != ".py" or spec is None or spec.loader is None:
+        raise UserError(f"{path} is no Python file (.py)")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{path} can't be loaded ({type(error).__name__}: {error})") from error
+    return module
+
+
+def python_function(path: Path, function: str) -> Callable:
+    """The function of that name in a Python file."""
+    called = getattr(executed(path), function, None)
+    if not callable(called):
+        raise UserError(f"{path}:{function} is not a function")
+    return called
+
+
+def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
+    """Call the function once, so that a mistake is reported before anything is rendered."""
+    try:
+        colors = np.asarray(call())
+    except (Exception, SystemExit) as error:
+        raise UserError(f"the function in {path} fails ({type(error).__name__}: {error})") from error
+    if colors.shape != shape:
+        raise UserError(f"the function in {path} gives colours of shape {colors.shape}, it needs {shape}")
+    if not np.isfinite(colors).all() or colors.min() < 0 or colors.max() > 1:
+        raise UserError(f"the function in {path} gives colours outside 0..1: {colors.min():g} to {colors.max():g}")
+
+
+def python_animal(path: Path, bounds: dict[str, tuple[float, float]]) -> Animal:
+    """The animal in a Python file, of the same form as those in envs/animals; its body is built and checked.
+
+    `bounds`: least and greatest `size` and `hover`, in metres.
+    """
+    animal = getattr(executed(path), CONSTANT, None)
+    if not isinstance(animal, Animal):
+        raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
+    for field in ("size", "hover"):
+        value, (low, high) = getattr(animal, field), bounds[field]
+        if not isinstance(value, int | float) or not low <= value <= high:
+            raise UserError(f"the {field} of the animal in {path} must be {low:g} to {high:g} metres, got {value!r}")
+    try:
+        mesh = animal_mesh(animal)
+        animal.tags(mesh.vertices, 0.4 * mesh.cell)
+        paint = np.asarray(animal.paint(mesh.vertices)) if animal.paint else np.ones(len(mesh.vertices))
+    except (Exception, SystemExit) as error:
+        raise UserError(f"the animal in {path} can't be built ({type(error).__name__}: {error})") from error
+    if paint.shape != (len(mesh.vertices),) or not (np.isfinite(paint) & (paint >= 0) & (paint <= 1)).all():
+        raise UserError(f"paint of the animal in {path} must give one number from 0 to 1 for each point")
+    check_closed(path, mesh)
+    return animal
+
+
+def check_closed(path: Path, mesh: Mesh) -> None:
+    """Raise on a body without an inside."""
+    import trimesh
+
+    solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
+    if not np.isfinite(mesh.vertices).all() or not solid.is_watertight or solid.volume <= 0:
+        raise UserError(
+            f"the body of the animal in {path} is open; give its parts greater radii, or its relief a smaller height"
+        )

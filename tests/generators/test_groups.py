@@ -1,0 +1,193 @@
+"""Groups of animals: rules that name one mean all of its animals, and a split file keeps what they meant."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from envs.common.errors import UserError
+from envs.worlds import load_world
+from generators.audit.run import audit
+from generators.rules.groups import with_groups
+from generators.rules.rule import parse_rule
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe_file import read_recipe
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.image_store import ImageStore
+from generators.storage.pack import pack
+from generators.storage.split_file import read_split, recorded, split_name
+from studies.runs.data import SplitData
+from tests.envs.test_own_animals import LYNX
+from tests.generators.conftest import RECIPE, failed, make_split
+
+GROUPS = ("birds={penguin}", "big ones={elephant, crocodile}")
+WORLD = with_groups(load_world("tiny"), GROUPS)
+SCENES = list(WORLD.factorial())
+TINY = {"world": "tiny", "pairs": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}
+
+
+@pytest.mark.parametrize(
+    ("grouped", "written_out"),
+    [
+        ("animal=big ones", "animal={elephant, crocodile}"),
+        ("animal='big ones' & texture=red", "animal={elephant, crocodile} & texture=red"),
+        ("animal!=big ones", "animal!={elephant, crocodile}"),
+        ("not animal={birds, rabbit}", "not animal={penguin, rabbit}"),
+        ("animal[0]=big ones & texture[0]=texture[1]", "animal[0]={elephant, crocodile} & texture[0]=texture[1]"),
+        ("relation=under & first=big ones", "relation=under & first={elephant, crocodile}"),
+        ("second=birds", "second=penguin"),
+        ("pair={birds, rabbit}", "pair={penguin, rabbit}"),
+        ("pair={big ones, rabbit}", "pair={elephant, rabbit} | pair={crocodile, rabbit}"),
+        ("pair={big ones, birds}", "pair={elephant, penguin} | pair={crocodile, penguin}"),
+        ("pair={big ones, big ones}", "pair={elephant, crocodile}"),
+    ],
+)
+def test_a_group_means_its_animals(grouped, written_out):
+    rule, other = parse_rule(grouped, WORLD), parse_rule(written_out, WORLD)
+    matched = [rule.matches(scene) for scene in SCENES]
+    assert matched == [other.matches(scene) for scene in SCENES]
+    assert 0 < sum(matched) < len(SCENES)
+    assert {name for name, _ in rule.groups} == {name for name in ("birds", "big ones") if name in grouped}
+    assert other.groups == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("animal=brids", "unknown animal 'brids'; did you mean 'birds'"),
+        ("texture=birds", "unknown texture 'birds'"),
+        ("background=birds", "unknown background 'birds'"),
+        ("pair=big ones", "pair is a set of two animals"),
+    ],
+)
+def test_a_group_stands_for_animals_only(rule, message):
+    with pytest.raises(UserError, match=message):
+        parse_rule(rule, WORLD)
+
+
+def test_names_of_other_kinds_keep_their_meaning():
+    world = with_groups(load_world("tiny"), ("red={penguin}", "city={rabbit}"))
+    for text in ("texture=red", "background=city"):
+        assert [parse_rule(text, world).matches(s) for s in SCENES] == [
+            parse_rule(text, WORLD).matches(s) for s in SCENES
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[groups]\nbirds = []", "group 'birds' is empty"),
+        ('[groups]\nbirds = ["pengin"]', "unknown animal in group 'birds' 'pengin'; did you mean 'penguin'"),
+        ('[groups]\nrabbit = ["penguin"]', "group 'rabbit' is named like an animal"),
+        ('[groups]\nbirds = "penguin"', "group 'birds' must be a list of animals"),
+        ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
+        ('groups = ["birds"]', "must be a name and its animals, such as felines={cat, lion}"),
+        ('groups = ["birds={penguin}", "birds={rabbit}"]', "'birds' is there twice"),
+        ("groups = 3", "groups = 3 should be of the form"),
+    ],
+)
+@pytest.mark.parametrize("rules", ["", 'hold_out = ["animal=crocodile & texture=red"]\n'])
+def test_a_wrong_group_of_a_recipe_is_named(tmp_path, rules, text, message):
+    (tmp_path / "r.toml").write_text(f'kind = "binding"\nworld = "tiny"\n{rules}{text}')
+    with pytest.raises(UserError, match=message):
+        read_recipe(str(tmp_path / "r.toml")).subsets()
+
+
+def test_a_recipe_with_groups_makes_the_split_of_the_rules_written_out(tmp_path):
+    (tmp_path / "r.toml").write_text(
+        'kind = "spatial"\nworld = "tiny"\npairs = 0.5\nviews = 1\ntest_views = 1\ntest_scenes = 20\n'
+        'hold_out = ["relation=above & first=big ones"]\n[groups]\n"big ones" = ["elephant", "crocodile"]\n'
+    )
+    recipe = read_recipe(str(tmp_path / "r.toml"))
+    assert recipe.groups == ("big ones={elephant, crocodile}",)
+    written_out = SpatialRecipe(**TINY, hold_out=("relation=above & first={elephant, crocodile}",))
+    assert recipe.subsets() == written_out.subsets()
+    path = make_split(tmp_path, recipe)
+    assert failed(path) == []
+    assert read_split(path).recipe["groups"] == ["big ones={elephant, crocodile}"]
+
+
+def test_only_groups_that_rules_name_are_part_of_a_split():
+    rule = "animal=birds & texture=red"
+    bare, spare = BindingRecipe(**TINY, hold_out=("texture=red",)), ("birds={penguin}", "big ones={elephant}")
+    assert split_name(replace(bare, groups=spare)) == split_name(bare)
+    assert "groups" not in recorded(replace(bare, groups=spare))
+    used = replace(bare, hold_out=(rule,), groups=spare)
+    assert recorded(used)["groups"] == ("birds={penguin}",)
+    other = replace(used, groups=("birds={rabbit}",))
+    assert len({split_name(recipe) for recipe in (bare, used, other)}) == 3
+    assert SplitData(used, "store").settings != SplitData(other, "store").settings
+
+
+def test_the_fields_of_later_versions_leave_old_files_as_they_are():
+    """A recipe that sets none of them is recorded as before they were there, key by key."""
+    assert list(recorded(RECIPE)) == [
+        *("kind", "world", "pairs", "hard_negatives", "views", "test_views", "test_scenes", "reserve", "validation"),
+        *("seed", "hold_out", "template", "mentioned", "attributes", "salient", "negated", "singles_views"),
+    ]
+
+
+def own_world(folder: Path, birds: str = '["penguin"]') -> BindingRecipe:
+    """A world with a group and an animal of its own, and a recipe with a rule on the group."""
+    (folder / "grouped lynx.py").write_text(LYNX)
+    (folder / "mine.toml").write_text(
+        f'extends = "tiny"\nanimals = ["elephant", "penguin", "rabbit", "crocodile", "catlike"]\n'
+        f'[animal.catlike]\nfile = "grouped lynx.py"\n[groups]\nbirds = {birds}\ncats = ["catlike"]\n'
+    )
+    return BindingRecipe(**TINY | {"world": str(folder / "mine.toml")}, hold_out=("animal=birds & texture=red",))
+
+
+def test_a_group_of_the_world_is_part_of_the_split_and_not_of_the_store(tmp_path):
+    first = own_world(tmp_path)
+    name, store = split_name(first), ImageStore(tmp_path, load_world(first.world), 16)
+    assert recorded(first)["groups"] == ("birds={penguin}",)
+    other = own_world(tmp_path, '["penguin", "rabbit"]')
+    assert split_name(other) != name
+    assert ImageStore(tmp_path, load_world(other.world), 16).folder == store.folder
+    with pytest.raises(UserError, match="group 'birds' is penguin, rabbit in the world 'mine' and catlike here"):
+        replace(other, groups=("birds={catlike}",)).subsets()
+
+
+def test_a_packed_split_opens_elsewhere_and_executes_nothing(tmp_path):
+    """Audited, inspected, read and exported where its world's files are not, or are others that must not be run."""
+    made, elsewhere = tmp_path / "made", tmp_path / "elsewhere"
+    made.mkdir()
+    elsewhere.mkdir()
+    recipe = own_world(made)
+    path = make_split(made, recipe)
+    assert failed(path) == []
+    pack(path, elsewhere / "packed.h5")
+    for file in made.glob("*.*y"):
+        file.unlink()
+    trap = "open('executed', 'w').close()\nraise RuntimeError"
+    (made / "grouped lynx.py").write_text(trap)
+    program = (
+        "import sys; from generators import SplitDataset; from generators.benchmarks.split_tests import SplitTests\n"
+        "for name in ('train', 'held_out', 'validation'):\n"
+        "    data = SplitDataset('packed.h5', name); data[0]; name == 'train' or SplitTests(data)\n"
+        "assert 'catlike' in data.split.vocabulary.animals\n"
+    )
+    for command in (
+        ["-c", program],
+        ["-m", "generators", "audit", "packed.h5"],
+        ["-m", "generators", "inspect", "packed.h5", "--html", "page.html"],
+        ["-m", "generators", "export", "packed.h5", "--format", "coco", "--out", "coco"],
+        ["-m", "generators", "pack", "packed.h5", "--out", "again.h5"],
+    ):
+        done = subprocess.run([sys.executable, *command], cwd=elsewhere, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert not list(tmp_path.rglob("executed"))
+    assert "a rule holds out every scene of held_out" in {finding.claim for finding in audit(elsewhere / "packed.h5")}
+
+
+def test_the_audit_finds_a_split_whose_group_means_more(tmp_path):
+    path = make_split(tmp_path, BindingRecipe(**TINY, hold_out=("animal=birds & texture=red",), groups=GROUPS))
+    split = read_split(path)
+    split.recipe["groups"] = ["birds={penguin, rabbit}"]
+    from generators.audit.run import check_hold_out
+
+    assert "no rule holds out any scene of train" in {
+        finding.claim for finding in check_hold_out(split) if not finding.holds
+    }

@@ -1,0 +1,271 @@
+"""The wording of captions as fields: what reads as English, parses back, and is audited."""
+
+from dataclasses import asdict, replace
+from itertools import product
+
+import pytest
+
+from envs.common.errors import UserError
+from envs.scene import Scene, Thing
+from envs.worlds import load_world
+from generators.audit.run import states, words
+from generators.audit.wording import check_wording
+from generators.benchmarks.split_tests import SplitTests
+from generators.captions.phrases import plural, with_article
+from generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
+from generators.captions.wording import ARTICLES, CONJUNCTIONS, ORDERS, TEMPLATES, template_of
+from generators.parsers.world_grammar import parse, read
+from generators.splits.binding import BindingRecipe
+from generators.splits.counting import CountingRecipe
+from generators.splits.dependence import DependenceRecipe
+from generators.splits.recipe_file import read_recipe
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
+from generators.storage.split_file import read_split, recorded, split_name
+from tests.generators.conftest import RECIPE, failed, make_split
+
+PUG, SIZED = load_world("pug"), load_world("pug-sizes")
+SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=20)
+STATED = {"template": "statement-conjunction", "phrasings": ("{things} {place}",), "mention_order": "slots"}
+OWN = ("{place} i see that {things}", "{things} {place}", "this is the {background} where {things}")
+
+
+def pair(first="red", second="asphalt", size="", view=0):
+    return Scene("desert", (Thing("cat", first, "left", size), Thing("orca", second, "right", size and "big")), view)
+
+
+def text_of(scene, **fields):
+    return caption(scene, 0, template_of({"template": "conjunction", "mention_order": "slots"} | fields)).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "a red cat and an asphalt orca in the desert"),
+        ({"article": "the"}, "the red cat and the asphalt orca in the desert"),
+        ({"conjunction": "as well as"}, "a red cat as well as an asphalt orca in the desert"),
+        (STATED, "the cat is red and the orca is asphalt in the desert"),
+        (STATED | {"conjunction": "while"}, "the cat is red while the orca is asphalt in the desert"),
+        (STATED | {"article": "a"}, "a cat is red and an orca is asphalt in the desert"),
+        (STATED | {"phrasings": OWN[:1]}, "in the desert i see that the cat is red and the orca is asphalt"),
+        ({"template": "relation"}, "a red cat to the left of an asphalt orca in the desert"),
+        ({"template": "relation", "article": "the"}, "the red cat to the left of the asphalt orca in the desert"),
+        (
+            STATED | {"template": "statement-relation"},
+            "the red cat is to the left of the asphalt orca in the desert",
+        ),
+    ],
+)
+def test_reads_as_english(fields, text):
+    assert text_of(pair(), **fields) == text
+    assert parse(text, PUG) == caption(pair(), 0, template_of({"template": "conjunction"} | fields)).graph
+
+
+def test_statements_of_every_form():
+    template = template_of(STATED)
+    scene, sized = pair(), pair(size="small")
+    phrasing = phrasing_of(scene, 0, template)
+    cat, orca = scene.things
+    cats = [cat._replace(slot=slot) for slot in ("lower left", "lower right", "upper left")]
+    forms = {
+        build_caption(phrasing, scene, [cat]): "the cat is red in the desert",
+        build_caption(phrasing, scene, [cat._replace(texture="")]): "the cat is there in the desert",
+        build_caption(phrasing, scene, [cat], denied=[orca]): "the cat is red and no orca is asphalt in the desert",
+        build_caption(phrasing, scene, (), denied=[orca]): "no orca is asphalt in the desert",
+        build_caption(phrasing, scene, cats): "three cats are red in the desert",
+    }
+    for made, text in forms.items():
+        assert made.text == text
+        assert parse(text, PUG) == made.graph
+    made = caption(sized, 0, template)
+    assert made.text == "the small cat is red and the big orca is asphalt in the desert"
+    assert made.graph.nodes == ("small red cat", "big asphalt orca", "desert") == parse(made.text, SIZED).nodes
+    assert parse(forms[build_caption(phrasing, scene, cats)], PUG).nodes == ("three red cats", "desert")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the red cat and a white orca in the desert",
+        "the cat is red and a orca is white in the desert",
+        "a red cat is white in the desert",
+        "the cat is purple in the desert",
+        "the cats are red in the desert",
+        "two cats is red in the desert",
+        "the cat are red in the desert",
+        "the cat is red or the orca is white in the desert",
+        "the cat is red in the desert in grass",
+        "the cat is red",
+    ],
+)
+def test_what_is_no_caption_is_not_read(text):
+    assert parse(text, PUG) is None
+
+
+def test_a_reading_has_the_words_that_a_graph_leaves_out():
+    reading = read("the cat is red while the orca is white in the desert", PUG)
+    assert (reading.article, reading.joints) == ("the", ("while",))
+    assert read("a red cat above an asphalt orca in the desert", PUG).joints == ("above",)
+    assert read("two red cats in the desert", PUG).article == ""
+
+
+WORDINGS = [
+    template_of({"template": name, "article": article, "mention_order": order, "conjunction": conjunction})
+    for name, article, order in product(TEMPLATES, ARTICLES, ORDERS)
+    for conjunction in (CONJUNCTIONS if not TEMPLATES[name].relation else ("",))
+] + [template_of({"template": name, "phrasings": OWN}) for name in ("statement-conjunction", "statement-relation")]
+
+
+@pytest.mark.parametrize("world", ["tiny", "tiny-sizes"])
+def test_every_wording_keeps_the_contract(world):
+    """True captions parse to their graphs; negatives are false, of the same words, and parse too."""
+    world = load_world(world)
+    things = [("elephant", "red", "rabbit", "white"), ("crocodile", "white", "penguin", "grass")]
+    for template, (one, its, other, theirs), slots in product(
+        WORDINGS, things, (("left", "right"), ("above", "under"))
+    ):
+        bare = Scene("city", (Thing(one, its, slots[0]), Thing(other, theirs, slots[1])))
+        for scene in world.in_sizes(bare):
+            kind = "spatial" if template.relation else "binding"
+            true, false = caption(scene, 3, template), hard_negative(scene, 3, template, kind)
+            assert parse(true.text, world) == true.graph
+            assert states(true.graph, scene)
+            assert bool(true.graph.edges) == template.relation
+            assert parse(false.text, world) == false.graph
+            assert not states(false.graph, scene)
+            assert states(false.graph, SWAPS[kind](scene))
+            assert words(true.text) == words(false.text)
+            assert true.text != false.text
+
+
+def test_a_fixed_order_mentions_the_first_slot_first_in_negatives_too():
+    template = template_of({"template": "conjunction", "mention_order": "slots"})
+    for view in range(20):
+        true, false = caption(pair(view=view), 0, template), hard_negative(pair(view=view), 0, template)
+        assert true.graph.nodes == ("red cat", "asphalt orca", "desert")
+        assert false.graph.nodes == ("asphalt cat", "red orca", "desert")
+
+
+FIELDS = {
+    "article": "the",
+    "conjunction": "with",
+    "mention_order": "slots",
+    "phrasings": ("{place} {things} can be seen",),
+}
+RECIPES = [
+    replace(RECIPE, **FIELDS),
+    replace(RECIPE, template="statement-conjunction", conjunction="as well as", article="a"),
+    replace(RECIPE, template="statement-conjunction", phrasings=OWN, attributes=0.5, mentioned=0.7, negated=0.3),
+    replace(RECIPE, template="statement-conjunction", world="tiny-sizes", negated=0.3),
+    replace(SPATIAL, template="statement-relation", mention_order="slots", article="a"),
+    replace(SPATIAL, article="the", phrasings=("{place} {things}",)),
+    CountingRecipe(world="tiny", pairs=1.0, views=1, test_views=1, test_scenes=60, template="statement-conjunction"),
+    CountingRecipe(world="tiny", pairs=1.0, views=1, test_views=1, test_scenes=60, article="the"),
+    DependenceRecipe(
+        world="tiny", information=0.4, views=4, test_views=1, test_scenes=20, template="statement-conjunction"
+    ),
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: f"{recipe.kind} {recipe.template} {recipe.article}")
+def test_every_kind_makes_sound_splits_with_tasks(recipe, tmp_path):
+    path = make_split(tmp_path, recipe)
+    assert failed(path) == []
+    split = read_split(path)
+    for name in (*recipe.tests, "validation"):
+        tests = SplitTests(SplitDataset(split, name))
+        assert tests.items
+        for item in tests.items:
+            assert all(parse(text.text, split.vocabulary) == text.graph for text in item.texts), item
+    fields = [name for name in ("article", "conjunction", "mention_order", "phrasings") if getattr(recipe, name)]
+    shown = [name for name in fields for finding in check_wording(split) if name.replace("_", " ") in finding.claim]
+    assert set(shown) == set(fields)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("article", "a"), ("conjunction", "and"), ("phrasings", ["{things} {place}"]), ("mention_order", "slots")],
+)
+def test_the_audit_finds_other_words_than_requested(field, value, tmp_path):
+    recipe = replace(RECIPE, **FIELDS | {"mention_order": "random"})
+    split = read_split(make_split(tmp_path, recipe))
+    assert all(finding.holds for finding in check_wording(split))
+    split.recipe[field] = value
+    wrong = {finding.claim for finding in check_wording(split) if not finding.holds}
+    assert any(claim.startswith(f"captions of train have the {field.replace('_', ' ')}") for claim in wrong)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"article": "an"}, "unknown article 'an'; did you mean 'a'"),
+        ({"conjunction": "wile"}, "unknown conjunction 'wile'; did you mean 'while'"),
+        ({"mention_order": "slot"}, "unknown mention_order 'slot'; did you mean 'slots'"),
+        ({"phrasings": ("{things} in the city",)}, "must have {things}, and {place} or {background}, each once"),
+        ({"phrasings": ("{things} {place} {background}",)}, "must have {things}"),
+        ({"phrasings": ("{things} {things} {place}",)}, "must have {things}"),
+        ({"phrasings": ("{things} {place!r}",)}, "must have {things}"),
+        ({"phrasings": ("{things} {place:>9}",)}, "must have {things}"),
+        ({"phrasings": ("{things} {place.x}",)}, "must have {things}"),
+        ({"phrasings": ("{things} {place",)}, "must have {things}"),
+        ({"phrasings": ("{place}: {things}",)}, "lower-case words with single spaces"),
+        ({"phrasings": ("{place} {things} ",)}, "lower-case words with single spaces"),
+        ({"phrasings": ("Look {things} {place}",)}, "lower-case words"),
+    ],
+)
+def test_a_wrong_field_is_refused(fields, message):
+    with pytest.raises(UserError, match=message.replace("{", r"\{").replace("}", r"\}")):
+        BindingRecipe(world="tiny", **fields)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the rabbit sees {things} {place}",
+        "red {things} {place}",
+        "in the city {things} {place}",
+        "{things} are {place}",
+    ],
+)
+def test_a_phrasing_that_cannot_be_parsed_back_is_refused(text):
+    recipe = replace(RECIPE, phrasings=(text,))
+    with pytest.raises(UserError, match="can't be parsed back"):
+        recipe.subsets()
+
+
+def test_relations_join_things_without_a_conjunction():
+    with pytest.raises(UserError, match="joins things by their relation; leave out conjunction"):
+        SpatialRecipe(world="tiny", conjunction="with")
+
+
+def test_a_recipe_file_sets_the_wording_and_old_identities_stay(tmp_path):
+    (tmp_path / "r.toml").write_text(
+        'kind = "binding"\nworld = "tiny"\nconjunction = "while"\narticle = "a"\nmention_order = "slots"\n'
+        'template = "statement-conjunction"\nphrasings = ["{place} {things}"]\n'
+    )
+    recipe = read_recipe(str(tmp_path / "r.toml"))
+    assert recipe == BindingRecipe(
+        world="tiny", conjunction="while", article="a", phrasings=("{place} {things}",), **STATED_NAME
+    )
+    assert recorded(recipe).items() >= {"conjunction": "while", "article": "a", "mention_order": "slots"}.items()
+    assert split_name(BindingRecipe()) == "binding-p0.2-n0-s0-e77bf256.h5"
+    assert template_of(asdict(BindingRecipe())) is template_of({"template": "conjunction"})
+
+
+STATED_NAME = {"template": "statement-conjunction", "mention_order": "slots"}
+
+
+def test_words_of_own_animals():
+    assert [with_article(word) for word in ("unicorn", "ewe", "owl", "red owl")] == [
+        "a unicorn",
+        "a ewe",
+        "an owl",
+        "a red owl",
+    ]
+    assert [plural(noun) for noun in ("field mouse", "moose", "snow goose", "lynx", "caribou")] == [
+        "field mice",
+        "moose",
+        "snow geese",
+        "lynxes",
+        "caribou",
+    ]
