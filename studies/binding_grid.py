@@ -14,11 +14,10 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from envs.common.errors import run_command
 from envs.common.options import DATA
-from generators.splits.binding import TESTS, BindingRecipe
 from studies.grids import launch
 from studies.grids.grid import PAPER, SMOKE, Grid
 
@@ -26,10 +25,6 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 @dataclass(frozen=True)
 class Config(Grid):
     """One binding grid."""
-
-    title: ClassVar[str] = "Attribute binding: CLIP and its object-centric rivals"
-    task: ClassVar[str] = "the same words with the two textures swapped"
-    tests: ClassVar[tuple[str, ...]] = TESTS
 
     mentioned: Annotated[float, DATA] = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
@@ -41,11 +36,6 @@ class Config(Grid):
     negated: Annotated[float, DATA] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
     tested too."""
-
-    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
-        """The attribute-binding split of one place."""
-        incomplete = {name: getattr(self, name) for name in ("mentioned", "attributes", "salient", "negated")}
-        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **incomplete)
 
 
 PRESETS: dict[str, Config] = {
