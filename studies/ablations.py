@@ -50,7 +50,7 @@ class Config:
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat", each tested apart."""
+    """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """A split file made before, a packed one too."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None

@@ -3,12 +3,12 @@
 The study behind the two grids, for recipes of every kind and of your own: a training run per model, place and
 seed, where a place is one value of each field that --axes varies.
 
-    python studies/split_study.py --preset smoke             # tiny world, two hold-out rules, a minute on 2 cores
-    python studies/split_study.py                            # textures that depend on their animals, three degrees
-    python studies/split_study.py --preset counting          # one to four copies of an animal
+    python studies/split_study.py --preset smoke      # tiny world, two rules, a minute on 2 cores
+    python studies/split_study.py                     # textures that depend on their animals
+    python studies/split_study.py --preset counting   # one to four copies of an animal
     python studies/split_study.py --recipe mine.toml --models clip oc-clip mine.py:Late
     python studies/split_study.py --recipe mine.toml --axes reserve=0.1,0.3 views=2,8
-    python studies/split_study.py --split packed.h5          # made before, by a colleague perhaps
+    python studies/split_study.py --split packed.h5   # made before, by a colleague perhaps
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
@@ -35,11 +35,11 @@ class Config(Grid):
     plain_recipe: ClassVar[SplitRecipe] = DependenceRecipe()
 
     pairs: tuple[float, ...] = (0.5,)
-    """Fractions of the trainable animal pairs, or of the animals that are counted."""
+    """Fractions of the trainable pairs, or of counted animals."""
     hard_negatives: tuple[float, ...] = (0.0,)
-    """Fractions of the training pairs that also have their hard negatives, where the kind has any."""
+    """Fractions of these pairs that have hard negatives too."""
     axes_given: Annotated[tuple[str, ...], tyro.conf.arg(name="axes"), WHAT, FIRST] = ()
-    """Fields of the recipe, each with its values: information=0.2,0.45 views=2,8; a list as left/right+above/under."""
+    """Fields of the recipe with their values: information=0.2,0.45 views=2,8. A list as left/right+above/under."""
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:

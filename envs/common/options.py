@@ -61,9 +61,13 @@ class Option(NamedTuple):
 
 def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
     """The options of a dataclass, in the order of its fields, with the defaults that its instance `value` has."""
+    import tyro
+
     for item in fields(kind):
         own = default_of(item) if value is None else getattr(value, item.name)
         markers = markers_of(kind, item.name)
+        if tyro.conf.Suppress in markers:
+            continue
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = renamed(item.name, markers)
         if is_dataclass(own):
@@ -130,11 +134,11 @@ def values_of(hint: Any) -> str:
 
 
 def written(value: object) -> str:
-    """A default as it would be written on a command line; what stands for nothing is empty."""
-    if value is MISSING or value is None:
+    """A default as it would be written on a command line; empty for what stands for nothing."""
+    if value is MISSING or value is None or value is False:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+    if value is True:
+        return "yes"
     if isinstance(value, tuple):
         return " ".join(shlex.quote(written(one)) for one in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -51,7 +51,7 @@ class SpatialRecipe(SplitRecipe):
     singles_slots: Annotated[tuple[str, ...], FIRST] = ()
     """Slots of single-object scenes; empty: at the heights of the pairs. With "center" only, no single animal is
     high up, and a model can learn what is above as if it were an attribute."""
-    singles_views: int = 0
+    singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:

@@ -66,9 +66,9 @@ class Grid:
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat", each tested apart."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has one (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """Split files made before, packed ones too; they decide all of the data."""
+    """Split files made before, packed ones too. They take the place of all that decides a split."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
     tuned: Annotated[str, TRAINING, FIRST] = ""
@@ -105,8 +105,8 @@ class Grid:
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""
-    dry_run: Annotated[bool, PLACE, FIRST] = False
-    """Only report what would be rendered and trained, and how long it takes on this machine."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be rendered and trained, and how long it takes."""
 
     @property
     def recipe_given(self) -> SplitRecipe:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose
-from envs.common.options import Option
+from envs.common.options import DATA, Option
 from studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")
@@ -46,6 +46,7 @@ def check_renamed(arguments: list[str]) -> None:
 
 RECIPE = Option("--recipe NAME", "Splits of a recipe: a name of `python -m generators list`, or a TOML file of yours.")
 COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record by record; without other options.")
+RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `python -m generators list`, or a TOML file.", group=DATA)
 
 
 def parse(
@@ -68,4 +69,4 @@ def parse(
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     command = f"python {sys.argv[0]}"
-    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, RECIPE, *more))
+    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more, RECIPE))

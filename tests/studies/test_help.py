@@ -10,13 +10,13 @@ from envs.common.options import Group, documentation, options_of
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe_file import KINDS, SHIPPED
 from models.registry import specs
-from studies import ablations, binding_grid, sample_efficiency, spatial_grid, tune
+from studies import ablations, binding_grid, sample_efficiency, spatial_grid, split_study, tune
 from studies.grids import launch
 from studies.runs import command_line
 from tests.flags import flags_read
 from tests.studies.command import ROOT
 
-GRIDS = (binding_grid, spatial_grid)
+GRIDS = (binding_grid, spatial_grid, split_study)
 STUDIES = {study.__name__.rpartition(".")[2]: study for study in (*GRIDS, ablations, sample_efficiency, tune)}
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"
@@ -48,6 +48,7 @@ def test_help_is_one_screen_in_groups(shown, name, preset):
     groups = [line.removesuffix(":") for line in lines if re.fullmatch(r"[a-z ]+:", line)]
     assert groups == [group.value for group in Group if group is not Group.OTHER]
     assert re.search(r"^  --preset NAME +\S", text, re.MULTILINE)
+    assert re.search(r"^  --recipe NAME +\S", text, re.MULTILINE)
     assert all(other in text for other in STUDIES[name].PRESETS)
     assert ("--compare RUN_A RUN_B" in text) == (STUDIES[name] in GRIDS)
 
