@@ -7,6 +7,7 @@ import pandas as pd
 
 from envs.common.errors import UserError
 from envs.common.files import write_text
+from models.registry import short_name
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import to_csv, to_latex
 from studies.runs.results import read_results
@@ -34,10 +35,10 @@ def compare(first: Path, second: Path) -> Path:
 
 
 def by_place(run: Path) -> dict[Place, list[dict[str, Any]]]:
-    """The finished cells of a run by their place in the grid."""
+    """The finished cells of a run by their place in the grid; the file of a user's own class may lie elsewhere."""
     places: dict[Place, list[dict[str, Any]]] = {}
     for cell in read_results(run):
-        places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
+        places.setdefault((short_name(cell["model"]), cell["pairs"], cell["hard_negatives"]), []).append(cell)
     return places
 
 
