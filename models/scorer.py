@@ -98,8 +98,8 @@ class Scorer(nn.Module, ABC):
         """Texts as `encode_texts` takes them, on the scorer's device; each caption needs its graph."""
         if len(captions) != len(graphs):
             raise UserError(
-                f"{len(captions)} captions with {len(graphs)} scene graphs; each caption needs one: "
-                "`generators.parse(caption)` makes it"
+                f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
+                "`generators.parse(caption)` makes"
             )
         return moved(self.reader(captions, graphs), self.device)
 

@@ -17,5 +17,5 @@ def plain_text(text: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """ "; did you mean 'cat'?" for the known word that resembles `word` most; empty where none does."""
-    near = difflib.get_close_matches(plain_word(word), list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.65)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -17,7 +17,7 @@ from generators.vocabulary import Vocabulary
 
 # Stands for a background where a caption names none; no caption has this word.
 NOWHERE = "nowhere-at-all"
-EXAMPLE = "write it like 'a red cat and a white dog in the desert', or give the graph yourself"
+EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the graph yourself"
 
 
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
@@ -30,13 +30,12 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
         raise UserError(f"an empty caption has no scene graph; {EXAMPLE}")
-    for known in ways_to_read(words):
-        if graph := parse_in_world(text, known):
-            return graph
+    known = with_optional_sizes(words)
+    if graph := parse_in_world(text, known):
+        return graph
     check_words(caption, words)  # before a background is left out: it may be one that nobody knows
-    for known in ways_to_read(words):
-        if graph := without_background(text, known):
-            return graph
+    if graph := without_background(text, known):
+        return graph
     raise UserError(f"no scene graph of {caption!r}: it doesn't follow the grammar of our captions; {EXAMPLE}")
 
 
@@ -53,9 +52,10 @@ def all_names() -> Vocabulary:
     return Vocabulary(*folders, tuple(SLOTS), tuple(SIZES))
 
 
-def ways_to_read(words: World | Vocabulary) -> list[World | Vocabulary]:
-    """The vocabulary, and the one without sizes: not every caption states them."""
-    return [words, replace(words, sizes=())] if words.sizes else [words]
+def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
+    """A vocabulary whose sizes are attributes like textures: a caption may state them of some things only."""
+    both = (f"{size} {texture}" for size in words.sizes for texture in words.textures)
+    return replace(words, sizes=(), textures=(*words.textures, *words.sizes, *both))
 
 
 def without_background(text: str, words: World | Vocabulary) -> SceneGraph | None:

@@ -77,8 +77,8 @@ def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
 def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     """A model of open_clip's, from scratch or pretrained.
 
-    open_clip only warns where weights were trained with another activation than the architecture has ("ViT-B-16/openai"),
-    and forgets their pixel statistics where it doesn't load them; both are set here.
+    open_clip only warns where weights were trained with another activation than the architecture has
+    ("ViT-B-16/openai"), and forgets their pixel statistics where it doesn't load them; both are set here.
     """
     tag = open_clip.get_pretrained_cfg(config.architecture, config.pretrained) if config.pretrained else {}
     prepared = {name: tag[name] for name in ("mean", "std", "interpolation", "resize_mode") if name in tag}

@@ -59,7 +59,7 @@ class GraphReader:
         for caption, graph in zip(captions, graphs, strict=True):
             if not graph.nodes:
                 raise UserError(
-                    f"the scene graph of {caption!r} is empty; give one with a node, such as `generators.parse(caption)`"
+                    f"the scene graph of {caption!r} is empty; give one with a node (`generators.parse` makes one)"
                 )
         phrases = numbered(node for graph in graphs for node in graph.nodes)
         predicates = numbered(edge.predicate for graph in graphs for edge in graph.edges)
