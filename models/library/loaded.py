@@ -108,7 +108,9 @@ class LoadedScorer:
             return [parse(caption, self.world) if self.needs_graphs else NO_GRAPH for caption in captions]
         given = [graphs] if isinstance(graphs, SceneGraph) else list(graphs)
         if len(given) != len(captions):
-            raise UserError(f"{len(given)} scene graphs for {len(captions)} captions; give one for each, or none at all")
+            raise UserError(
+                f"{len(given)} scene graphs for {len(captions)} captions; give one for each, or none at all"
+            )
         for caption, graph in zip(captions, given, strict=True):
             check_graph(caption, graph)
         return given

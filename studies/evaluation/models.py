@@ -37,14 +37,15 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Mo
         source = find_source(name, code, towers)
         return [Model(label_of(name, source), source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
-    return [Model(label_of(name, source), source) for source in sources]
+    return sorted((Model(label_of(name, source), source) for source in sources), key=lambda model: model.label)
 
 
 def label_of(name: str, source: Source) -> str:
-    """ "runs/grid: clip, pairs 0.2, hard_negatives 0.0, seed 0" for a cell; other names as they are."""
+    """ "runs/grid: clip (pairs 0.2, hard_negatives 0.0, seed 0)" for a cell; other names as they are."""
     if not isinstance(source, Checkpoint):
         return name
-    return ", ".join([f"{name}: {short_name(source.model)}", *place_of(source.folder.parent)])
+    place = ", ".join(place_of(source.folder.parent))
+    return f"{name}: {short_name(source.model)}" + (f" ({place})" if place else "")
 
 
 def place_of(cell: Path) -> list[str]:

@@ -61,11 +61,10 @@ def score_piece(
 ) -> None:
     """Score all tests of a split, and write predictions and then the result; `report` receives numbers of images.
 
-    Raises, before any image is read, where the model can't read a text; and where its scores are no numbers.
+    Raises where the model can't, or where its scores are no numbers.
     """
     started = time.perf_counter()
     framed = {name: Framed(test, loaded.framing, report) for name, test in tests.items()}
-    check_texts(loaded.scorer, tests)
     subsets = attempt(piece.model.label, "fails", lambda: evaluate(piece.folder, framed, loaded.scorer))
     result = {
         **{"id": piece.id, "model": piece.model.label, "split": piece.split.label, "subsets": subsets},

@@ -19,12 +19,18 @@ from studies.runs.folder import provenance
 COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
 
 
-def publish(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> Path:
-    """Write cells.jsonl, results.csv, results.tex and report.html from what is finished."""
+def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
+    """Write cells.jsonl and results.csv from what is finished; returns the latter."""
     results = [result for piece in pieces if (result := result_of(piece))]
     table = tidy(results)
     write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
     to_csv(out / "results.csv", table)
+    return table
+
+
+def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> Path:
+    """Write all tables and report.html."""
+    table = write_tables(out, pieces)
     splits = list(dict.fromkeys(piece.split.label for piece in pieces))
     models = list(dict.fromkeys(piece.model.label for piece in pieces))
     write_text(out / "results.tex", "\n".join(latex(table, models, split) for split in splits))
@@ -34,10 +40,24 @@ def publish(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> 
         title="Evaluation without training",
         splits={split: tables(table, models, split, pieces) for split in splits},
         left_out=left_out,
-        finished=len(results),
+        finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
         notes=provenance(),
     )
+
+
+def print_swaps(out: Path, pieces: Sequence[Piece]) -> None:
+    """The tables of swaps on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table, models = write_tables(out, pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
+    for split in table.split.unique():
+        header, *rows = to_rows(swaps(table[table.split == split], models))
+        shown = Table(*header, title=f"{split}: swaps preferred right, %")
+        for row in rows:
+            shown.add_row(*row)
+        Console().print(shown)
 
 
 def result_of(piece: Piece) -> dict[str, Any] | None:
