@@ -13,7 +13,6 @@ from generators.captions.plain_text import plain_text
 from generators.storage.dataset import SplitDataset
 
 
-
 @pytest.mark.parametrize(
     ("caption", "nodes", "edges"),
     [
