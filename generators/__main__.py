@@ -28,9 +28,6 @@ from generators.splits.recipe_file import read_recipe
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
 
-# Order of magnitude at 64 px on one core of the machine of docs/speed.md, writing HDF5 included.
-SCENES_PER_SECOND = 2000
-
 
 @dataclass(frozen=True)
 class Make:
@@ -127,7 +124,7 @@ def make(command: Make) -> int:
         raise UserError(f"--tasks must be at least 1, got {command.tasks}")
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
     if command.dry_run:
-        print_plan(command.recipe, store)
+        print_plan(command.recipe, store, command.workers)
         return 0
     scenes = command.recipe.scenes_to_render()
     missing = len(store.missing(scenes))
@@ -142,17 +139,19 @@ def make(command: Make) -> int:
     return 0
 
 
-def print_plan(recipe: SplitRecipe, store: "ImageStore") -> None:
-    """Print the scenes that a split would hold and those that are still to be rendered."""
+def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
+    """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
+    from generators.storage.estimate import estimate
+
     counts = recipe.counts()
     print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")
     scenes = recipe.with_partners(subsets)
-    missing = len(store.missing(scenes))
-    print(f"{len(scenes)} scenes in all, with the partners of tests; {missing} to render in {store.folder}: ", end="")
-    print(f"{missing * store.scene_bytes / 1e6:.0f} MB, about {missing / SCENES_PER_SECOND:.0f} s and the factors once")
+    cost = estimate(store, scenes, workers)
+    print(f"{len(scenes)} scenes in all, with the partners of tests; {cost.scenes} to render in {store.folder}")
+    print(f"about {cost.seconds:.0f} s with --workers {workers}, {cost.megabytes:.0f} MB, by a sample rendered here")
 
 
 def list_recipes(command: List) -> int:

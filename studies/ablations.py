@@ -12,6 +12,7 @@ Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run aga
 """
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ import tyro
 
 from envs.common.errors import UserError, choose, run_command
 from generators.cluster.options import Cluster
+from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
 from studies.ablation.rows import Place, ablated, changed, chosen_rows, matters
 from studies.grids.cells import cells, recipe_line
@@ -45,7 +47,13 @@ class Config:
     """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta; none
     takes all that the model names, but for such groups."""
     splits: tuple[str, ...] = tuple(GRIDS)
-    """Splits to train on: spatial, binding."""
+    """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
+    hold_out: tuple[str, ...] = ()
+    """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
+    split: tuple[Path, ...] = ()
+    """A split file made before, a packed one too."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
     cell: str = "laptop"
     """Preset of the two grids whose hardest cell is trained."""
     steps: int = 0
@@ -63,6 +71,10 @@ class Config:
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
     """Where the runs are made; results don't depend on it."""
 
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study on the split of a recipe of the user's."""
+        return replace(self, base=recipe, hold_out=recipe.hold_out)
+
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
@@ -72,14 +84,30 @@ PRESETS: dict[str, Config] = {
 }
 
 
+def splits_of(config: Config) -> tuple[str, ...]:
+    """The names of the splits to train on."""
+    return ("own",) if config.base or config.split else config.splits
+
+
+def plain_grid(config: Config, split: str) -> Grid:
+    """The hardest cell of a grid, or a recipe or a file of the user's."""
+    relational = config.base is not None and config.base.relational
+    presets = GRIDS.get(split) or GRIDS["spatial" if relational else "binding"]
+    grid = presets[choose("preset of the grids", config.cell, presets)]
+    if config.base:
+        return replace(grid.with_recipe(config.base), hold_out=config.hold_out)
+    if config.split:
+        return replace(grid, split=config.split).settled()
+    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=config.hold_out)
+
+
+@lru_cache(maxsize=8)  # opens split files
 def grid_of(config: Config, split: str) -> Grid:
-    """The hardest cell of a grid, with the model alone."""
-    preset = GRIDS[split][choose("preset of the grids", config.cell, GRIDS[split])]
+    """The grid that a split is the one cell of, with the model alone."""
+    preset = plain_grid(config, split)
     return replace(
         preset,
         models=(config.model,),
-        pairs=(min(preset.pairs),),
-        hard_negatives=(0.0,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
         **{
             name: getattr(config, name)
@@ -92,9 +120,11 @@ def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     if not config.splits or config.steps < 0:
         raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
+    if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
+        raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
     spec = ablated(config.model)
-    for split in config.splits:
-        grid = grid_of(config, choose("split", split, GRIDS))
+    for split in splits_of(config):
+        grid = grid_of(config, choose("split", split, (*GRIDS, "own")))
         check_grid(grid)
         for line in chosen_rows(spec, config.rows).values():
             check_row(grid, changed(spec, cells(grid, "")[0], line), line)
@@ -112,20 +142,21 @@ def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
     jobs: dict[Place, list[Job]] = {}
     spec, execution = ablated(config.model), Execution(config.loaders)
-    for split in config.splits:
+    for split in splits_of(config):
         grid = grid_of(config, split)
         identity, files = render(grid, cores(grid))
         for row, line in chosen_rows(spec, config.rows).items():
-            if matters(spec, line, relational=split == "spatial"):
+            if matters(spec, line, relational=grid.kind == "spatial"):
                 varied = [changed(spec, cell, line) for cell in cells(grid, identity)]
                 what = f"{split}, {row}"
-                jobs[Place(split, row)] = [Job(c, files[c.data.recipe], out, what, execution) for c in varied]
+                jobs[Place(split, row)] = [Job(c, files[c.data], out, what, execution) for c in varied]
     return jobs
 
 
 def cell_line(grid: Grid) -> str:
     """What the base row of a split is trained on, and how."""
-    place = f"world {grid.world}, {grid.resolution} px, {grid.pairs[0]:.0%} of the pairs in train, none swapped"
+    fractions = "; ".join(f"{name.replace('_', ' ')} {value:.0%}" for name, value in grid.places[0].items())
+    place = f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {fractions}"
     return f"{place}; {recipe_line(grid, grid.models[0])}"
 
 
@@ -137,12 +168,12 @@ def run(config: Config, out: Path) -> None:
     from studies.runs.folder import provenance
     from studies.runs.shared import clear_shared
 
-    trained_on = {f"{split} cell": cell_line(grid_of(config, split)) for split in config.splits}
+    trained_on = {f"{split} cell": cell_line(grid_of(config, split)) for split in splits_of(config)}
     jobs, notes, spec = jobs_of(config, out), trained_on | provenance(), ablated(config.model)
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     publish(out, spec, jobs, notes)
-    at_once = workers(grid_of(config, config.splits[0]))
+    at_once = workers(grid_of(config, splits_of(config)[0]))
     run_cells(list(waiting.values()), config.cluster, at_once, out, lambda job: publish(out, spec, jobs, notes))
     clear_shared(out)
     print(f"report: {publish(out, spec, jobs, notes)}")

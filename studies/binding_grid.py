@@ -14,10 +14,8 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from envs.common.errors import run_command
-from generators.splits.binding import TESTS, BindingRecipe
 from studies.grids import launch
 from studies.grids.grid import PAPER, SMOKE, Grid
 
@@ -25,10 +23,6 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 @dataclass(frozen=True)
 class Config(Grid):
     """One binding grid."""
-
-    title: ClassVar[str] = "Attribute binding: CLIP and its object-centric rivals"
-    task: ClassVar[str] = "the same words with the two textures swapped"
-    tests: ClassVar[tuple[str, ...]] = TESTS
 
     mentioned: float = 1.0
     """Chance that an animal of a training scene of two is in its caption; one always is."""
@@ -38,11 +32,6 @@ class Config(Grid):
     """Chance that the caption of a training scene of two mentions its left animal only."""
     negated: float = 0.0
     """Chance that a training caption also denies something that isn't there; then negation is tested too."""
-
-    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
-        """The attribute-binding split of one place."""
-        incomplete = {name: getattr(self, name) for name in ("mentioned", "attributes", "salient", "negated")}
-        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **incomplete)
 
 
 PRESETS: dict[str, Config] = {

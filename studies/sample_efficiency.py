@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from envs.common.errors import UserError, run_command
-from generators.splits.binding import TESTS, BindingRecipe
 from models.recipe import Recipe
 from studies.grids.grid import PAPER, SMOKE, Grid
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.runs.command_line import parse
+from studies.runs.data import FRACTIONS
 from studies.sample_search.run import run
 from studies.sample_search.study import PLACES
 
@@ -37,9 +37,7 @@ from studies.sample_search.study import PLACES
 class Config(Grid):
     """One study of sample efficiency."""
 
-    title: ClassVar[str] = "Sample efficiency: how little data is enough"
-    task: ClassVar[str] = "the same words with the two textures swapped"
-    tests: ClassVar[tuple[str, ...]] = TESTS
+    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
     pairs: tuple[float, ...] = (0.0, 1.0)
     """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
@@ -66,11 +64,6 @@ class Config(Grid):
     """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
     sampler_seed: int = 0
     """Seed of what the searches draw."""
-
-    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> BindingRecipe:
-        """The split of one setting, with all views of the single-object scenes."""
-        held = {"reserve": self.reserve, "validation": self.validation}
-        return BindingRecipe(**self.split_fields(pairs, hard_negatives, seed), **held)
 
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}
@@ -106,6 +99,10 @@ def check(config: Config) -> None:
         raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
     if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
         raise UserError(f"--singles-shares are fractions from 0 to 1, got {config.singles_shares}")
+    if config.split:
+        raise UserError("--split: the amount of data is searched here, which a file fixes; give its --recipe instead")
+    if not hasattr(config.recipe_given, "singles_views"):
+        raise UserError(f"--recipe: splits of kind {config.kind} have no singles_views, over which is searched")
     for name in ("reserve", "validation"):
         if not getattr(config, name):
             raise UserError(f"--{name} must leave pairs to ask for, got 0")
@@ -116,6 +113,14 @@ def main() -> None:
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check(config)
+    if config.dry_run:
+        from studies.grids.plan import plan
+
+        plan(replace(config, **{name: (max(getattr(config, name)),) for name in FRACTIONS}))
+        print(
+            f"and that at most {2 * config.trials} times: two searches of {config.trials} trials, most of them smaller"
+        )
+        return
     from studies.runs.folder import run_folder
 
     # A URL may hold a password, which is nobody's business but the storage's.

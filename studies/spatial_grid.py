@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from envs.common.errors import run_command
+from generators.splits.recipe import SplitRecipe
 from generators.splits.spatial import SpatialRecipe
 from studies.grids import launch
 from studies.grids.grid import PAPER, SMOKE, Grid
@@ -25,8 +26,7 @@ from studies.grids.grid import PAPER, SMOKE, Grid
 class Config(Grid):
     """One spatial grid."""
 
-    title: ClassVar[str] = "Spatial relations: CLIP and its object-centric rivals"
-    task: ClassVar[str] = "the same words with the two animals swapped"
+    plain_recipe: ClassVar[SplitRecipe] = SpatialRecipe()
 
     views: int = 2
     """Views of each training scene."""
@@ -36,16 +36,6 @@ class Config(Grid):
     """Relations, tested apart."""
     singles_slots: tuple[str, ...] = ()
     """Where single animals stand; empty takes places as high and as low as those of pairs."""
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """Unseen orders and unseen pairs of each relation."""
-        return self.split_of(0.0, 0.0, 0).tests
-
-    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SpatialRecipe:
-        """The spatial split of one place."""
-        places = {"relations": self.relations, "singles_slots": self.singles_slots}
-        return SpatialRecipe(**self.split_fields(pairs, hard_negatives, seed), **places)
 
 
 PRESETS: dict[str, Config] = {

@@ -24,10 +24,12 @@ import tyro
 
 from envs.common.errors import UserError, run_command
 from generators.cluster.options import Cluster
+from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as GRIDS
 from studies.grids.cells import towers
 from studies.grids.grid import Grid, chosen_alone
 from studies.grids.launch import check as check_grid
+from studies.grids.launch import check_files
 from studies.runs.command_line import parse
 
 
@@ -65,6 +67,10 @@ class Config:
     study: str = ""
     """Name of the study in its storage; empty takes tune-PRESET."""
 
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study on the split of a recipe of the user's."""
+        return replace(self, grid=self.grid.with_recipe(recipe))
+
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(
@@ -88,8 +94,8 @@ def check(config: Config) -> None:
     for name in ("trials", "at_once", "finalists", "final_seeds"):
         if getattr(config, name) < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
-    if len(config.grid.pairs) != 1 or len(config.grid.hard_negatives) != 1 or config.grid.seeds != 1:
-        raise UserError("tuning needs one cell: one value of --pairs and --hard-negatives, and --seeds 1")
+    if len(config.grid.places) != 1 or config.grid.seeds != 1:
+        raise UserError("tuning needs one cell: one --pairs and --hard-negatives or one --split, and --seeds 1")
     if config.grid.tuned or config.grid.pretrained:
         raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
     if not config.architectures:
@@ -117,13 +123,22 @@ def check_budget(config: Config, model: str, architecture: str) -> None:
 def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
+    check_files(config.grid, PRESETS[preset].grid)
+    config = replace(config, grid=config.grid.settled())
     check(config)
+    if config.grid.dry_run:
+        from studies.grids.plan import plan
+
+        plan(config.grid)
+        runs = config.trials + config.finalists * (config.final_seeds - 1)
+        print(f"and that for each of {runs} runs of every model: {config.trials} trials, and seeds of the best ones")
+        return
     from studies.runs.folder import run_folder
     from studies.tuning.run import run
 
     config = replace(config, grid=chosen_alone(config.grid))
     # What doesn't decide results may differ from run to run, and a URL may hold a password.
-    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster()}
+    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster(), "dry_run": False}
     same = replace(config, grid=replace(config.grid, **places), storage="", study="")
     out = config.grid.out or Path(f"runs/tune-{preset}")
     with run_folder(out, same, frozenset({"storage", "study"}), shared=True) as folder:

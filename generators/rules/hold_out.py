@@ -3,10 +3,11 @@
 A scene that any rule matches (see `generators.rules.rule`) is only in the subset `held_out`, in test
 views. Its animals may be in other scenes of train: only the composition that the rule describes is
 unseen. Pairs of which the rules leave no scene are not trainable; fractions count the others.
+With several rules each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from envs.common.errors import UserError
@@ -15,6 +16,18 @@ from envs.world import World
 from generators.rules.rule import Rule, parse_rule
 
 HELD_OUT = "held_out"
+
+
+def held_out_tests(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The test subsets of hold-out rules, each with the rules that its scenes match at least one of."""
+    whole = {HELD_OUT: tuple(texts)} if texts else {}
+    return whole | ({f"{HELD_OUT} {k}": (text,) for k, text in enumerate(texts, 1)} if len(texts) > 1 else {})
+
+
+def test_label(test: str, texts: Sequence[str]) -> str:
+    """A test subset's name for people: with the rule that it is for, "held_out 1: texture=red & animal=cat"."""
+    rules = held_out_tests(texts).get(test, ())
+    return f"{test}: {rules[0]}" if len(rules) == 1 else test
 
 
 @lru_cache(maxsize=64)

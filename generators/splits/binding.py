@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import ClassVar
 
-from envs.common.errors import UserError
 from envs.common.seeds import generator
 from envs.scene import Scene, Thing
 from envs.world import World
@@ -25,7 +24,7 @@ from generators.captions.templates import Caption, build_caption, hard_negative,
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views, draw
 
 Textures = tuple[str, str]
 
@@ -38,6 +37,8 @@ class BindingRecipe(SplitRecipe):
 
     kind: ClassVar[str] = "binding"
     tests: ClassVar[tuple[str, ...]] = TESTS
+    title: ClassVar[str] = "Attribute binding"
+    task: ClassVar[str] = "the same words with the two textures swapped"
 
     mentioned: float = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
@@ -54,8 +55,7 @@ class BindingRecipe(SplitRecipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fractions(self, *Chances._fields)
-        if not 0 <= self.singles_views <= self.views:
-            raise UserError(f"singles_views must be from 0 to views, {self.views}; got {self.singles_views}")
+        check_singles_views(self)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """Training captions may be incomplete; without both textures they have no hard negative."""

@@ -30,6 +30,8 @@ class CountingRecipe(SplitRecipe):
     kind: ClassVar[str] = "counting"
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
+    title: ClassVar[str] = "Counting"
+    task: ClassVar[str] = "the same words with another number"
 
     pairs: float = 0.5
     """Fraction of the trainable animals of which train shows several copies too."""

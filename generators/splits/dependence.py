@@ -36,6 +36,8 @@ class DependenceRecipe(SplitRecipe):
     kind: ClassVar[str] = "dependence"
     takes_rules: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
+    title: ClassVar[str] = "Textures that depend on their animals"
+    task: ClassVar[str] = "the same words with the two textures swapped"
 
     pairs: float = 0.5
     """Fraction of the trainable animal pairs that are in train, side by side in both orders."""

@@ -18,7 +18,7 @@ from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
 from generators.captions.templates import SWAPS, TEMPLATES, Caption, caption, hard_negative
-from generators.rules.hold_out import HELD_OUT, check_rules, kept, matched, parsed
+from generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
 from generators.rules.rule import Rule
 
 # Increase it whenever a recipe gives other scenes or texts: names of split files and cells depend on it.
@@ -45,7 +45,11 @@ class SplitRecipe(ABC):
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
     tests: ClassVar[tuple[str, ...]]
-    """The test subsets, besides `train` and `validation`."""
+    """The test subsets, besides `train`, `validation` and those of rules."""
+    title: ClassVar[str]
+    """What its tests measure, for reports."""
+    task: ClassVar[str]
+    """How a caption's hard negative differs from it, for reports."""
 
     world: str = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -67,7 +71,7 @@ class SplitRecipe(ABC):
     """Determines pairs, textures or orders, and mention orders."""
     hold_out: tuple[str, ...] = ()
     """Rules such as "texture=red & animal=cat" (see docs/splits.md): matching scenes are only in the
-    test `held_out`."""
+    test `held_out`, and with several rules in a test of each."""
     template: str = "conjunction"
     """Template of the captions: OC-CLIP's (conjunction, relation), in PUG's style (pug-...), or one of several
     phrasings for each scene (free-...); see docs/splits.md."""
@@ -119,11 +123,33 @@ class SplitRecipe(ABC):
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         views = range(self.views, self.views + self.test_views)
         held_out = [replace(scene, view=view) for scene in candidates if matched(rules, scene) for view in views]
-        if not held_out:
-            raise UserError(
-                f"hold_out {' or '.join(self.hold_out)!r} matches no scene of two that could be tested; widen it"
-            )
-        return subsets | {HELD_OUT: draw(held_out, self.test_scenes, generator(self.seed, "draw", HELD_OUT))}
+        tests = {}
+        for name, texts in self.held_out_tests.items():
+            its = parsed(texts, world)
+            own = [scene for scene in held_out if matched(its, scene)]
+            if not own:
+                shown = " or ".join(texts)
+                raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
+            tests[name] = draw(own, self.test_scenes, generator(self.seed, "draw", name))
+        return subsets | tests
+
+    @property
+    def held_out_tests(self) -> dict[str, tuple[str, ...]]:
+        """The tests of the hold-out rules, each with its rules."""
+        return held_out_tests(self.hold_out)
+
+    @property
+    def all_tests(self) -> tuple[str, ...]:
+        """All test subsets, those of rules last."""
+        return (*self.tests, *self.held_out_tests)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The tests that a search reports: what rules hold out, else what train shows in no way at all."""
+        if self.hold_out:
+            return (HELD_OUT,)
+        pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
+        return pairs or tuple(test for test in self.tests if "unseen" in test)
 
     def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
         """The scenes that no rule holds out; in a world with sizes, with sizes drawn for each scene.
@@ -161,6 +187,12 @@ def check_fractions(recipe: SplitRecipe, *names: str) -> None:
         value = getattr(recipe, name)
         if not 0 <= value <= 1:
             raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
+
+
+def check_singles_views(recipe: SplitRecipe) -> None:
+    """Raise for more views of single-object scenes than of all others."""
+    if not 0 <= recipe.singles_views <= recipe.views:
+        raise UserError(f"singles_views must be from 0 to views, {recipe.views}; got {recipe.singles_views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:

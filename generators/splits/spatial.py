@@ -21,7 +21,7 @@ from envs.worlds import load_world
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views, draw
 
 KINDS = ("unseen_order", "unseen_pairs")
 
@@ -37,6 +37,8 @@ class SpatialRecipe(SplitRecipe):
 
     kind: ClassVar[str] = "spatial"
     relational: ClassVar[bool] = True
+    title: ClassVar[str] = "Spatial relations"
+    task: ClassVar[str] = "the same words with the two animals swapped"
 
     views: int = 2
     """Views of each training scene; every pair has 16 assignments of textures already."""
@@ -48,9 +50,12 @@ class SpatialRecipe(SplitRecipe):
     singles_slots: tuple[str, ...] = ()
     """Slots of single-object scenes; empty: at the heights of the pairs. With "center" only, no single animal is
     high up, and a model can learn what is above as if it were an attribute."""
+    singles_views: int = 0
+    """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_singles_views(self)
         for name in ("relations", "singles_slots"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
             if len(set(getattr(self, name))) != len(getattr(self, name)):
@@ -76,7 +81,7 @@ class SpatialRecipe(SplitRecipe):
         """Validation and the unseen pairs are the same for all fractions of a seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        singles = self.kept(world, list(world.singles(train_views, self.single_slots)))
+        singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
         subsets: dict[str, list[Scene]] = {"train": singles, "validation": []}
         for relation in self.relations:
             roles, fixed = roles_of(self, world, relation)

@@ -102,7 +102,10 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
     path = store.folder / split_name(recipe)
     with store.locked():
         try:
-            check_store(read_split(path))
+            kept = read_split(path)
+            check_store(kept)
+            if kept.subsets.keys() != {"train", "validation", *recipe.all_tests}:
+                raise UserError(f"{path} is of an earlier version")
         except UserError:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)

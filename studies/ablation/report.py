@@ -13,7 +13,7 @@ from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
 from studies.ablation.rows import Place, base_row
-from studies.ablation.runs import COLUMNS, Runs, accuracies, merged, read_runs
+from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
 from studies.runs.cell import Job
@@ -28,18 +28,20 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
-    splits = list(dict.fromkeys(place.split for place in jobs))
-    ratio = spec.ablations.ratio
-    tables = {split: accuracy_table(done, split, base, ratio if split == "spatial" else None) for split in splits}
-    write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in splits))
+    data = {place.split: its[0].cell.data for place, its in jobs.items()}
+    columns = {split: columns_of(its) for split, its in data.items()}
+    ratios = {split: spec.ablations.ratio if its.kind == "spatial" else None for split, its in data.items()}
+    tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
+    write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=f"Ablations of {base}",
         tables={split: to_rows(table) for split, table in tables.items()},
-        claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in splits],
+        claims=[(claim.text, *verdict(done, claim, base)) for claim in spec.ablations.claims if claim.split in columns],
         figures={
-            split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, base)) for split in splits
+            split: write_png(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
+            for split, its in columns.items()
         },
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
@@ -47,9 +49,9 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     )
 
 
-def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:
+def accuracy_table(done: Runs, split: str, columns: Columns, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:
     """A row for each of the study: accuracies, how the first column's differs, and a ratio of weights."""
-    names = {column: column_name(*column) for column in COLUMNS[split]}
+    names = {column: column_name(*column) for column in columns}
     places = [place for place in done if place.split == split]
     shown = [*names.values(), *([" / ".join(ratio)] if ratio else [])]
     table = described(
@@ -59,7 +61,7 @@ def accuracy_table(done: Runs, split: str, base: str, ratio: tuple[str, str] | N
         scale=1.0,
         deviations=True,
     )
-    differences = [DASH if place.row == base else difference_of(done, place, base) for place in places]
+    differences = [DASH if place.row == base else difference_of(done, place, columns, base) for place in places]
     table.insert(len(names), f"{shown[0]}, difference", differences)
     return table.rename_axis("").reset_index()
 
@@ -83,9 +85,9 @@ def values_of(
     return pd.DataFrame(cells, columns=["row", "seed", "column", "value"])
 
 
-def difference_of(done: Runs, place: Place, base: str) -> str:
+def difference_of(done: Runs, place: Place, columns: Columns, base: str) -> str:
     """How a row differs from the model as it is in the first column, as text."""
-    return str(against_base(done, place, COLUMNS[place.split][:1], base) or DASH)
+    return str(against_base(done, place, columns[:1], base) or DASH)
 
 
 def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
@@ -119,12 +121,12 @@ def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
                     yield *place, run.seed, subset, task, scores["accuracy"], scores["n"]
 
 
-def accuracy_figure(done: Runs, split: str, base: str) -> Figure:
+def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figure:
     """A panel for each column: a dot for each seed of each row, the mean as a bar, the model as it is as a line."""
     rows = [place for place in done if place.split == split]
-    figure = Figure((2.3 * len(COLUMNS[split]) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
-    axes = figure.subplots(1, len(COLUMNS[split]), sharex=True, sharey=True, squeeze=False)[0]
-    for axis, (subset, task) in zip(axes, COLUMNS[split], strict=True):
+    figure = Figure((2.3 * len(columns) + 1.6, 0.28 * len(rows) + 1.0), layout="constrained")
+    axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)[0]
+    for axis, (subset, task) in zip(axes, columns, strict=True):
         for y, place in enumerate(rows):
             values = accuracies(done[place], subset, task)
             axis.plot(values, [y] * len(values), "o", color="#0072b2", alpha=0.6, markersize=4)

@@ -5,13 +5,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from generators.rules.hold_out import HELD_OUT
 from models.spec import ScorerSpec
 from studies.ablation.rows import Place
 from studies.analysis.paired_bootstrap import Points, read_points
 from studies.runs.cell import Job, finished
+from studies.runs.data import CellData
 
-# Split -> subset and task of each column.
-COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+Columns = tuple[tuple[str, str], ...]
+
+# Kind of split -> subset and task of each column.
+COLUMNS: dict[str, Columns] = {
     "spatial": (
         ("left_right_unseen_order", "swap"),
         ("above_under_unseen_order", "swap"),
@@ -27,6 +31,13 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+def columns_of(data: CellData) -> Columns:
+    """Subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
+    usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
+    own = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
+    return tuple(column for column in usual if column[0] in data.tests and column not in own) + own
+
+
 class Run(NamedTuple):
     """One finished training run."""
 
@@ -34,7 +45,7 @@ class Run(NamedTuple):
     subsets: dict[str, dict[str, dict[str, Any]]]
     """Scores by subset and task."""
     points: Points
-    """Of the records in `COLUMNS`."""
+    """Of the records in the columns of its split."""
     ratio: float | None
     """Of the two weights that the model's ablations compare, after training; None where they name none."""
 
@@ -46,16 +57,18 @@ def read_runs(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]]) -> dict[Pla
     """The runs that are finished."""
     names = spec.ablations.ratio
     return {
-        place: [read_run(job.folder, job.cell.seed, place.split, names) for job in its if finished(job.folder)]
+        place: [
+            read_run(job.folder, job.cell.seed, columns_of(job.cell.data), names) for job in its if finished(job.folder)
+        ]
         for place, its in jobs.items()
     }
 
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
-def read_run(folder: Path, seed: int, split: str, names: tuple[str, str] | None) -> Run:
+def read_run(folder: Path, seed: int, columns: Columns, names: tuple[str, str] | None) -> Run:
     """One finished run from its folder."""
     points = read_points([(seed, folder)])
-    chosen = {key: point for key, point in points.items() if key[1:3] in COLUMNS[split]}
+    chosen = {key: point for key, point in points.items() if key[1:3] in columns}
     return Run(seed, finished(folder)["subsets"], chosen, ratio(folder / "checkpoint" / "model.safetensors", names))
 
 

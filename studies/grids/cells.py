@@ -6,14 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from envs.common.identity import differing
-from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
 from models.registry import spec_of
 from models.towers.config import TowerConfig
 from studies.grids.grid import PAPER_RECIPES, Grid, splits
 from studies.grids.tuned_recipes import Tuned, read_tuned
 from studies.runs.cell import Cell, own_files
-from studies.runs.data import SplitData
+from studies.runs.data import FRACTIONS, CellData, SplitData
 
 # What a paper decides of a recipe; steps, batch and data stay the study's own, the same for all models.
 PAPER_FIELDS = (
@@ -36,8 +35,7 @@ def tuned(grid: Grid) -> dict[str, Tuned]:
 
 def conditions(grid: Grid, model: str) -> dict[str, Any]:
     """What a recipe is tuned for."""
-    kind = splits(grid)[0].kind
-    return {"kind": kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
+    return {"kind": grid.kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
 
 
 def towers(grid: Grid, model: str) -> TowerConfig:
@@ -91,13 +89,13 @@ def options_of(grid: Grid, model: str) -> dict[str, Any]:
     return differing(replace(own, **best.options)) if best else differing(own)
 
 
-def cell_of(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) -> Cell:
+def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
     """The training run of a model on a split, and before it that of the model that it starts from."""
     spec = spec_of(model)
     return Cell(
         model=model,
-        seed=recipe.seed,
-        data=SplitData(recipe, store_identity),
+        seed=seed,
+        data=data,
         towers=towers(grid, model),
         recipe=training_recipe(grid, model),
         options=options_of(grid, model),
@@ -105,19 +103,27 @@ def cell_of(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) ->
         threads=grid.threads,
         files=own_files(model, grid.pretrained),
         negatives=spec.negatives,
-        base=base_cell(grid, store_identity, model, recipe),
+        base=base_cell(grid, model, data, seed),
     )
 
 
-def base_cell(grid: Grid, store_identity: str, model: str, recipe: SplitRecipe) -> Cell | None:
+def base_cell(grid: Grid, model: str, data: CellData, seed: int) -> Cell | None:
     """The cell of the stage before a model's own: the same towers, with the recipe of its own model."""
     stage = spec_of(model).stage
     if stage is None:
         return None
-    cell = cell_of(grid, store_identity, stage.scorer, recipe)
+    cell = cell_of(grid, stage.scorer, data, seed)
     return replace(cell, towers=towers(grid, model), options={})
+
+
+def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
+    """What is trained on at each place, with each seed."""
+    if grid.split:
+        return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
+    further = tuple(name for name in grid.axes if name not in FRACTIONS)
+    return [(SplitData(recipe, store_identity, further), recipe.seed) for recipe in splits(grid)]
 
 
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
-    return [cell_of(grid, store_identity, model, recipe) for recipe in splits(grid) for model in grid.models]
+    return [cell_of(grid, model, *its) for its in data_of(grid, store_identity) for model in grid.models]

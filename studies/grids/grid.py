@@ -1,25 +1,29 @@
-"""What grids share: a training run per model, fraction of pairs, fraction of hard negatives and seed.
+"""What grids share: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed.
 
-A grid is a subclass of `Grid` that says which split belongs to each place (`split_of`), with
-presets and a `main`: see `studies/binding_grid.py`.
+A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets and a `main`: see
+`studies/binding_grid.py`. `--recipe` puts a recipe of the user's in its place, of any kind, and `--split` a file.
 """
 
 import os
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import tyro
 
+from envs.common.errors import UserError
 from generators.cluster.options import Cluster
+from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
+from studies.runs.data import FRACTIONS
 from studies.runs.scorer_options import ScorerOptions, only, scorer_options
+from studies.runs.split_file import SplitFile, describe_file
 
 # Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset({"out", "store", "workers", "loaders", "cluster"})
+EXECUTION = frozenset({"out", "store", "workers", "loaders", "cluster", "dry_run"})
 # `--tuned paper`: each model's recipe is its paper's.
 PAPER_RECIPES = "paper"
 
@@ -27,14 +31,13 @@ AnyGrid = TypeVar("AnyGrid", bound="Grid")
 
 
 @dataclass(frozen=True)
-class Grid(ABC):
+class Grid:
     """The options of every grid."""
 
-    title: ClassVar[str]
-    task: ClassVar[str]
-    """What a model must prefer, in one sentence of the report."""
-    tests: ClassVar[tuple[str, ...]]
-    """The test subsets, in the report's order."""
+    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
+    """The recipe of its splits; its fields that are options too are replaced by these."""
+    searched: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the recipe that the study searches over: no user's recipe decides them."""
 
     out: Path | None = None
     """Folder of the results; without it, runs/STUDY-PRESET."""
@@ -59,7 +62,13 @@ class Grid(ABC):
     test_scenes: int = 400
     """The most scenes of a test subset."""
     template: str = ""
-    """Template of all captions (docs/splits.md); empty takes OC-CLIP's."""
+    """Template of all captions (docs/splits.md); empty takes the recipe's."""
+    hold_out: tuple[str, ...] = ()
+    """Rules such as "texture=red & animal=cat": what one matches is only in tests, one a rule (docs/splits.md)."""
+    split: tuple[Path, ...] = ()
+    """Split files made before, packed ones too; they take the place of all that decides a split."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names; None takes the study's own."""
     tuned: str = ""
     """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py; `paper`
     takes the rates of each model's paper; empty trains all models with the options below."""
@@ -88,19 +97,94 @@ class Grid(ABC):
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""
+    dry_run: bool = False
+    """Only report what would be rendered and trained, and how long it takes on this machine."""
 
-    def split_fields(self, pairs: float, hard_negatives: float, seed: int) -> dict[str, Any]:
-        """The fields that the splits of every grid have."""
-        own = {name: getattr(self, name) for name in ("world", "views", "test_views", "test_scenes")}
-        return (
-            own
-            | {"pairs": pairs, "hard_negatives": hard_negatives, "seed": seed}
-            | ({"template": self.template} if self.template else {})
-        )
+    @property
+    def recipe_given(self) -> SplitRecipe:
+        """The recipe of the user's, or the study's own."""
+        return self.base or self.plain_recipe
 
-    @abstractmethod
-    def split_of(self, pairs: float, hard_negatives: float, seed: int) -> SplitRecipe:
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """The fields of the recipe that are varied, with their values."""
+        return {name: getattr(self, name) for name in FRACTIONS}
+
+    def split_of(self, seed: int, **place: Any) -> SplitRecipe:
         """The recipe of the split at one place of the grid."""
+        plain = self.recipe_given
+        own = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
+        if not self.template:
+            own["template"] = plain.template
+        return replace(plain, **own | place | {"seed": plain.seed + seed})
+
+    @property
+    def first_split(self) -> SplitRecipe:
+        """The recipe at the grid's first place, which has the kind and the tests of all others."""
+        return splits(self)[0]
+
+    @cached_property
+    def files(self) -> dict[SplitFile, Path]:
+        """The split files that were given, opened once."""
+        return {describe_file(file, len(self.split) > 1): file for file in self.split}
+
+    @property
+    def kind(self) -> str:
+        """The kind of its splits."""
+        return next(iter(self.files)).kind if self.split else self.recipe_given.kind
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test subsets, in the report's order."""
+        if self.split:
+            return tuple(dict.fromkeys(test for data in self.files for test in data.tests))
+        return self.first_split.all_tests
+
+    @property
+    def places(self) -> list[dict[str, Any]]:
+        """The places of the grid by axis, in its order."""
+        if self.split:
+            return [data.axes for data in self.files]
+        return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
+
+    @property
+    def task(self) -> str:
+        """What a model must prefer the caption to, for the report."""
+        return self._kind.task
+
+    @property
+    def title(self) -> str:
+        """What is measured, and on which models."""
+        return f"{self._kind.title}: {', '.join(self.models)}"
+
+    @property
+    def _kind(self) -> type[SplitRecipe]:
+        from generators.splits.recipe_file import KINDS
+
+        return KINDS[self.kind]
+
+    def with_recipe(self: AnyGrid, recipe: SplitRecipe) -> AnyGrid:
+        """The grid with a recipe of the user's in place of its own, and options as that says.
+
+        A fraction that the recipe states becomes the one value of its axis.
+        """
+        names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
+        values = {name: getattr(recipe, name) for name in names}
+        values |= {name: (values[name],) for name in FRACTIONS if name not in self.searched}
+        return replace(self, base=recipe, **{name: values[name] for name in values if name not in self.searched})
+
+    def settled(self: AnyGrid) -> AnyGrid:
+        """The grid in the world and the resolution of the split files that were given, if any."""
+        if not self.split:
+            return self
+        sides = {data.side for data in self.files}
+        if len(sides) > 1:
+            raise UserError(
+                f"--split: images of {' and '.join(map(str, sorted(sides)))} pixels; give files of one size"
+            )
+        if len(self.files) < len(self.split):
+            raise UserError("--split: two files have the same content; give each once")
+        return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
 
 
 # What the presets of every grid share.
@@ -136,13 +220,10 @@ def chosen_alone(grid: AnyGrid) -> AnyGrid:
 
 
 def splits(grid: Grid) -> list[SplitRecipe]:
-    """The recipes of all splits of the grid, in its order."""
-    return [
-        grid.split_of(pairs, negatives, seed)
-        for seed in range(grid.seeds)
-        for pairs in grid.pairs
-        for negatives in grid.hard_negatives
-    ]
+    """The recipes of all splits of the grid, in its order; none where files take their place."""
+    if grid.split:
+        return []
+    return [grid.split_of(seed, **place) for seed in range(grid.seeds) for place in grid.places]
 
 
 def cores(grid: Grid) -> int:

@@ -1,6 +1,7 @@
 """A grid's command line: what it is refused for, before anything is made, and its run."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
@@ -24,21 +25,28 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
         return
     preset, grid = parse(presets, "laptop", description)
     check_overrides(grid, presets[preset])
+    check_files(grid, presets[preset])
+    grid = grid.settled()
     check(grid)
     from studies.runs.folder import run_folder
 
     grid = chosen_alone(grid)
+    if grid.dry_run:
+        from studies.grids.plan import plan
+
+        plan(grid)
+        return
     with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, EXECUTION) as out:
         run(grid, out)
 
 
 def check(grid: Grid) -> None:
     """Raise on what can't work."""
-    load_world(grid.world)
+    if not grid.split:
+        load_world(grid.world)
     for model in grid.models:
         check_scorer(model)
-    for name in ("models", "pairs", "hard_negatives"):
-        values = getattr(grid, name)
+    for name, values in {"models": grid.models, **grid.axes}.items():
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
     if grid.seeds < 1 or grid.threads < 1 or grid.workers < 0 or grid.loaders < 0:
@@ -47,6 +55,7 @@ def check(grid: Grid) -> None:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
     check_unused_options(grid)
     for recipe in splits(grid):
+        recipe.rules(load_world(recipe.world))  # refuses what isn't in the world
         recipe.counts()  # refuses fractions that can't be had
     check_cluster(grid.cluster, grid.threads, int(grid.device.startswith("cuda")))
     check_machine(grid)
@@ -70,6 +79,17 @@ def check_overrides(grid: Grid, preset: Grid) -> None:
     if given and len(tuned(grid)) == len(grid.models):
         option = f"--{given[0].replace('_', '-')}"
         raise UserError(f"{option} is replaced by the recipes of --tuned {grid.tuned}; add --tuned '' to set it")
+
+
+def check_files(grid: Grid, preset: Grid) -> None:
+    """Raise for options beside `--split` that would change nothing."""
+    if not grid.split:
+        return
+    names = {item.name for item in fields(grid)} & {item.name for item in fields(grid.recipe_given)} | {"resolution"}
+    given = sorted(name for name in names if getattr(grid, name) != getattr(preset, name))
+    if given or grid.base:
+        option = "recipe" if grid.base else given[0].replace("_", "-")
+        raise UserError(f"--{option} changes nothing beside --split, whose files decide it; leave one of them out")
 
 
 def check_machine(grid: Grid) -> None:

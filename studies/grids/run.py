@@ -3,14 +3,19 @@
 from pathlib import Path
 
 from envs.worlds import load_world
-from generators.splits.recipe import SplitRecipe
-from studies.grids.cells import cells, recipe_line
+from studies.grids.cells import cells, data_of, recipe_line
 from studies.grids.grid import Grid, cores, splits, workers
 from studies.runs.cell import Execution, Job
+from studies.runs.data import CellData
 
 
-def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
-    """Fill the image store and write the split files; returns its identity and the files."""
+def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
+    """Fill the image store and write the split files; returns its identity, and the file of what is trained on.
+
+    Where files were given nothing is rendered.
+    """
+    if grid.split:
+        return "", dict(grid.files)
     from envs.common.progress import progress_bar
     from generators.storage.image_store import ImageStore
     from generators.storage.split_file import make_split
@@ -29,7 +34,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[SplitRecipe, Path]]:
             bar.update(tasks[stage], completed=done)
 
         store.add(scenes, workers, progress=show)
-    return store.identity, {recipe: make_split(store, recipe) for recipe in splits(grid)}
+    return store.identity, {data: make_split(store, data.recipe) for data, _ in data_of(grid, store.identity)}
 
 
 def run(grid: Grid, out: Path) -> None:
@@ -42,9 +47,9 @@ def run(grid: Grid, out: Path) -> None:
 
     identity, files = render(grid, cores(grid))
     execution = Execution(grid.loaders)
-    jobs = [Job(cell, files[cell.data.recipe], out, execution=execution) for cell in cells(grid, identity)]
+    jobs = [Job(cell, files[cell.data], out, execution=execution) for cell in cells(grid, identity)]
     folders = [job.folder for job in jobs]
-    sample = files[splits(grid)[0]]
+    sample = next(iter(files.values()))
 
     def publish(_: Job | None = None) -> Path:
         results = collect(folders)

@@ -48,9 +48,15 @@ def parse(presets: Mapping[str, Config], default: str, description: str) -> tupl
     """The preset named by `--preset`, with the fields overridden that the command line gives."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default=default)
+    first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
     check_renamed(rest)
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
+    if chosen.recipe:
+        from generators.splits.recipe_file import read_recipe
+
+        preset = preset.with_recipe(read_recipe(chosen.recipe))
     options = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     text = f"{description}\n\n--preset NAME starts from one of: {options}. Other fields override it."
+    text += "\n--recipe NAME takes the splits of a recipe (`python -m generators list`) or of a TOML file of yours."
     return chosen.preset, tyro.cli(type(preset), default=preset, args=rest, description=text)

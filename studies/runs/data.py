@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from envs.common.identity import defaults_version, differing
+from envs.common.identity import defaults_version, differing, plain
 from generators.splits.recipe import VERSION, SplitRecipe
 
 if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark
     from generators.captioned import Captioned
     from generators.storage.split_file import Split
+
+
+# What every recipe has, and every table of a study shows.
+FRACTIONS = ("pairs", "hard_negatives")
 
 
 class Material(NamedTuple):
@@ -41,6 +45,14 @@ class CellData(Protocol):
         """Short text for progress bars."""
 
     @property
+    def kind(self) -> str:
+        """What is tested; recipes that were tuned say for which kind."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Its test subsets, in the order of tables; validation is none of them."""
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Everything that decides it."""
 
@@ -58,16 +70,29 @@ class SplitData:
     recipe: SplitRecipe
     store: str
     """Identity of the image store."""
+    varied: tuple[str, ...] = ()
+    """Further fields of the recipe that a study varies."""
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The fractions that decide how much is trained on."""
-        return {"pairs": self.recipe.pairs, "hard_negatives": self.recipe.hard_negatives}
+        """The fractions that decide how much is trained on, and what else is varied."""
+        return {name: plain(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
 
     @property
     def name(self) -> str:
         """Short text for progress bars."""
-        return f"{self.recipe.pairs:.0%} pairs {self.recipe.hard_negatives:.0%} negatives"
+        place = f"{self.recipe.pairs:.0%} pairs {self.recipe.hard_negatives:.0%} negatives"
+        return " ".join([place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
+
+    @property
+    def kind(self) -> str:
+        """The kind of the recipe."""
+        return self.recipe.kind
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """All tests of the recipe, those of its rules last."""
+        return self.recipe.all_tests
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -82,14 +107,19 @@ class SplitData:
 
     def open(self, file: Path) -> Material:
         """The split's training subset, and a benchmark of each other one."""
-        from generators.benchmarks.split_tests import SplitTests
-        from generators.storage.dataset import SplitDataset
+        return split_material(file)
 
-        train = SplitDataset(file, "train")
-        others = sorted(train.split.subsets.keys() - {"train"})
-        tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
-        texts = {caption.text for test in tests.values() for item in test.items for caption in item.texts}
-        return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train))
+
+def split_material(file: Path) -> Material:
+    """All of a split: what is trained on, and a benchmark of each other subset."""
+    from generators.benchmarks.split_tests import SplitTests
+    from generators.storage.dataset import SplitDataset
+
+    train = SplitDataset(file, "train")
+    others = sorted(train.split.subsets.keys() - {"train"})
+    tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
+    texts = {caption.text for test in tests.values() for item in test.items for caption in item.texts}
+    return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train))
 
 
 class ItemContent(Mapping[int, str]):

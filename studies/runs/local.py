@@ -10,6 +10,7 @@ import os
 import queue
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,9 +46,14 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
     """Run one cell; a mistake ends the process."""
     from studies.runs.train import run_cell
 
+    sent = 0.0
+
     def report(step: int) -> None:
+        nonlocal sent
         leave_without(parent)
-        messages.put((job.cell.id, step))
+        if time.monotonic() - sent > POLL_SECONDS:
+            sent = time.monotonic()
+            messages.put((job.cell.id, step))
 
     try:
         run_cell(job, report)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from envs.common.errors import UserError
 from envs.common.files import write_csv, write_text
 from studies.runs.cell import finished
+from studies.runs.data import FRACTIONS
 
+# What varies beside fractions has a column of its own behind theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
@@ -40,10 +42,23 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     return results
 
 
+def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
+    """What varies from place to place, the two fractions first."""
+    return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
+
+
+def place_of(result: dict[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
+    """The place of a result, with lists as text."""
+    return tuple("+".join(value) if isinstance(value := result.get(name), list) else value for name in axes)
+
+
 def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row of `COLUMNS` for each result, subset and task."""
+    """One row of `COLUMNS`, and of what else varies, for each result, subset and task."""
+    axes = axes_of(results)
     return [
-        {**{name: result[name] for name in COLUMNS if name in result}, "subset": subset, "task": task, **scores}
+        {name: result[name] for name in COLUMNS if name in result}
+        | dict(zip(axes, place_of(result, axes), strict=True))
+        | {"subset": subset, "task": task, **scores}
         for result in results
         for subset, tasks in result["subsets"].items()
         for task, scores in tasks.items()
@@ -53,7 +68,8 @@ def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
     """Write `cells.jsonl` and `results.csv` from what is finished."""
     write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
-    write_csv(out / "results.csv", COLUMNS, ([row[name] for name in COLUMNS] for row in rows(results)))
+    columns = (*COLUMNS[:2], *axes_of(results), *COLUMNS[4:])
+    write_csv(out / "results.csv", columns, ([row[name] for name in columns] for row in rows(results)))
 
 
 def mean_accuracy(

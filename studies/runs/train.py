@@ -39,6 +39,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
     cell = job.cell
     torch.set_num_threads(cell.threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # else every new tensor is written twice
     started = time.perf_counter()
     material = cell.data.open(job.data_file)
     scorer = fresh_scorer(job, material, report)
@@ -47,6 +48,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None) -> None:
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.data.axes, "settings": cell.settings},
+        "axes": list(cell.data.axes),
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed

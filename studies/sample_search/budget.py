@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
+from generators.splits.recipe import PairCounts, SplitRecipe
 from models.recipe import Recipe
 from studies.grids.cells import cell_of as grid_cell
 from studies.grids.cells import training_recipe, tuned
 from studies.runs.cell import Cell, Execution, Job
+from studies.runs.data import SplitData
 
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
@@ -41,23 +43,26 @@ def setting_of(config: Any, params: Mapping[str, Any]) -> Setting:
     return replace(requested, pairs=counts.train / counts.trainable, hard_negatives=swapped)
 
 
-def split_recipe(config: Any, setting: Setting, seed: int) -> BindingRecipe:
+def split_recipe(config: Any, setting: Setting, seed: int) -> SplitRecipe:
     """The split of a setting."""
-    plain = config.split_of(setting.pairs, setting.hard_negatives, seed)
+    plain = config.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
     return replace(plain, singles_views=setting.singles_views)
 
 
 @lru_cache(maxsize=4096)
-def counts_of(recipe: BindingRecipe) -> Any:
+def counts_of(recipe: SplitRecipe) -> PairCounts:
     """How many pairs the fractions of a recipe come to."""
     return recipe.counts()
 
 
-def distinct_images(recipe: BindingRecipe) -> int:
+@lru_cache(maxsize=4096)
+def distinct_images(recipe: SplitRecipe) -> int:
     """How many different images train holds, single-object scenes counted: a scene in one view is one image.
 
-    What the split file says too, but without making it. Not for recipes with hold-out rules.
+    What the split file says too, but without making it.
     """
+    if not isinstance(recipe, BindingRecipe) or recipe.hold_out:
+        return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
     lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)
     orders = 2  # left and right
@@ -89,7 +94,8 @@ def recipe_of(config: Any, model: str, singles_share: float | None) -> Recipe:
 
 def cell_of(config: Any, identity: str, model: str, setting: Setting, seed: int) -> Cell:
     """The training run of a model in a setting."""
-    cell = grid_cell(config, identity, model, split_recipe(config, setting, seed))
+    recipe = split_recipe(config, setting, seed)
+    cell = grid_cell(config, model, SplitData(recipe, identity), recipe.seed)
     return replace(cell, recipe=recipe_of(config, model, setting.singles_share))
 
 

@@ -25,7 +25,6 @@ from studies.sample_search.samplers import space
 from studies.trials.space import draw
 from studies.trials.training import alone, divergence, validation
 
-TEST = "unseen_pairs"
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
 
@@ -93,12 +92,12 @@ class Interim:
 
 
 def tally(job: Job) -> Tally:
-    """Points and number of the swaps on unseen pairs, by animal pair: what a bootstrap draws from."""
+    """Points and number of the swaps of the tests that are judged, by animal pair: what a bootstrap draws from."""
     from studies.analysis.paired_bootstrap import read_points
 
     points: Tally = {}
     for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
-        if key[1:3] == (TEST, "swap"):
+        if key[1] in job.cell.data.recipe.judged and key[2] == "swap":
             entry = points.setdefault(point.animals, [0.0, 0])
             entry[0] += point.value
             entry[1] += 1

@@ -8,10 +8,10 @@ from optuna.trial import FrozenTrial
 
 from envs.common.errors import UserError
 from envs.common.files import write_text
-from generators.splits.recipe import SplitRecipe
 from studies.analysis.format import write_trials
 from studies.grids.grid import cores, workers
 from studies.grids.run import render
+from studies.runs.data import CellData
 from studies.runs.folder import provenance
 from studies.runs.shared import clear_shared
 from studies.trials.launch import Resources, run_trials
@@ -38,7 +38,7 @@ def run(config: Tuning, study: str, out: Path) -> None:
     publish(config, out, {model: (trials.all(first[model]), trials.all(second[model])) for model in grid.models})
 
 
-def split_files(config: Tuning) -> tuple[str, dict[SplitRecipe, Path]]:
+def split_files(config: Tuning) -> tuple[str, dict[CellData, Path]]:
     """Render what all seeds show, with all cores; the store's identity and the split files."""
     # As many workers as there are tasks on a cluster are no measure for this machine.
     here = config.grid if config.grid.cluster.engine == "none" else replace(config.grid, workers=0)

@@ -10,11 +10,11 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from generators.cluster.worker import Interruption
-from generators.splits.recipe import SplitRecipe
 from models.registry import spec_of
 from studies.grids.cells import cells
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.cell import Execution, Job
+from studies.runs.data import CellData
 from studies.runs.dispatch import run_interruptible
 from studies.trials.queue import Trials
 from studies.trials.space import Params, draw
@@ -31,7 +31,7 @@ class Worker(NamedTuple):
     study: str
     out: Path
     store: str
-    files: Mapping[SplitRecipe, Path]
+    files: Mapping[CellData, Path]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Runs:
         only = {"models": (model,), "architecture": point["architecture"], "seeds": config.final_seeds}
         cell = cells(replace(config.grid, recipe=recipe, scorers=own, **only), self.worker.store)[seed]
         execution = Execution(config.grid.loaders)
-        return Job(cell, self.worker.files[cell.data.recipe], self.worker.out, execution=execution)
+        return Job(cell, self.worker.files[cell.data], self.worker.out, execution=execution)
 
     def accuracy(self, model: str, point: Params, seed: int) -> float:
         """Accuracy on validation of a run, trained if it isn't finished: TPE may repeat itself."""

@@ -1,0 +1,80 @@
+"""What it takes to render scenes on this machine, from a sample of them that is rendered and not kept."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.atlas.entry import EntryKey, build_entry
+from envs.checks.scenes import RenderChecks
+from envs.render.atlas_cache import entry_path
+from envs.render.identity import entry_identity
+from envs.render.renderer import Renderer
+from envs.scene import Scene
+from generators.storage.image_store import ImageStore
+
+ENTRIES, SCENES, REPEATS = 12, 16, 32
+# What a process that renders takes to start, and a split file to be written and read back: measured once.
+START_SECONDS, SPLIT_SECONDS = 3.0, 2.0
+
+
+class Estimate(NamedTuple):
+    """Scenes that are still to be rendered, the time and the disk space of that."""
+
+    scenes: int
+    seconds: float
+    megabytes: float
+
+
+def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estimate:
+    """Time and space to add `scenes` to a store with `workers` processes, and to write a split of them."""
+    missing = store.missing(scenes)
+    if not missing:
+        return Estimate(0, SPLIT_SECONDS, 0.0)
+    drawn = Renderer(store.world, store.resolution)
+    waiting = entries_to_build(store, missing)
+    entry_seconds, entry_bytes = entry_cost(store, waiting)
+    scene_seconds = scene_cost(drawn, store, missing[:: max(1, len(missing) // SCENES)][:SCENES])
+    at_once = min(workers, max(len(waiting), 1))
+    building = len(waiting) * entry_seconds / at_once + (START_SECONDS if at_once > 1 else 0)
+    size = len(missing) * store.scene_bytes + len(waiting) * entry_bytes
+    return Estimate(len(missing), building + len(missing) * scene_seconds + SPLIT_SECONDS, size / 1e6)
+
+
+def entries_to_build(store: ImageStore, scenes: Sequence[Scene]) -> list[EntryKey]:
+    """The entries of the atlas that `scenes` need and that aren't there, neighbours in view together."""
+    folder = store.atlas / entry_identity(store.resolution, store.world)
+    keys = {EntryKey.of(thing, scene.view) for scene in scenes for thing in scene.things}
+    return sorted((key for key in keys if not entry_path(folder, key).exists()), key=lambda key: (key.view, key))
+
+
+def entry_cost(store: ImageStore, waiting: Sequence[EntryKey]) -> tuple[float, float]:
+    """Seconds and bytes of an entry; neighbours are sampled, which share a background."""
+    if not waiting:
+        return 0.0, 0.0
+    named = {"textures": store.world.textures, "backgrounds": store.world.backgrounds, "resolution": store.resolution}
+    build = partial(build_entry, **named)
+    middle = len(waiting) // 2
+    sample = waiting[middle : middle + ENTRIES]
+    build(sample[0])  # compiles, and draws the background
+    seconds, built = timed(lambda: list(map(build, sample)))
+    return seconds / len(sample), sum(a.nbytes for entry in built for a in entry.arrays().values()) / len(sample)
+
+
+def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -> float:
+    """Seconds to compose, check and write a scene whose entries are there."""
+    renderer.render(sample)  # builds the entries, compiles
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".estimate-") as folder:
+        part, many = Path(folder) / "part.h5", list(sample) * REPEATS
+        seconds, _ = timed(lambda: store.write_part(part, renderer, RenderChecks(), many, "none"))
+    return seconds / len(many)
+
+
+def timed(call: Callable) -> tuple[float, object]:
+    """Wall-clock seconds of a call, and its result."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result

@@ -1,0 +1,119 @@
+"""What a grid would take on this machine: `--dry-run`, from a few scenes and steps that are made and not kept."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from envs.worlds import load_world
+from generators.captioned import Captioned, Indices, all_texts
+from generators.captions.templates import Caption
+from generators.splits.recipe import SplitRecipe
+from generators.storage.estimate import estimate
+from generators.storage.image_store import ImageStore
+from models.checkpoint import build_scorer
+from models.scorer import moved
+from models.towers.tokenizers import text_space
+from models.training.feed import Feed, single_steps
+from models.training.loop import train_step
+from models.training.optimizer import build_optimizer
+from studies.grids.cells import cells
+from studies.grids.grid import Grid, cores, splits, workers
+from studies.runs.cell import Cell
+
+WARM_UP, STEPS = 3, 10
+# Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.
+REST_SECONDS = 10.0
+
+
+class Noise(Captioned):
+    """The captions of training scenes with images of noise: what a step costs doesn't depend on their content."""
+
+    complete_captions = True
+
+    def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
+        self.name, self.side = "a sample", resolution
+        scenes = recipe.subsets()["train"]
+        chosen = scenes[:: max(1, len(scenes) // 500)]
+        self.rows = [recipe.texts("train", scene) for scene in chosen]
+        self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in chosen])}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """Noise."""
+        return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
+
+    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        """Noise."""
+        return self.images(indices)
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        """Those of the scenes."""
+        return [self.rows[i][0] for i in indices]
+
+    def negatives(self, indices: Indices, draws: Indices) -> list[Caption | None]:
+        """Those of the scenes."""
+        return [self.rows[i][1] for i in indices]
+
+    def texts(self) -> Iterator[str]:
+        """All of the sample."""
+        yield from all_texts(text for row in self.rows for text in row if text)
+
+
+def plan(grid: Grid) -> None:
+    """Print what is to be rendered and trained, and how long both take."""
+    here = cells(grid, "")
+    rendering = 0.0
+    if not grid.split:
+        store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+        scenes = {scene for recipe in splits(grid) for scene in recipe.scenes_to_render()}
+        cost = estimate(store, sorted(scenes), cores(grid))
+        rendering = cost.seconds
+        print(f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(rendering)}")
+    print(f"{len(here)} cells: {len(grid.models)} models, {len(grid.places)} places, {grid.seeds} seeds")
+    if grid.split:
+        print("(time of training: not estimated for --split)")
+        return
+    torch.set_num_threads(grid.threads)
+    data, training = Noise(splits(grid)[0], grid.resolution), 0.0
+    for model in grid.models:
+        own = [cell for cell in here if cell.model == model]
+        steps, seconds = steps_of(own), step_seconds(own[0], data)
+        training += steps * seconds + REST_SECONDS * len(own)
+        print(f"{model}: {len(own)} cells, {steps} steps, {1000 * seconds:.0f} ms each")
+    at_once = min(workers(grid), len(here))
+    total = rendering + training / at_once
+    print(f"about {shown(total)} in all, {at_once} cells at once, as busy as this machine is now")
+
+
+def steps_of(own: Sequence[Cell]) -> int:
+    """All steps of a model's cells, those of the cells that they start from too; a shared phase counts once a seed."""
+    shared = single_steps(own[0].recipe) * (len(own) - len({cell.seed for cell in own}))
+    bases = [cell.base for cell in own if cell.base]
+    return sum(cell.recipe.steps for cell in own) - shared + (steps_of(bases) if bases else 0)
+
+
+def step_seconds(cell: Cell, data: Noise) -> float:
+    """Wall-clock seconds of a training step."""
+    scorer = build_scorer(cell.model, cell.towers, text_space(cell.towers, data.texts()), cell.options).to(cell.device)
+    scorer.train()
+    optimizer, feed = build_optimizer(scorer, cell.recipe), Feed(data, scorer.reader, cell.recipe, 0, cell.negatives)
+    phase = single_steps(cell.recipe)
+    start = 0.0
+    for step in range(phase, phase + WARM_UP + STEPS):
+        if step == phase + WARM_UP:
+            start = time.perf_counter()
+        train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
+    return (time.perf_counter() - start) / STEPS
+
+
+def shown(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,106 @@
+"""A split file that was made before as the data of a training run: `--split FILE`."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.common.errors import UserError
+from studies.runs.data import FRACTIONS, Material, split_material
+
+if TYPE_CHECKING:
+    from generators.storage.split_file import Split
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """A split file that was made before, by somebody else perhaps: what it holds is what counts."""
+
+    content: str
+    """Its checksum, of recipe and records."""
+    store: str
+    """Identity of the image store that it was made from."""
+    kind: str
+    world: str
+    side: int
+    """Of its images, in pixels."""
+    tests: tuple[str, ...]
+    place: tuple[tuple[str, Any], ...]
+    """Its place in a study, by axis."""
+    seed: int
+    """The recipe's; the first seed of its training runs."""
+    pairs: tuple[int, int, int]
+    """Pairs in train, swapped ones, and all of its world."""
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Its fractions, and its name where a study has several files."""
+        return dict(self.place)
+
+    @property
+    def name(self) -> str:
+        """Short text for progress bars."""
+        return str(self.axes.get("split", self.kind))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The content, and the images that it refers to."""
+        return {"kind": self.kind, "split_file": self.content, "store": self.store}
+
+    def counts(self) -> dict[str, int]:
+        """Pairs in train, swapped ones, and all."""
+        return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
+
+    def open(self, file: Path) -> Material:
+        """The split's training subset, and a benchmark of each other one; raises if it is another by now."""
+        material = split_material(file)
+        if content_of(material.train.split) != self.content:
+            raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
+        return material
+
+
+def describe_file(file: Path, several: bool) -> SplitFile:
+    """What a split file holds; one that is damaged, or without its images, raises `UserError`."""
+    from generators.captions.templates import SWAPS
+    from generators.storage.dataset import PixelReader, open_split
+
+    split = open_split(file)
+    recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
+    animals = [frozenset(thing.animal for thing in scene.things) for scene in scenes]
+    two = {scene: pair for scene, pair in zip(scenes, animals, strict=True) if len(pair) == 2}
+    swapped = {pair for scene, pair in two.items() if SWAPS[recipe["kind"]](scene) in scenes}
+    n = len(split.vocabulary.animals)
+    place = {name: recipe[name] for name in FRACTIONS} | ({"split": file.stem} if several else {})
+    side = PixelReader(split).read(int(split.subsets["train"].rows[0])).shape[0]
+    counts = (len(set(two.values())), len(swapped), n * (n - 1) // 2)
+    return SplitFile(
+        content=content_of(split),
+        store=split.identity,
+        kind=recipe["kind"],
+        world=recipe["world"],
+        side=side,
+        tests=tests_of(split),
+        place=tuple(place.items()),
+        seed=recipe["seed"],
+        pairs=counts,
+    )
+
+
+def tests_of(split: "Split") -> tuple[str, ...]:
+    """The test subsets of a file: in the order of its kind's recipes, others behind them."""
+    from generators.splits.recipe_file import KINDS
+
+    names = sorted(split.subsets.keys() - {"train", "validation"})
+    kind = KINDS[split.recipe["kind"]]
+    known = {item.name for item in fields(kind)}
+    try:
+        order = kind(**{name: value for name, value in split.recipe.items() if name in known}).all_tests
+    except UserError:  # a recipe of another version
+        order = ()
+    return (*(name for name in order if name in names), *(name for name in names if name not in order))
+
+
+def content_of(split: "Split") -> str:
+    """Checksum of a split's recipe and records, shortened."""
+    from generators.storage.split_file import checksum
+
+    return checksum(split.recipe, split.subsets)[:12]

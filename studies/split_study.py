@@ -1,0 +1,79 @@
+"""Any split, any of its fields: which models learn what a recipe trains and tests?
+
+The study behind the two grids, for recipes of every kind and of your own: a training run per model, place and
+seed, where a place is one value of each field that --axes varies.
+
+    python studies/split_study.py --preset smoke             # tiny world, two hold-out rules, a minute on 2 cores
+    python studies/split_study.py                            # textures that depend on their animals, three degrees
+    python studies/split_study.py --preset counting          # one to four copies of an animal
+    python studies/split_study.py --recipe mine.toml --models clip oc-clip mine.py:Late
+    python studies/split_study.py --recipe mine.toml --axes reserve=0.1,0.3 views=2,8
+    python studies/split_study.py --split packed.h5          # made before, by a colleague perhaps
+
+Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar
+
+import tyro
+
+from envs.common.errors import UserError, choose, run_command
+from generators.splits.binding import BindingRecipe
+from generators.splits.counting import CountingRecipe
+from generators.splits.dependence import DependenceRecipe
+from generators.splits.recipe import SplitRecipe
+from studies.grids import launch
+from studies.grids.grid import PAPER, SMOKE, Grid
+
+
+@dataclass(frozen=True)
+class Config(Grid):
+    """One study of a recipe."""
+
+    plain_recipe: ClassVar[SplitRecipe] = DependenceRecipe()
+
+    pairs: tuple[float, ...] = (0.5,)
+    """Fractions of the trainable animal pairs, or of the animals that are counted."""
+    hard_negatives: tuple[float, ...] = (0.0,)
+    """Fractions of the training pairs that also have their hard negatives, where the kind has any."""
+    axes_given: Annotated[tuple[str, ...], tyro.conf.arg(name="axes")] = ()
+    """Fields of the recipe, each with its values: information=0.2,0.45 views=2,8; a list as left/right+above/under."""
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """The fractions, and the fields that `--axes` names."""
+        return super().axes | dict(axis(type(self.recipe_given), text) for text in self.axes_given)
+
+
+def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
+    """The field and the values of "views=2,8"; raises for one that recipes of the kind don't have."""
+    name, _, values = text.partition("=")
+    defaults = {item.name: item.default for item in fields(kind) if item.name != "seed"}
+    default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]
+    try:
+        return name, tuple(value_of(default, value) for value in values.split(","))
+    except ValueError as error:
+        raise UserError(f"--axes {text}: {name} has values such as {default!r}; write {name}=A,B ({error})") from error
+
+
+def value_of(default: Any, text: str) -> Any:
+    """A value of the type of `default`."""
+    if isinstance(default, tuple):
+        return tuple(filter(None, text.split("+")))
+    return type(default)(text)
+
+
+TWO_RULES = BindingRecipe(world="tiny", hold_out=("texture=red & animal=rabbit", "texture[0]=grass"))
+PRESETS: dict[str, Config] = {
+    "smoke": Config(**SMOKE, base=TWO_RULES, hold_out=TWO_RULES.hold_out, views=2),
+    "laptop": Config(tuned="laptop", views=4, axes_given=("information=0.2,0.4,0.6",)),
+    "counting": Config(tuned="laptop", base=CountingRecipe(), views=CountingRecipe.views, pairs=(0.25, 0.75)),
+    "paper": Config(
+        **PAPER | {"pairs": (0.5,), "hard_negatives": (0.0,)}, views=4, axes_given=("information=0.2,0.3,0.4,0.5,0.6",)
+    ),
+}
+
+
+if __name__ == "__main__":
+    run_command(lambda: launch.main("split_study", PRESETS, __doc__))

@@ -1,0 +1,191 @@
+"""A user's own split in every study: a recipe, rules on the command line, a file that was made before."""
+
+import csv
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe_file import KINDS, read_recipe
+from studies import binding_grid, sample_efficiency, spatial_grid, split_study
+from tests.studies.command import GRID, ROOT, run
+
+STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
+RULES = ("texture=red & animal=rabbit", "texture[0]=grass")
+MINE = f"""kind = "binding"
+world = "tiny"
+pairs = 0.5
+views = 2
+test_views = 1
+test_scenes = 24
+hold_out = ["{RULES[0]}", "{RULES[1]}"]
+"""
+SHORT = ["--preset", "smoke", "--steps", "6", "--batch", "8"]
+TESTS = {"seen_pairs", "unseen_pairs", "different_bag", "train_pairs", "held_out", "held_out 1", "held_out 2"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "mine.toml").write_text(MINE)
+    result = run([*STUDY, *SHORT, "--recipe", "mine.toml", "--out", "runs/recipe"], folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def results(run: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((run / "results.csv").open()))
+
+
+def split_file(folder: Path) -> Path:
+    (file,) = folder.glob("store/tiny-32px-*/binding-*.h5")
+    return file
+
+
+def test_each_rule_has_a_test_of_its_own(folder):
+    rows = results(folder / "runs/recipe")
+    assert {row["subset"] for row in rows} == {"validation", *TESTS}
+    counts = {row["subset"]: int(row["n"]) for row in rows if row["task"] == "swap" and row["model"] == "clip"}
+    assert counts["held_out"] == counts["held_out 1"] == counts["held_out 2"] == 24
+    report = (folder / "runs/recipe/report.html").read_text()
+    assert "held_out 1: texture=red &amp; animal=rabbit" in report
+    assert "held_out 2: texture[0]=grass" in report
+
+
+def test_the_grid_takes_the_recipe_and_gives_the_same(folder):
+    done = run([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder)
+    assert done.returncode == 0, done.stderr
+    assert results(folder / "runs/grid") == results(folder / "runs/recipe")
+
+
+def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
+    plain = MINE.replace(MINE.splitlines()[-1], "")
+    (folder / "plain.toml").write_text(plain)
+    command = [*STUDY, *SHORT, "--recipe", "plain.toml", "--hold-out", *RULES, "--out", "runs/rules"]
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    assert results(folder / "runs/rules") == results(folder / "runs/recipe")
+
+
+def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
+    """Made on one machine, opened on another: there is neither store nor recipe there."""
+    generators = [sys.executable, "-m", "generators"]
+    packed = run([*generators, "pack", str(split_file(folder)), "--out", str(tmp_path / "packed.h5")], folder)
+    assert packed.returncode == 0, packed.stderr
+    done = run([*STUDY, *SHORT, "--split", "packed.h5", "--out", "runs/file"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "store").exists()
+    assert results(tmp_path / "runs/file") == results(folder / "runs/recipe")
+
+
+def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
+    shutil.copy(split_file(folder), tmp_path / "packed.h5")
+    done = run([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path)
+    assert done.returncode == 2
+    assert "packed.h5 needs shard-00000.h5 beside it" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
+    for options, named in ((["--pairs", "0.2"], "--pairs"), (["--world", "eight"], "--world")):
+        done = run([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path)
+        assert done.returncode == 2
+        assert f"{named} changes nothing beside --split" in done.stderr
+
+
+@pytest.mark.parametrize("study", ["tune", "ablations"])
+def test_other_studies_train_on_it_too(folder, study):
+    options = {"tune": ["--trials", "1", "--final-seeds", "1"], "ablations": ["--rows", "no local loss"]}
+    steps = ["--preset", "smoke", "--steps", "6"]
+    for source in (["--recipe", "mine.toml"], ["--split", str(split_file(folder))]):
+        command = [sys.executable, str(ROOT / "studies" / f"{study}.py"), *steps, *source, *options[study]]
+        out = f"runs/{study}-{source[0].strip('-')}"
+        done = run([*command, "--out", out], folder)
+        assert done.returncode == 0, done.stderr
+        cells = [json.loads(file.read_text()) for file in (folder / out).glob("cells/*/result.json")]
+        assert cells
+        assert all({"validation", *TESTS} == set(cell["subsets"]) for cell in cells)
+    assert "held out 1" in (folder / "runs/ablations-recipe/report.html").read_text() or study == "tune"
+
+
+def test_sample_efficiency_searches_over_a_recipe(folder):
+    command = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), *SHORT, "--trials", "2", "--seeds", "1"]
+    refused = run([*command, "--split", str(split_file(folder))], folder)
+    assert refused.returncode == 2
+    assert "the amount of data is searched here" in refused.stderr
+    done = run([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder)
+    assert done.returncode == 0, done.stderr
+    cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
+    assert {cell["settings"]["data"]["split"]["world"] for cell in cells} == {"tiny"}
+    assert all("held_out 2" in cell["subsets"] for cell in cells)
+
+
+def test_kinds_without_a_grid_have_a_study(tmp_path):
+    options = ["--world", "tiny", "--axes", "reserve=0.25,0.5", "--pairs", "1.0"]
+    small = ["--views", "1", "--test-views", "1", "--test-scenes", "12", "--models", "clip"]
+    done = run([*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = results(tmp_path / "runs/count")
+    assert {row["reserve"] for row in rows} == {"0.25", "0.5"}
+    assert {row["subset"] for row in rows} == {"validation", "seen_counts", "unseen_counts"}
+    report = (tmp_path / "runs/count/report.html").read_text()
+    assert "Counting: clip" in report
+    assert "reserve" in report
+
+
+def test_the_two_grids_are_presets_of_one_study():
+    """The same splits whichever study names them."""
+    for grid, kind in ((binding_grid.PRESETS["laptop"], "binding"), (spatial_grid.PRESETS["laptop"], "spatial")):
+        study = split_study.Config(views=grid.views, pairs=grid.pairs, hard_negatives=grid.hard_negatives)
+        given = study.with_recipe(KINDS[kind](views=grid.views))
+        for place in grid.places:
+            assert given.split_of(0, **place) == grid.split_of(0, **place)
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) | {"negation", "no_red_cat"}))
+def test_every_recipe_is_taken_as_it_is(name):
+    recipe = read_recipe(name)
+    for grid in (split_study.PRESETS["laptop"], binding_grid.PRESETS["smoke"], spatial_grid.PRESETS["laptop"]):
+        taken = grid.with_recipe(recipe)
+        if grid is split_study.PRESETS["laptop"]:
+            taken = split_study.Config().with_recipe(recipe)
+        assert taken.split_of(0, **taken.places[0]) == recipe
+        assert taken.tests == recipe.all_tests
+
+
+def test_a_search_keeps_its_range():
+    grid = sample_efficiency.PRESETS["laptop"].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
+    assert grid.pairs == (0.0, 1.0)
+    assert grid.world == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--recipe", "bindng"], "did you mean 'binding'"),
+        (["--recipe", "none.toml"], "the recipe none.toml can't be read"),
+        (["--hold-out", "texture=red & animal=cta"], "cta"),
+        (["--axes", "vews=2"], "did you mean 'views'"),
+        (["--axes", "views=two"], "views has values such as 16"),
+        (["--split", "none.h5"], "none.h5"),
+    ],
+)
+def test_mistakes_are_one_line(options, complaint, tmp_path):
+    done = run([*STUDY, "--preset", "smoke", *options], tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_makes_nothing(tmp_path):
+    done = run([*STUDY, *SHORT, "--dry-run"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 cells: 2 models, 1 places, 1 seeds" in done.stdout
+    assert "clip: 1 cells, 6 steps" in done.stdout
+    assert "in all, " in done.stdout
+    assert not list(tmp_path.rglob("*.h5"))
+    assert not (tmp_path / "runs").exists()
