@@ -37,26 +37,33 @@ class Config:
     """Scenes in each cell's picture."""
 
 
-def read_store(run: Path) -> Path:
-    """The folder of the image stores that a run was given."""
+def read_config(run: Path) -> tuple[Path, list[Path]]:
+    """The folder of the image stores that a run was given, and its split files, if it was given any."""
     try:
-        return Path(json.loads((run / "config.json").read_text())["config"]["store"])
+        config = json.loads((run / "config.json").read_text())["config"]
+        return Path(config["store"]), list(map(Path, config.get("split", ())))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{run} is not the folder of a grid: its config.json can't be read ({error})") from error
 
 
-def split_file(store: Path, cell: dict[str, Any]) -> Path:
-    """The split that a cell was trained on."""
+def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
+    """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
     from generators.splits.recipe_file import KINDS, typed
-    from generators.storage.split_file import split_name
+    from generators.storage.split_file import read_split, split_name
+    from studies.runs.split_file import content_of
 
     data = cell["settings"]["data"]
-    kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-    paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+    if "split_file" in data:
+        paths = [file for file in given if file.exists() and content_of(read_split(file)) == data["split_file"]]
+        place = f"among {', '.join(map(str, given))}"
+    else:
+        kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
+        paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+        place = f"below the folder {store.resolve()}"
     if len(paths) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not below the folder {store.resolve()}; give --store, or start this "
-            "command where the study was started, or run the study again: it renders what is missing"
+            f"the split of cell {cell['id']} is not {place}; start this command where the study was started, name its "
+            "--store, or run the study again: it renders what is missing"
         )
     return paths[0]
 
@@ -116,7 +123,7 @@ def run(config: Config) -> None:
     from envs.common.files import write_csv
     from studies.runs.results import read_results
 
-    store, cells = config.store or read_store(config.run), read_results(config.run)
+    (store, given), cells = read_config(config.run), read_results(config.run)
     if config.scenes < 1:
         raise UserError(f"--scenes must be at least 1, got {config.scenes}")
     rows = []
@@ -126,7 +133,7 @@ def run(config: Config) -> None:
         if isinstance(scorer, str):
             print(scorer, flush=True)
             continue
-        measured = measure(cell, scorer, folder, split_file(store, cell), config.scenes)
+        measured = measure(cell, scorer, folder, split_file(config.store or store, given, cell), config.scenes)
         for row in measured:
             place = f"{row['model']} {row['pairs']:.0%} pairs {row['hard_negatives']:.0%} negatives seed {row['seed']}"
             print(f"{place}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")

@@ -51,8 +51,4 @@ def label_of(name: str, source: Source) -> str:
 def place_of(cell: Path) -> list[str]:
     """Where in its study a cell is: its axes and its seed, as its result names them; empty for a lone checkpoint."""
     result = finished(cell) or {}
-    names = list(result)
-    if not {"seed", "settings"} <= set(names):
-        return []
-    axes = names[names.index("seed") + 1 : names.index("settings")]
-    return [f"{axis} {result[axis]}" for axis in (*axes, "seed")]
+    return [f"{axis} {result[axis]}" for axis in (*result.get("axes", ()), "seed") if axis in result]

@@ -14,8 +14,7 @@ from generators.splits.recipe_file import read_recipe
 from generators.storage.dataset import SplitDataset, open_split
 from generators.storage.image_store import ImageStore
 from generators.storage.split_file import Split, checksum, make_split
-
-LAST = "validation"  # in tables
+from studies.runs.split_file import tests_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class TestedSplit:
 
     def tests(self) -> Mapping[str, SplitTests]:
         """A benchmark of each subset but train."""
-        names = sorted(self.split.subsets.keys() - {"train"}, key=lambda name: (name == LAST, name))
+        names = (*tests_of(self.split), "validation")
         return {name: SplitTests(SplitDataset(self.split, name, preload=False)) for name in names}
 
 

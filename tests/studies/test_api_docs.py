@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -14,7 +15,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
 PREPARATION = BLOCKS[0]
 SCRIPTS = [
     (code, expected)
-    for (language, code), (next_language, expected) in zip(BLOCKS, BLOCKS[1:], strict=False)
+    for (language, code), (next_language, expected) in pairwise(BLOCKS)
     if (language, next_language) == ("python", "text")
 ]
 NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
