@@ -1,7 +1,7 @@
 """A checkpoint is a folder: `config.json` and `model.safetensors`, nothing that runs code."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,23 @@ from safetensors.torch import load_file, save_file
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file, write_text
-from models.registry import scorer_class, spec_of, specs
+from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """What a checkpoint says of its scorer, beside the weights."""
+
+    model: str
+    towers: TowerConfig
+    texts: TextSpace
+    options: dict[str, Any]
+    base: dict[str, Any] | None
+    """Options of the scorer that it was built on."""
 
 
 def build_scorer(
@@ -27,11 +41,14 @@ def build_scorer(
     One with a stage before it is built on `base`, the trained scorer of that stage, or on a fresh one.
     """
     spec = spec_of(model)
-    given = dict(spec.fixed)
+    given, config = dict(spec.fixed), spec.config(**(options or {}))
     if spec.stage:
         given["base"] = base or build_scorer(spec.stage.scorer, towers, texts)
         given["base"].requires_grad_(not spec.stage.frozen)
-    return scorer_class(model)(towers, texts, spec.config(**(options or {})), **given)
+    scorer = scorer_class(model)(towers, texts, config, **given)
+    if not hasattr(scorer, "config"):  # a class of one's own need not keep it
+        scorer.config = config
+    return scorer
 
 
 def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
@@ -44,37 +61,55 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     }
     if isinstance(base := getattr(scorer, "base", None), Scorer):
         config["base"] = asdict(base.config)
-    with whole_file(folder / "model.safetensors") as temporary:
+    with whole_file(folder / WEIGHTS) as temporary:
         save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
-    write_text(folder / "config.json", json.dumps(config, indent=1))
+    write_text(folder / CONFIG, json.dumps(config, indent=1))
+
+
+def read_config(folder: Path) -> CheckpointConfig:
+    """What the checkpoint in `folder` says of its scorer; one that is damaged or of another project raises."""
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+        texts = TextSpace(tuple(config["texts"]["words"]), int(config["texts"]["context"]))
+        towers = TowerConfig(**config["towers"] | {"load": False})  # the weights are here
+        return CheckpointConfig(str(config["model"]), towers, texts, dict(config["options"]), config.get("base"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
 def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     """The scorer in `folder`; a checkpoint of another model than `model` raises, and so do
     weights that are missing or left over.
 
-    A class of one's own (`file.py:Class`) must be named as `model`: a checkpoint alone
+    A class of one's own (`file.py:Class`, from whatever folder) must be named as `model`: a checkpoint alone
     never decides what code runs.
     """
     folder = Path(folder)
+    config = read_config(folder)
+    name = checked_name(folder, config.model, model)
     try:
-        config = json.loads((folder / "config.json").read_text())
-        weights = load_file(folder / "model.safetensors")
-        name, options, texts = config["model"], dict(config["options"]), config["texts"]
-        space = TextSpace(tuple(texts["words"]), int(texts["context"]))
-        towers = TowerConfig(**config["towers"] | {"pretrained": ""})  # the weights are here
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        weights = load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
-    if model is not None and name != model:
-        raise UserError(f"{folder} is a checkpoint of {name!r}, not of {model!r}")
-    choose("model", name, [*specs(), *([model] if model else [])])
-    for option in options:
+    for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
     stage = spec_of(name).stage
-    first = build_scorer(stage.scorer, towers, space, config.get("base")) if stage else None
-    scorer = build_scorer(name, towers, space, options, first)
+    first = build_scorer(stage.scorer, config.towers, config.texts, config.base) if stage else None
+    scorer = build_scorer(name, config.towers, config.texts, config.options, first)
     load_weights(scorer, weights, f"the weights in {folder} are not those of {name!r}")
     return scorer.eval()
+
+
+def checked_name(folder: Path, recorded: str, model: str | None) -> str:
+    """The name by which the scorer of a checkpoint is built; one whose code nobody named raises."""
+    if model is not None and not same_scorer(recorded, model):
+        raise UserError(f"{folder} is a checkpoint of {recorded!r}, not of {model!r}")
+    if is_own(recorded) and model is None:
+        raise UserError(
+            f"{folder} is a checkpoint of {recorded}, a class of somebody's own; its file is run only if you name it, "
+            "as model=, code=[...] or --code"
+        )
+    return model or choose("model", recorded, specs())
 
 
 def load_weights(scorer: Scorer, weights: dict[str, Any], complaint: str) -> None:

@@ -38,6 +38,21 @@ def check_scorer(name: str) -> str:
     return name
 
 
+def is_own(name: str) -> bool:
+    """Whether a name is that of a class of a user's own, file.py:Class."""
+    return ".py:" in name
+
+
+def same_scorer(one: str, other: str) -> bool:
+    """Whether two names mean one scorer; the file of a user's own class may be named from any folder."""
+    return short_name(one) == short_name(other)
+
+
+def short_name(name: str) -> str:
+    """ "folder/mine.py:Mine" -> "mine.py:Mine"; other names unchanged."""
+    return Path(name).name if is_own(name) else name
+
+
 def spec_of(name: str) -> ScorerSpec:
     """The spec of a registered scorer, or of a user's own class, whose file is run."""
     return specs()[name] if name in specs() else spec_of_class(name, own_class(check_scorer(name)))

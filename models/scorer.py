@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
 from models.objectives import Targets, contrastive_loss
 from models.recipe import Recipe
@@ -62,7 +63,7 @@ class Scorer(nn.Module, ABC):
         """Keep the towers as `self.model`, their context, and their pixel statistics."""
         self.model = drop_own_temperature(towers.model)
         self.texts = TextSpace(self.texts.words, towers.context)
-        self.pixel_scale = PixelScale(towers.pixels)
+        self.pixel_scale = PixelScale(towers.pixels, towers.framing)
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
@@ -94,7 +95,12 @@ class Scorer(nn.Module, ABC):
         return self.log_scale.device
 
     def read(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Tensors:
-        """Texts as `encode_texts` takes them, on the scorer's device."""
+        """Texts as `encode_texts` takes them, on the scorer's device; each caption needs its graph."""
+        if len(captions) != len(graphs):
+            raise UserError(
+                f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
+                "`generators.parse(caption)` makes"
+            )
         return moved(self.reader(captions, graphs), self.device)
 
     def logit_scale(self) -> Float[Tensor, ""]:

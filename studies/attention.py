@@ -4,11 +4,15 @@
 
 For every finished cell of a grid whose model has attention: the overlap (intersection
 over union) of each query's map with the mask of its own animal and of the other, at the
-threshold that is best on validation; writes attention.csv, and a picture for each cell.
+threshold that is best on validation; writes attention.csv, and a picture for each cell. Models without
+attention are left out. A class of your own takes part if you name it, so that its file is run:
+
+    python studies/attention.py runs/mine --code mine.py:Mine
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,43 +35,64 @@ class Config:
 
     run: tyro.conf.Positional[Path]
     """Folder of a binding grid or a spatial grid."""
+    code: tuple[str, ...] = ()
+    """Classes of your own (file.py:Class) whose cells are measured: their files are run."""
+    store: Path | None = None
+    """Folder of the image stores; empty takes the one that the run was given."""
     scenes: int = 4
     """Scenes in each cell's picture."""
 
 
-def read_store(run: Path) -> Path:
-    """The folder of the image stores that a run was given."""
+def read_config(run: Path) -> tuple[Path, list[Path]]:
+    """The folder of the image stores that a run was given, and its split files, if it was given any."""
     try:
-        return Path(json.loads((run / "config.json").read_text())["config"]["store"])
+        config = json.loads((run / "config.json").read_text())["config"]
+        return Path(config["store"]), list(map(Path, config.get("split", ())))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{run} is not the folder of a grid: its config.json can't be read ({error})") from error
 
 
-def split_file(store: Path, cell: dict[str, Any]) -> Path:
-    """The split that a cell was trained on."""
+def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
+    """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
     from generators.splits.recipe_file import KINDS, typed
-    from generators.storage.split_file import split_name
+    from generators.storage.split_file import read_split, split_name
+    from studies.runs.split_file import content_of
 
     data = cell["settings"]["data"]
-    kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-    paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+    if "split_file" in data:
+        paths = [file for file in given if file.exists() and content_of(read_split(file)) == data["split_file"]]
+        place = f"among {', '.join(map(str, given))}"
+    else:
+        kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
+        paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+        place = f"below the folder {store.resolve()}"
     if len(paths) != 1:
         raise UserError(
-            f"the split of cell {cell['id']} is not below {store}; start this command where "
-            "the study was started, or run the study again: it renders what is missing"
+            f"the split of cell {cell['id']} is not {place}; start this command where the study was started, name its "
+            "--store, or run the study again: it renders what is missing"
         )
     return paths[0]
 
 
-def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list[dict[str, Any]] | None:
-    """A row of `COLUMNS` for each test subset of one cell, and its picture; None without attention."""
-    from generators.storage.dataset import SplitDataset, open_split
+def scorer_with_attention(cell: dict[str, Any], folder: Path, code: Sequence[str]) -> Any | str:
+    """The cell's scorer, or why it is left out: it has no attention, or its code is somebody's own and not named."""
     from models.checkpoint import load_checkpoint
+    from models.registry import is_own, same_scorer
+
+    model = cell["model"]
+    if is_own(model):
+        model = next((own for own in code if same_scorer(own, model)), None)
+        if model is None:
+            return f"{cell['model']} is left out: its file is run only if you add --code {cell['model']}"
+    scorer = load_checkpoint(folder / "checkpoint", model)
+    return scorer if "attention" in scorer.capabilities else f"{cell['model']} has no attention and is left out"
+
+
+def measure(cell: dict[str, Any], scorer: Any, folder: Path, path: Path, scenes: int) -> list[dict[str, Any]]:
+    """A row of `COLUMNS` for each test subset of one cell, and its picture."""
+    from generators.storage.dataset import SplitDataset, open_split
     from models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
-    scorer = load_checkpoint(folder / "checkpoint")
-    if "attention" not in scorer.capabilities:
-        return None
     split = open_split(path)
     tests = sorted(split.subsets.keys() - {"train", "validation"})
     subsets = {name: SplitDataset(split, name) for name in ("validation", *tests)}
@@ -77,7 +102,7 @@ def measure(cell: dict[str, Any], folder: Path, path: Path, scenes: int) -> list
             everything = range(len(data))
             measured[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
     threshold = best_threshold(*measured["validation"])
-    shown = next(name for name in tests if name.endswith("unseen_pairs"))
+    shown = min(measured, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
     picture(folder / "attention.png", subsets[shown], measured[shown][0], scenes)
     rows = []
     for name, (maps, masks) in measured.items():
@@ -104,21 +129,26 @@ def run(config: Config) -> None:
     from envs.common.files import write_csv
     from studies.runs.results import read_results
 
-    store, cells = read_store(config.run), read_results(config.run)
+    (store, given), cells = read_config(config.run), read_results(config.run)
     if config.scenes < 1:
         raise UserError(f"--scenes must be at least 1, got {config.scenes}")
     rows = []
     for cell in cells:
         folder = config.run / "cells" / cell["id"]
-        measured = measure(cell, folder, split_file(store, cell), config.scenes)
-        for row in measured or ():
+        scorer = scorer_with_attention(cell, folder, config.code)
+        if isinstance(scorer, str):
+            print(scorer, flush=True)
+            continue
+        measured = measure(cell, scorer, folder, split_file(config.store or store, given, cell), config.scenes)
+        for row in measured:
             place = f"{row['model']} {row['pairs']:.0%} pairs {row['hard_negatives']:.0%} negatives seed {row['seed']}"
             print(f"{place}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")
             print(f"own above other {row['own_above_other']:.1%}  ({row['n']} scenes)", flush=True)
-        rows += measured or []
-        print(f"{cell['model']} has no attention" if measured is None else f"picture: {folder / 'attention.png'}")
+        rows += measured
+        print(f"picture: {folder / 'attention.png'}")
     if not rows:
-        raise UserError(f"no finished cell of {config.run} has a model with attention")
+        print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
+        return
     write_csv(config.run / "attention.csv", COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
     print(config.run / "attention.csv")
 

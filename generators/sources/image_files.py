@@ -88,14 +88,25 @@ def inside(root: Path, name: str) -> Path:
 
 def decode(path: Path, resolution: int) -> UInt8[np.ndarray, "r r 3"]:
     """The central square of an image, upright, in RGB: its shorter side becomes `resolution`, as CLIP reads images."""
+    return central_square(open_picture(path), resolution)
+
+
+def open_picture(path: Path) -> Image.Image:
+    """An image file, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder does."""
     if path.stat().st_size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
         check_picture(picture)
-        upright = ImageOps.exif_transpose(picture).convert("RGB")
-    shorter = min(upright.size)
-    width, height = (resolution * side // shorter for side in upright.size)
-    resized = upright.resize((width, height), Image.Resampling.BICUBIC)
+        return ImageOps.exif_transpose(picture).convert("RGB")
+
+
+def central_square(
+    picture: Image.Image, resolution: int, resample: Image.Resampling = Image.Resampling.BICUBIC
+) -> UInt8[np.ndarray, "r r 3"]:
+    """The centre of an RGB picture whose shorter side becomes `resolution`."""
+    shorter = min(picture.size)
+    width, height = (resolution * side // shorter for side in picture.size)
+    resized = picture.resize((width, height), resample)
     left, top = round((width - resolution) / 2), round((height - resolution) / 2)
     return np.array(resized.crop((left, top, left + resolution, top + resolution)))
 

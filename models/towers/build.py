@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from envs.common.errors import UserError, choose
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.pixels import Statistics, statistics_of
+from models.towers.pixels import Framing, Statistics, framing_of, statistics_of
 from models.towers.sizes import SMALL_TOWERS
 from models.towers.small import build_small
 from models.towers.tokenizers import Tokenizer, tokenizer_of
@@ -29,6 +29,7 @@ class Towers(NamedTuple):
     context: int
     """Tokens of a text; pretrained towers bring their own."""
     pixels: Statistics
+    framing: Framing
     architecture: str
 
     def require_patches(self, scorer: str) -> None:
@@ -58,7 +59,7 @@ def check_towers(config: TowerConfig) -> None:
             raise UserError(
                 f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch}"
             )
-    elif config.pretrained and not Path(config.pretrained).is_file():
+    elif config.pretrained and config.load and not Path(config.pretrained).is_file():
         choose("pretrained weights", config.pretrained, open_clip.list_pretrained_tags_by_model(config.architecture))
 
 
@@ -69,14 +70,33 @@ def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
     if config.architecture in SMALL_TOWERS:
         model: nn.Module = build_small(config, tokenizer.vocab_size, texts.context)
     else:
+        model = build_open_clip(config, texts)
+    framing = framing_of(model, config.resolution)
+    return Towers(model, tokenizer, model.context_length, statistics_of(model), framing, config.architecture)
+
+
+def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
+    """A model of open_clip's, from scratch or pretrained.
+
+    open_clip only warns where weights were trained with another activation than the architecture has
+    ("ViT-B-16/openai"), and forgets their pixel statistics where it doesn't load them; both are set here.
+    """
+    tag = open_clip.get_pretrained_cfg(config.architecture, config.pretrained) if config.pretrained else {}
+    prepared = {name: tag[name] for name in ("mean", "std", "interpolation", "resize_mode") if name in tag}
+    try:
         with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
-            model = open_clip.create_model(
+            return open_clip.create_model(
                 config.architecture,
-                pretrained=config.pretrained or None,
+                pretrained=config.pretrained if config.pretrained and config.load else None,
+                force_quick_gelu=bool(tag.get("quick_gelu")),
+                force_preprocess_cfg=prepared,
                 force_image_size=config.resolution,
                 force_context_length=None if config.pretrained else texts.context,
             )
-    return Towers(model, tokenizer, model.context_length, statistics_of(model), config.architecture)
+    except Exception as error:  # no network, a foreign file, no transformers: each raises its own
+        weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
+        reason = " ".join(str(error).split("\n")[:2]).strip() or type(error).__name__
+        raise UserError(f"{config.architecture}{weights} can't be built: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -16,6 +16,9 @@ class TowerConfig:
     tokenizer: str = ""
     """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
     empty takes the closed vocabulary for small towers and its own for an open_clip architecture."""
+    load: bool = True
+    """Whether pretrained weights are loaded: not where a checkpoint brings its own. All else that belongs to them, such
+    as pixel statistics, stays."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pixels as towers read them: scaled by the statistics that the tower was trained with."""
+"""Pixels as towers read them: framed to a square, scaled by the statistics that the tower was trained with."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,8 @@ import open_clip
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
+
+from envs.common.errors import UserError
 
 
 class Statistics(NamedTuple):
@@ -15,10 +17,27 @@ class Statistics(NamedTuple):
     deviation: tuple[float, ...] = open_clip.OPENAI_DATASET_STD
 
 
+class Framing(NamedTuple):
+    """How a picture of any size becomes the square that a tower reads."""
+
+    resolution: int
+    """Side of the square, in pixels."""
+    squashed: bool = False
+    """The whole picture, squashed (SigLIP); else its central square, as CLIP reads pictures."""
+    interpolation: str = "bicubic"
+    """One of Pillow's resampling filters."""
+
+
 def statistics_of(model: nn.Module) -> Statistics:
     """An open_clip model's own statistics (SigLIP's differ from CLIP's); OpenAI's for towers of ours."""
     own = getattr(model.visual, "preprocess_cfg", None) or {}
     return Statistics(tuple(own.get("mean", Statistics().mean)), tuple(own.get("std", Statistics().deviation)))
+
+
+def framing_of(model: nn.Module, resolution: int) -> Framing:
+    """How an open_clip model's own preparation frames pictures; the central square for towers of ours."""
+    own = getattr(model.visual, "preprocess_cfg", None) or {}
+    return Framing(resolution, own.get("resize_mode") == "squash", own.get("interpolation", "bicubic"))
 
 
 def normalise(pixels: UInt8[Tensor, "n 3 h w"], mean: Tensor, deviation: Tensor) -> Float[Tensor, "n 3 h w"]:
@@ -29,11 +48,19 @@ def normalise(pixels: UInt8[Tensor, "n 3 h w"], mean: Tensor, deviation: Tensor)
 class PixelScale(nn.Module):
     """`normalise` with statistics that follow the model to its device; they are no part of its weights."""
 
-    def __init__(self, statistics: Statistics) -> None:
+    def __init__(self, statistics: Statistics, framing: Framing) -> None:
         super().__init__()
+        self.framing = framing
         for name, values in statistics._asdict().items():
             self.register_buffer(name, torch.tensor(values)[:, None, None], persistent=False)
 
     def forward(self, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
-        """Floats that the towers read."""
+        """Floats that the towers read; images of another size than theirs raise."""
+        height, width = pixels.shape[-2:]
+        side = self.framing.resolution
+        if (height, width) != (side, side):
+            raise UserError(
+                f"images of {width} x {height} pixels for a model that reads {side} x {side}; resize them, or let "
+                "`load_scorer(...).score` do it"
+            )
         return normalise(pixels, self.mean, self.deviation)

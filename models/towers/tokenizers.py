@@ -14,6 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from envs.common.errors import UserError
+from generators.captions.plain_text import nearest, plain_word
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.sizes import SMALL_TOWERS
 
@@ -66,13 +67,17 @@ class WordTokenizer:
         return torch.tensor(rows, dtype=torch.int64).reshape(len(texts), context)
 
     def _row(self, text: str, context: int) -> list[int]:
-        words = text.split()
-        unknown = [word for word in words if word not in self.ids]
-        if unknown:
-            raise UserError(f"the word {unknown[0]!r} of {text!r} is not in this model's vocabulary")
+        words = [word for word in map(self._known, text.split()) if word]
+        if unknown := next((word for word in words if word not in self.ids), None):
+            near = nearest(unknown, self.words)
+            raise UserError(f"the word {unknown!r} of {text!r} is not in this model's vocabulary{near}")
         if len(words) >= context:
             raise UserError(f"{text!r} has {len(words)} words, this model reads at most {context - 1}")
         return [*(self.ids[word] for word in words), self.vocab_size - 1, *[0] * (context - len(words) - 1)]
+
+    def _known(self, word: str) -> str:
+        """The word as it is, or where that is unknown without capitals and punctuation; empty for a lone dash."""
+        return word if word in self.ids else plain_word(word)
 
     def length(self, text: str) -> int:
         """Words and the end token."""

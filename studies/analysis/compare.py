@@ -7,8 +7,10 @@ import pandas as pd
 
 from envs.common.errors import UserError
 from envs.common.files import write_text
+from models.registry import short_name
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import to_csv, to_latex
+from studies.runs.data import FRACTIONS
 from studies.runs.results import read_results
 
 HEADER = ("model", "pairs", "hard negatives", "subset", "task", "A", "B", "B - A", "n")
@@ -37,8 +39,14 @@ def by_place(run: Path) -> dict[Place, list[dict[str, Any]]]:
     """The finished cells of a run by their place in the grid."""
     places: dict[Place, list[dict[str, Any]]] = {}
     for cell in read_results(run):
-        places.setdefault((cell["model"], cell["pairs"], cell["hard_negatives"]), []).append(cell)
+        places.setdefault((label_of(cell), cell["pairs"], cell["hard_negatives"]), []).append(cell)
     return places
+
+
+def label_of(cell: dict[str, Any]) -> str:
+    """ "clip, information 0.2": the model, from whatever folder its file is, and what varies beside the fractions."""
+    varied = (f"{axis} {cell[axis]}" for axis in cell.get("axes", ()) if axis not in FRACTIONS)
+    return ", ".join([short_name(cell["model"]), *varied])
 
 
 def compare_place(

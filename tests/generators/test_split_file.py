@@ -64,10 +64,23 @@ def test_lazy_equals_preloaded(split):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_data_loader(split, workers):
     data = SplitDataset(split, "train", preload=False)
-    batches = list(DataLoader(data, batch_size=16, collate_fn=collate, num_workers=workers))
+    batches = list(DataLoader(data, batch_size=16, num_workers=workers))
+    named = list(DataLoader(data, batch_size=16, collate_fn=collate))
+    assert [batch[1:] for batch in batches] == [batch[1:] for batch in named]
+    assert [graph for batch in batches for graph in batch.graph] == data.records.graphs
+    assert [graph for batch in batches for graph in batch.negative_graph] == data.records.negative_graphs
     images = torch.cat([batch.image for batch in batches])
     assert torch.equal(images, data.images(range(len(data))))
     assert [c for batch in batches for c in batch.caption] == data.records.captions
+
+
+def test_graphs_in_batches_of_ones_own_stay_whole(split):
+    """Torch would transpose their tuples, or fail where two graphs differ in size."""
+    data = SplitDataset(split, "train", preload=False)
+    graphs = [{"graph": data[i].graph} for i in range(len(data))]
+    (batch,) = DataLoader(graphs, batch_size=len(data))
+    assert batch["graph"] == data.records.graphs
+    assert len({len(graph.nodes) for graph in batch["graph"]}) > 1
 
 
 def test_travels_to_spawned_workers(split):

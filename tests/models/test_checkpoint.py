@@ -63,7 +63,7 @@ def test_a_checkpoint_never_decides_what_code_runs(tmp_path):
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"model": f"{tmp_path}/evil.py:X"}))
-    with pytest.raises(UserError, match="unknown model"):
+    with pytest.raises(UserError, match="its file is run only if you name it"):
         load_checkpoint(tmp_path)
 
 

@@ -128,7 +128,7 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
     assert only(options, [name]).mine.width == 3
     save_checkpoint(tmp_path / "saved", name, build(name, NANO, {"width": 5}))
     assert load_checkpoint(tmp_path / "saved", name).config.width == 5
-    with pytest.raises(UserError, match="unknown model"):
+    with pytest.raises(UserError, match="its file is run only if you name it"):
         load_checkpoint(tmp_path / "saved")
 
 

@@ -10,6 +10,22 @@ from tests.studies.command import GRID, QUICK, ROOT, run
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 
 
+MINE = """
+from dataclasses import dataclass
+from models.scorers.oc_clip.model import OCCLIPScorer
+from models.scorers.oc_clip.spec import OCCLIPConfig
+
+@dataclass(frozen=True)
+class MineConfig(OCCLIPConfig):
+    dim: int = 16
+    relation_dim: int = 8
+    layers: int = 0
+
+class Mine(OCCLIPScorer):
+    config_class = MineConfig
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attention")
@@ -21,7 +37,7 @@ def folder(tmp_path_factory):
 def test_measures_every_test_of_models_that_have_attention(folder):
     result = run([*ATTENTION, "runs/a", "--scenes", "2"], folder)
     assert result.returncode == 0, result.stderr
-    assert "clip has no attention" in result.stdout
+    assert "clip has no attention and is left out" in result.stdout
     rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
     assert {row["model"] for row in rows} == {"oc-clip"}
     assert {row["subset"] for row in rows} >= {"validation", "unseen_pairs"}
@@ -45,3 +61,29 @@ def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     result = run([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
     assert "start this command where the study was started" in result.stderr
+    assert str(tmp_path / "store") in result.stderr
+    there = run([*ATTENTION, str(folder / "runs/a"), "--store", str(folder / "store")], tmp_path)
+    assert there.returncode == 0, there.stderr
+
+
+def test_a_run_without_attention_is_no_error(folder):
+    command = [*GRID, *QUICK, "--steps", "2", "--models", "clip", "--out", "runs/clip"]
+    assert run(command, folder).returncode == 0
+    result = run([*ATTENTION, "runs/clip"], folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "nothing to measure" in result.stdout
+    assert not (folder / "runs/clip/attention.csv").exists()
+
+
+def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
+    (folder / "mine.py").write_text(MINE)
+    command = [*GRID, *QUICK, "--steps", "2", "--models", "mine.py:Mine", "--out", "runs/mine"]
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    result = run([*ATTENTION, "runs/mine"], folder)
+    assert result.returncode == 0
+    assert "mine.py:Mine is left out: its file is run only if you add --code mine.py:Mine" in result.stdout
+    result = run([*ATTENTION, "runs/mine", "--code", "mine.py:Mine"], folder)
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((folder / "runs/mine/attention.csv").open()))
+    assert {row["model"] for row in rows} == {"mine.py:Mine"}

@@ -1,5 +1,6 @@
 """A class of a user's own in a study: its flags, what is recorded of it, and mistakes named before anything is made."""
 
+import csv
 import json
 
 import pytest
@@ -22,6 +23,11 @@ class Mine(CLIPScorer):
 
 class NoConfig(CLIPScorer):
     config_class = None
+
+class Forgetful(Mine):
+    def __init__(self, towers, texts, config):
+        super().__init__(towers, texts, config)
+        del self.config
 
 class Nan(Mine):
     def similarity(self, images, texts):
@@ -58,6 +64,23 @@ def test_it_is_trained_and_its_options_are_recorded(folder):
     other = run([*command, "--mine.width", "6"], folder)
     assert other.returncode == 2
     assert "belongs to another configuration: scorers" in other.stderr
+
+
+def test_it_need_not_keep_its_config(folder):
+    done = run([*GRID, *QUICK, "--steps", "2", "--models", "mine.py:Forgetful", "--out", "runs/a"], folder)
+    assert done.returncode == 0, done.stderr
+    (file,) = (folder / "runs" / "a").glob("cells/*/checkpoint/config.json")
+    assert json.loads(file.read_text())["options"] == {"logit_scale": pytest.approx(1 / 0.07), "width": 3}
+
+
+def test_two_runs_of_it_are_compared_wherever_its_file_lies(folder):
+    command = [*GRID, *QUICK, "--steps", "2"]
+    assert run([*command, "--models", "mine.py:Mine", "--out", "runs/a"], folder).returncode == 0
+    assert run([*command, "--models", f"{folder}/mine.py:Mine", "--out", "runs/b"], folder).returncode == 0
+    compared = run([*GRID, "--compare", "runs/a", "runs/b"], folder)
+    assert compared.returncode == 0, compared.stderr
+    rows = list(csv.DictReader((folder / "runs" / "b" / "comparison.csv").open()))
+    assert {row["model"] for row in rows} == {"mine.py:Mine"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
 from models.towers.tokenizers import Tokenizer
 
@@ -54,7 +55,12 @@ class GraphReader:
         generator: torch.Generator | None = None,
         own: int | None = None,
     ) -> GraphBatch:
-        """Tensors of all graphs."""
+        """Tensors of all graphs. A graph without a node raises: there is nothing to score."""
+        for caption, graph in zip(captions, graphs, strict=True):
+            if not graph.nodes:
+                raise UserError(
+                    f"the scene graph of {caption!r} is empty; give one with a node (`generators.parse` makes one)"
+                )
         phrases = numbered(node for graph in graphs for node in graph.nodes)
         predicates = numbered(edge.predicate for graph in graphs for edge in graph.edges)
         phrase_of_node, node_present = pad([[phrases[node] for node in graph.nodes] for graph in graphs])

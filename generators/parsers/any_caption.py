@@ -1,0 +1,82 @@
+"""A caption that somebody typed, to its scene graph."""
+
+from dataclasses import replace
+
+from envs import catalog
+from envs.common.errors import UserError
+from envs.slots import SIZES, SLOTS
+from envs.world import World
+from envs.worlds import load_world
+from generators.captions.graph import SceneGraph
+from generators.captions.phrases import NUMBERS, plural
+from generators.captions.plain_text import nearest, plain_text
+from generators.captions.relations import CONVERSES
+from generators.captions.templates import PLACES, TEMPLATES
+from generators.parsers.world_grammar import parse as parse_in_world
+from generators.vocabulary import Vocabulary
+
+# Stands for a background where a caption names none; no caption has this word.
+NOWHERE = "nowhere-at-all"
+EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the graph yourself"
+
+
+def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
+    """The scene graph of a caption of our worlds: nodes are its things in order of mention, then the background.
+
+    `world` is a name, a TOML file or a vocabulary; without it, all animals, textures and backgrounds that ship are
+    known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a caption
+    that doesn't follow the grammar (`generators.parsers.world_grammar`), with the nearest known word.
+    """
+    words, text = vocabulary_of(world), plain_text(caption)
+    if not text:
+        raise UserError(f"an empty caption has no scene graph; {EXAMPLE}")
+    known = with_optional_sizes(words)
+    if graph := parse_in_world(text, known):
+        return graph
+    check_words(caption, words)  # before a background is left out: it may be one that nobody knows
+    if graph := without_background(text, known):
+        return graph
+    raise UserError(f"no scene graph of {caption!r}: it doesn't follow the grammar of our captions; {EXAMPLE}")
+
+
+def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
+    """The names of a world; all that ship for ""."""
+    if not isinstance(world, str):
+        return world
+    return load_world(world) if world else all_names()
+
+
+def all_names() -> Vocabulary:
+    """Everything that ships, whatever world it is in."""
+    folders = (catalog.names(folder) for folder in ("animals", "textures", "backgrounds"))
+    return Vocabulary(*folders, tuple(SLOTS), tuple(SIZES))
+
+
+def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
+    """A vocabulary whose sizes are attributes like textures: a caption may state them of some things only."""
+    both = (f"{size} {texture}" for size in words.sizes for texture in words.textures)
+    return replace(words, sizes=(), textures=(*words.textures, *words.sizes, *both))
+
+
+def without_background(text: str, words: World | Vocabulary) -> SceneGraph | None:
+    """The graph of a caption that names no background; None if the text doesn't follow the grammar."""
+    graph = parse_in_world(f"{text} in the {NOWHERE}", replace(words, backgrounds=(*words.backgrounds, NOWHERE)))
+    return graph and graph._replace(nodes=tuple(node for node in graph.nodes if node != NOWHERE))
+
+
+def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
+    """All words that captions of a vocabulary may have."""
+    names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
+    phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
+    links = ["a an and no in the", *NUMBERS, *CONVERSES, *PLACES.values(), *phrasings]
+    return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
+
+
+def check_words(caption: str, words: World | Vocabulary) -> None:
+    """Raise for a word that no caption of the vocabulary has, with the nearest that one has."""
+    known = words_of_captions(words)
+    for word in plain_text(caption).split():
+        if word not in known:
+            raise UserError(
+                f"no scene graph of {caption!r}: unknown word {word!r}{nearest(word, known) or f'; {EXAMPLE}'}"
+            )

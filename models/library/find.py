@@ -1,0 +1,84 @@
+"""What the name of a model stands for, found out before anything is loaded."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import open_clip
+
+from envs.common.errors import UserError
+from generators.captions.plain_text import nearest
+from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
+from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
+from models.registry import check_scorer, is_own, same_scorer
+from models.towers.config import TowerConfig
+
+CHECKPOINT = "checkpoint"
+HUB = "hf:"
+
+
+def find_source(name: str | Path, code: Sequence[str] = (), towers: TowerConfig | None = None) -> Source:
+    """What `name` stands for; raises where it is nothing, or a run of several cells.
+
+    `code` names classes of one's own (file.py:Class) of which a checkpoint may be: their files are run.
+    """
+    text, path = str(name), Path(name)
+    if is_own(text):
+        return OwnClass(check_scorer(text), towers or TowerConfig())
+    if text.startswith(HUB):
+        return HuggingFace(text, text.removeprefix(HUB))
+    if path.is_dir() and kind_of_hugging_face(path):
+        return HuggingFace(text, text)
+    if path.exists():
+        return one_checkpoint(text, checkpoints_in(path), code)
+    return open_clip_source(text)
+
+
+def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str]) -> Checkpoint:
+    """The one checkpoint that a name stands for."""
+    if not folders:
+        raise UserError(
+            f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
+            "Face's transformers"
+        )
+    if len(folders) > 1:
+        some = ", ".join(f"{folder.parent} ({read_config(folder).model})" for folder in folders[:4])
+        raise UserError(f"{name} has {len(folders)} cells; name one of them: {some}{', …' * (len(folders) > 4)}")
+    return checkpoint(name, folders[0], code)
+
+
+def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
+    """A checkpoint; one of somebody's own class must be of one of `code`."""
+    recorded = read_config(folder).model
+    own = next((own for own in code if same_scorer(own, recorded)), None)
+    return Checkpoint(name, folder, check_scorer(checked_name(folder, recorded, own)))
+
+
+def checkpoints_in(path: Path) -> list[Path]:
+    """The checkpoints of a run, a cell, a checkpoint's folder or one of its files."""
+    folder = path.parent if path.is_file() else path
+    for pattern in ("", CHECKPOINT, f"cells/*/{CHECKPOINT}"):
+        places = folder.glob(pattern) if pattern else [folder]
+        if found := sorted(place for place in places if (place / WEIGHTS).is_file()):
+            return found
+    return []
+
+
+def kind_of_hugging_face(folder: Path) -> str:
+    """The `model_type` that Hugging Face's transformers write to a folder; empty for other folders."""
+    try:
+        return str(json.loads((folder / CONFIG).read_text()).get("model_type", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def open_clip_source(name: str) -> OpenCLIP:
+    """ "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors"; anything else raises."""
+    architecture, _, weights = name.partition("/")
+    known = open_clip.list_models()
+    if architecture not in known:
+        raise UserError(f"{name} is no file, no folder and no open_clip model{nearest(architecture, known)}")
+    tags = open_clip.list_pretrained_tags_by_model(architecture)
+    if weights and not Path(weights).is_file() and weights not in tags:
+        raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
+    return OpenCLIP(name, architecture, weights)

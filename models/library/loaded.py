@@ -1,0 +1,138 @@
+"""A scorer for notebooks: images and captions as people have them, to scores and embeddings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captions.graph import SceneGraph
+from generators.parsers.any_caption import parse
+from models.library.pictures import framed_images
+from models.scorer import Scorer
+from models.towers.pixels import Framing
+
+BLOCK = 32  # images or captions that are encoded at once
+NO_GRAPH = SceneGraph(())
+
+
+class LoadedScorer:
+    """A scorer, and what it takes to read plain images and captions. Made by `load_scorer`.
+
+    Images are paths, PIL images, uint8 arrays (h, w, 3) or uint8 tensors (3, h, w), one or several, of any size. Scores
+    and embeddings are float32 on the CPU, without gradients.
+    """
+
+    def __init__(self, name: str, scorer: Scorer, reads: Sequence[str] = ("captions",), world: str = "") -> None:
+        self.name, self.scorer, self.world = name, scorer.eval(), world
+        self.needs_graphs = "graphs" in reads
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}: {type(self.scorer).__name__} of {self.framing.resolution} px)"
+
+    @property
+    def framing(self) -> Framing:
+        """How it reads pictures."""
+        return getattr(self.scorer.pixel_scale, "framing", None) or Framing(self.scorer.towers_config.resolution)
+
+    def score(
+        self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph] | None = None
+    ) -> Float[Tensor, "b m"]:
+        """How well each of b images fits each of m captions; within -1 and 1.
+
+        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions (`generators.parse`).
+        """
+        codes = [self._text_code(*block) for block in self._blocks(captions, graphs)]
+        rows = []
+        with torch.no_grad():
+            for image in self._image_codes(images):
+                rows.append(torch.cat([self.scorer.similarity(image, text).float().cpu() for text in codes], dim=1))
+        return torch.cat(rows)
+
+    def score_pairs(
+        self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph] | None = None
+    ) -> Float[Tensor, " n"]:
+        """How well image i fits caption i."""
+        pixels = framed_images(images, self.framing)
+        blocks = self._blocks(captions, graphs)
+        if (n := sum(len(block) for block, _ in blocks)) != len(pixels):
+            raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
+        with torch.no_grad():
+            codes = zip(map(self._image_code, pixels.split(BLOCK)), blocks, strict=True)
+            return torch.cat([self.scorer.paired(code, self._text_code(*block)).float().cpu() for code, block in codes])
+
+    def embed(
+        self,
+        images: Any = None,
+        captions: str | Sequence[str] | None = None,
+        graphs: Sequence[SceneGraph] | None = None,
+    ) -> Float[Tensor, "n d"]:
+        """One vector for each image, or for each caption, where the scorer has such; CLIP's are of length 1."""
+        if (images is None) == (captions is None):
+            raise UserError("embed takes either images=... or captions=...")
+        if images is not None:
+            return self._vectors("image", list(self._image_codes(images)))
+        return self._vectors("caption", [self._text_code(*block) for block in self._blocks(captions, graphs)])
+
+    def _vectors(self, what: str, codes: list[Any]) -> Float[Tensor, "n d"]:
+        if not all(isinstance(code, Tensor) and code.ndim == 2 for code in codes):
+            raise UserError(
+                f"{type(self.scorer).__name__} has no single vector for each {what}: it compares parts of images with "
+                "parts of texts; use score"
+            )
+        return torch.cat([code.detach().float().cpu() for code in codes])
+
+    def _image_codes(self, images: Any) -> "map[Any]":
+        return map(self._image_code, framed_images(images, self.framing).split(BLOCK))
+
+    @torch.no_grad()
+    def _image_code(self, pixels: Tensor) -> Any:
+        return self.scorer.encode_images(self.scorer.pixel_scale(pixels.to(self.scorer.device)))
+
+    @torch.no_grad()
+    def _text_code(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Any:
+        return self.scorer.encode_texts(self.scorer.read(captions, graphs))
+
+    def _blocks(
+        self, captions: str | Sequence[str], graphs: Sequence[SceneGraph] | None
+    ) -> list[tuple[list[str], list[SceneGraph]]]:
+        """Captions and their graphs in blocks, checked."""
+        texts = checked_captions(captions)
+        wanted = self._graphs(texts, graphs)
+        return [(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
+
+    def _graphs(self, captions: list[str], graphs: Sequence[SceneGraph] | None) -> list[SceneGraph]:
+        if graphs is None:
+            return [parse(caption, self.world) if self.needs_graphs else NO_GRAPH for caption in captions]
+        given = [graphs] if isinstance(graphs, SceneGraph) else list(graphs)
+        if len(given) != len(captions):
+            raise UserError(
+                f"{len(given)} scene graphs for {len(captions)} captions; give one for each, or none at all"
+            )
+        for caption, graph in zip(captions, given, strict=True):
+            check_graph(caption, graph)
+        return given
+
+
+def checked_captions(captions: str | Sequence[str]) -> list[str]:
+    """Captions as a list; none at all, or one without a word, raises."""
+    texts = [captions] if isinstance(captions, str) else list(captions)
+    if not texts:
+        raise UserError("no captions; give one or several")
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise UserError(f"{text!r} is no caption; give texts of at least one word")
+    return texts
+
+
+def check_graph(caption: str, graph: SceneGraph) -> None:
+    """Raise for a graph that is missing or empty, or whose edges lead nowhere."""
+    if not isinstance(graph, SceneGraph) or not graph.nodes:
+        raise UserError(
+            f"{caption!r} has {'no' if not graph else 'an empty'} scene graph; `generators.parse(caption)` makes one"
+        )
+    for edge in graph.edges:
+        if not all(0 <= end < len(graph.nodes) for end in (edge.subject, edge.object)):
+            raise UserError(f"an edge of the scene graph of {caption!r} leads to a node that it doesn't have: {edge}")

@@ -1,0 +1,84 @@
+"""Images as people have them, files, PIL images or arrays, to what a tower reads."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.sources.image_files import central_square, check_picture, open_picture
+from models.towers.pixels import Framing
+
+FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
+
+
+def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
+    """Images in any of `FORMS`, resized as a tower reads them; none at all, or another form, raises."""
+    pictures = [frame(picture_of(image), framing) for image in separate(images)]
+    if not pictures:
+        raise UserError(f"no images; give {FORMS}")
+    return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
+
+
+def separate(images: Any) -> Sequence[Any]:
+    """One image, a batch or a list of them as a list."""
+    if isinstance(images, str | Path | Image.Image):
+        return [images]
+    if isinstance(images, np.ndarray | Tensor):
+        return [images] if images.ndim == 3 else list(images) if images.ndim == 4 else [images[None]]
+    if isinstance(images, Iterable):
+        return list(images)
+    raise UserError(f"{type(images).__name__} is no image; give {FORMS}")
+
+
+def picture_of(image: Any) -> Image.Image:
+    """One image as PIL has it, in RGB."""
+    if isinstance(image, str | Path):
+        return picture_in(Path(image))
+    if isinstance(image, Image.Image):
+        try:
+            check_picture(image)
+        except ValueError as error:
+            raise UserError(f"an image can't be read: {error}") from error
+        return image.convert("RGB")
+    if isinstance(image, np.ndarray):
+        return Image.fromarray(np.ascontiguousarray(checked(image, image.shape[-1:], "(h, w, 3)")))
+    if isinstance(image, Tensor):
+        pixels = image.detach().cpu().numpy()
+        return Image.fromarray(np.ascontiguousarray(checked(pixels, pixels.shape[:1], "(3, h, w)").transpose(1, 2, 0)))
+    raise UserError(f"{type(image).__name__} is no image; give {FORMS}")
+
+
+def picture_in(path: Path) -> Image.Image:
+    """The image in a file."""
+    if not path.is_file():
+        raise UserError(f"there is no image file {path}")
+    try:
+        return open_picture(path)
+    except Exception as error:  # truncated, too large, a foreign file: each raises its own
+        raise UserError(f"the image {path} can't be read ({type(error).__name__}: {error})") from error
+
+
+def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:
+    """Pixels that are bytes of three channels; others raise."""
+    if pixels.dtype != np.uint8:
+        raise UserError(f"an image of {pixels.dtype}; give uint8 from 0 to 255, neither scaled nor normalised")
+    if pixels.ndim != 3 or channels != (3,) or 0 in pixels.shape:
+        raise UserError(
+            f"an image of shape {pixels.shape}, where {form} is needed: arrays have their channels last, tensors first"
+        )
+    return pixels
+
+
+def frame(picture: Image.Image, framing: Framing) -> UInt8[np.ndarray, "r r 3"]:
+    """A picture at the size and in the way that a tower reads it; of that size already, it stays as it is."""
+    resample = getattr(Image.Resampling, framing.interpolation.upper(), Image.Resampling.BICUBIC)
+    side = framing.resolution
+    if framing.squashed:
+        return np.array(picture.resize((side, side), resample))
+    return central_square(picture, side, resample)

@@ -1,0 +1,129 @@
+"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a class of one's own. Loaded on request."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envs.common.identity import digest
+from models.registry import is_own, spec_of
+from models.towers.config import TowerConfig
+
+if TYPE_CHECKING:
+    from models.library.loaded import LoadedScorer
+
+
+class Source(ABC):
+    """Where a scorer comes from."""
+
+    name: str
+    """As it was given."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Hash of all that decides its scores: bytes of weights, of code, or a name where others keep them."""
+
+    @abstractmethod
+    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
+        """The scorer."""
+
+
+@dataclass(frozen=True)
+class Checkpoint(Source):
+    """A folder that `models.checkpoint` wrote."""
+
+    name: str
+    folder: Path
+    model: str
+    """The scorer's name; of a class of one's own the file that is run."""
+
+    def identity(self) -> str:
+        """Of its two files, and of the own class's."""
+        code = [own_file(self.model)] if is_own(self.model) else []
+        return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
+
+    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
+        """Its weights."""
+        from models.checkpoint import load_checkpoint
+        from models.library.loaded import LoadedScorer
+
+        scorer = load_checkpoint(self.folder, self.model).to(device)
+        return LoadedScorer(self.name, scorer, spec_of(self.model).reads, world)
+
+
+@dataclass(frozen=True)
+class OpenCLIP(Source):
+    """An architecture of open_clip with its weights: a tag, a local file, or "" for random ones."""
+
+    name: str
+    architecture: str
+    weights: str
+
+    def identity(self) -> str:
+        """Of the file, where there is one."""
+        weights = file_digest([Path(self.weights)]) if Path(self.weights).is_file() else self.weights or "random"
+        return digest({"open_clip": self.architecture, "weights": weights})
+
+    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
+        """Pretrained, or random with a warning."""
+        from models.library.loaded import LoadedScorer
+        from models.library.open_clip_models import open_clip_scorer
+
+        return LoadedScorer(self.name, open_clip_scorer(self.architecture, self.weights).to(device), world=world)
+
+
+@dataclass(frozen=True)
+class HuggingFace(Source):
+    """A folder of transformers, or a name on the hub."""
+
+    name: str
+    place: str
+
+    def identity(self) -> str:
+        """Of all files of a folder; a name on the hub stands for itself."""
+        folder = Path(self.place)
+        files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+        return file_digest(files) if files else digest({"hugging_face": self.place})
+
+    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
+        """Its weights."""
+        from models.library.hugging_face import HuggingFaceScorer
+        from models.library.loaded import LoadedScorer
+
+        return LoadedScorer(self.name, HuggingFaceScorer(self.place).to(device), world=world)
+
+
+@dataclass(frozen=True)
+class OwnClass(Source):
+    """A class of one's own without a checkpoint, with the weights that it gives itself; on seed 0 otherwise."""
+
+    name: str
+    towers: TowerConfig = field(default_factory=TowerConfig)
+
+    def identity(self) -> str:
+        """Of its file and its towers."""
+        return digest({"file": file_digest([own_file(self.name)]), "name": self.name, "towers": asdict(self.towers)})
+
+    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
+        """A fresh one, which knows the words of our captions."""
+        from models.library.fresh import fresh_scorer
+        from models.library.loaded import LoadedScorer
+
+        scorer = fresh_scorer(self.name, self.towers, world).to(device)
+        return LoadedScorer(self.name, scorer, spec_of(self.name).reads, world)
+
+
+def own_file(name: str) -> Path:
+    """The file of `file.py:Class`."""
+    return Path(name.rpartition(":")[0])
+
+
+def file_digest(files: Iterable[Path]) -> str:
+    """Hash of the contents of some files."""
+    hashed = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            hashed.update(hashlib.file_digest(file, "sha256").digest())
+    return hashed.hexdigest()[:16]

@@ -1,0 +1,90 @@
+"""How do models do on splits that they weren't trained on? Scores any models on any splits, and trains nothing.
+
+    python studies/evaluate.py runs/binding_grid-laptop ViT-B-16/openai --splits binding spatial
+    python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml packed.h5
+    python studies/evaluate.py mine.py:Mine runs/mine --code mine.py:Mine --splits store/pug-64px-…/binding-….h5
+
+A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
+Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a file, also a packed one, a recipe of
+`python -m generators list`, or a TOML file. Ends with `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and
+per-record predictions in `--out`. Run again, it skips what is finished: also with further models and splits.
+"""
+
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+
+import tyro
+
+from envs.common.errors import UserError, run_command
+
+
+@dataclass(frozen=True)
+class Config:
+    """Score models on splits."""
+
+    models: tyro.conf.Positional[tuple[str, ...]]
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai), Hugging Face folders, file.py:Class."""
+    splits: tuple[str, ...]
+    """Split files, recipes by name, TOML files."""
+    out: Path = Path("runs/evaluate")
+    """Folder of the results; one of before is continued, also with other models and splits."""
+    store: Path = Path("store")
+    """Folder of the image stores, for recipes."""
+    world: str = ""
+    """World of recipes, a name or a TOML file; empty takes each recipe's own."""
+    resolution: int = 64
+    """Side of the images that recipes are rendered at, in pixels; each model reads them in its own size."""
+    code: tuple[str, ...] = ()
+    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    architecture: str = "micro"
+    """Towers of a file.py:Class without a checkpoint, at --resolution."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    threads: int = 0
+    """Threads of torch; 0 leaves it the choice."""
+    workers: int = 0
+    """Processes that render; 0 takes one a core."""
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work."""
+    if not config.models or not config.splits:
+        raise UserError("give one or more models, and after --splits one or more splits")
+    if config.threads < 0 or config.workers < 0:
+        raise UserError("--threads and --workers must be at least 0")
+
+
+def run(config: Config) -> None:
+    """Find models and splits, then score."""
+    import os
+
+    import torch
+
+    from models.towers.config import TowerConfig
+    from studies.evaluation import splits
+    from studies.evaluation.models import models_of
+    from studies.evaluation.run import run as score_all
+    from studies.runs.folder import run_folder
+
+    check(config)
+    if config.device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
+    render = partial(
+        splits.render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1
+    )
+    ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name
+    with run_folder(config.out, config, ignored) as out:
+        print(f"report: {score_all(models, splits.splits_of(config.splits, config.world, render), out, config.device)}")
+
+
+def main() -> None:
+    """Parse and run."""
+    run(tyro.cli(Config, description=__doc__))
+
+
+if __name__ == "__main__":
+    run_command(main)

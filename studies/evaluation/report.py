@@ -1,0 +1,122 @@
+"""Tables and report of an evaluation: a table a split, a row a model."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from envs.common.files import write_text
+from envs.common.pages import write_page
+from generators.captions.hard_negatives import TASKS
+from studies.analysis.paired_bootstrap import difference, read_points
+from studies.analysis.tables import DASH, described, pivot, to_csv, to_latex, to_rows
+from studies.evaluation.pieces import Piece
+from studies.runs.cell import finished
+from studies.runs.folder import provenance
+
+COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
+
+
+def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
+    """Write cells.jsonl and results.csv from what is finished; returns the latter."""
+    results = [result for piece in pieces if (result := result_of(piece))]
+    table = tidy(results)
+    write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
+    to_csv(out / "results.csv", table)
+    return table
+
+
+def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> Path:
+    """Write all tables and report.html."""
+    table = write_tables(out, pieces)
+    splits = list(dict.fromkeys(piece.split.label for piece in pieces))
+    models = list(dict.fromkeys(piece.model.label for piece in pieces))
+    write_text(out / "results.tex", "\n".join(latex(table, models, split) for split in splits))
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title="Evaluation without training",
+        splits={split: tables(table, models, split, pieces) for split in splits},
+        left_out=left_out,
+        finished=sum(finished(piece.folder) is not None for piece in pieces),
+        pieces=len(pieces),
+        notes=provenance(),
+    )
+
+
+def print_swaps(out: Path, pieces: Sequence[Piece]) -> None:
+    """The tables of swaps on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table, models = write_tables(out, pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
+    for split in table.split.unique():
+        header, *rows = to_rows(swaps(table[table.split == split], models))
+        shown = Table(*header, title=f"{split}: swaps preferred right, %")
+        for row in rows:
+            shown.add_row(*row)
+        Console().print(shown)
+
+
+def result_of(piece: Piece) -> dict[str, Any] | None:
+    """A finished piece under the labels of this command: another one may have called the same files otherwise."""
+    result = finished(piece.folder)
+    return result and result | {"model": piece.model.label, "split": piece.split.label}
+
+
+def tidy(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row for each model, split, subset and task; NaN where nothing is defined."""
+    rows = [
+        {**{name: result[name] for name in ("model", "split")}, "cell": result["id"]}
+        | {"subset": subset, "task": task, **scores}
+        for result in results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"accuracy": float, "official": float, "tie_rate": float})
+
+
+def tables(frame: pd.DataFrame, models: list[str], split: str, pieces: Sequence[Piece]) -> dict[str, list[list[str]]]:
+    """The tables of one split: swaps by subset, how they differ from the first model's, and all tasks."""
+    own = frame[frame.split == split]
+    if own.empty:
+        return {}
+    made = {"swaps": to_rows(swaps(own, models)), "tasks": to_rows(tasks(own, models))}
+    rows = differences([piece for piece in pieces if piece.split.label == split], list(own.subset.unique()))
+    return made | ({"differences": rows} if len(rows) > 1 else {})
+
+
+def swaps(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
+    """A row a model, a column a subset."""
+    return described(pivot(own[own.task == "swap"], ["model"], ["subset"]), models).reset_index()
+
+
+def tasks(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
+    """A row for each model and subset, a column a task."""
+    order = list(TASKS)
+    columns = sorted(own.task.unique(), key=lambda task: order.index(task) if task in TASKS else len(order))
+    subsets = own.subset.unique()
+    rows = pd.MultiIndex.from_product([subsets, models], names=["subset", "model"])
+    return described(pivot(own, ["subset", "model"], ["task"]), rows, columns).reset_index()
+
+
+def differences(pieces: Sequence[Piece], subsets: list[str]) -> list[list[str]]:
+    """A row for each further model: points above the first one, with the interval of a paired bootstrap."""
+    scored = [piece for piece in pieces if finished(piece.folder)]
+    points = [read_points([(0, piece.folder)]) for piece in scored]
+    rows = [["model", *subsets]]
+    for piece, its in zip(scored[1:], points[1:], strict=True):
+        deltas = [str(difference(points[0], its, subset, "swap") or DASH) for subset in subsets]
+        rows.append([f"{piece.model.label} − {scored[0].model.label}", *deltas])
+    return rows
+
+
+def latex(frame: pd.DataFrame, models: list[str], split: str) -> str:
+    """The table of one split for a paper."""
+    own = frame[frame.split == split]
+    if own.empty:
+        return ""
+    table = swaps(own, models).rename(columns=lambda name: name.replace("_", " "))
+    return to_latex(table, f"{split}: accuracy in percent; chance is 50.")

@@ -1,0 +1,78 @@
+"""The splits of a command line: files, or recipes that are rendered first."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from envs.common.errors import UserError
+from envs.common.progress import progress_bars
+from envs.worlds import load_world
+from generators.benchmarks.split_tests import SplitTests
+from generators.splits.recipe import SplitRecipe
+from generators.splits.recipe_file import read_recipe
+from generators.storage.dataset import SplitDataset, open_split
+from generators.storage.image_store import ImageStore
+from generators.storage.split_file import Split, checksum, make_split
+from studies.runs.split_file import tests_of
+
+
+@dataclass(frozen=True)
+class TestedSplit:
+    """A split that was opened."""
+
+    label: str
+    split: Split
+
+    @property
+    def identity(self) -> str:
+        """Hash of its scenes and texts and of the store that shows them; the same for a packed file."""
+        return split_identity(self.split)
+
+    def tests(self) -> Mapping[str, SplitTests]:
+        """A benchmark of each subset but train."""
+        names = (*tests_of(self.split), "validation")
+        return {name: SplitTests(SplitDataset(self.split, name, preload=False)) for name in names}
+
+
+def split_identity(split: Split) -> str:
+    """What two files of one content share: all but the rows of their stores."""
+    records = {name: replace(r, rows=r.rows[:0], partners=r.partners[:0]) for name, r in split.subsets.items()}
+    return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
+
+
+def splits_of(names: Sequence[str], world: str, prepare: Callable[[SplitRecipe], Path]) -> list[TestedSplit]:
+    """All splits, recipes rendered by `prepare`; every name is checked before anything is rendered."""
+    recipes = {name: recipe_of(name, world) for name in names if not is_split_file(name)}
+    for recipe in recipes.values():
+        recipe.counts()  # refuses fractions that can't be had
+    labels = [Path(name).stem for name in names]
+    opened = []
+    for name, label in zip(names, labels, strict=True):
+        unique = label if labels.count(label) == 1 else name
+        opened.append(TestedSplit(unique, open_split(prepare(recipes[name]) if name in recipes else Path(name))))
+    if len({split.label for split in opened}) < len(opened):
+        raise UserError(f"one of --splits is given twice: {' '.join(names)}")
+    return opened
+
+
+def is_split_file(name: str) -> bool:
+    """Whether a name is that of a file, there or not, rather than of a recipe."""
+    return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
+
+
+def recipe_of(name: str, world: str) -> SplitRecipe:
+    """A recipe by name or from a TOML file, in the world that it says or in another."""
+    recipe = read_recipe(name)
+    return replace(recipe, world=world) if world else recipe
+
+
+def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
+    """Render what the store lacks of a recipe's scenes, and write its split file."""
+    store = ImageStore(root, load_world(recipe.world), resolution)
+    scenes = recipe.scenes_to_render()
+    missing = len(store.missing(scenes))
+    print(f"{recipe.kind} split: {len(scenes)} scenes, {missing} of them to render in {store.folder}", flush=True)
+    with progress_bars("factors", "scenes") as progress:
+        store.add(scenes, workers, progress=progress)
+    return make_split(store, recipe)

@@ -1,0 +1,70 @@
+"""Captions that somebody typed, to scene graphs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import generators
+from envs.common.errors import UserError
+from envs.world import WORLDS
+from generators.captions.graph import Edge, SceneGraph
+from generators.captions.plain_text import plain_text
+from generators.storage.dataset import SplitDataset
+
+
+@pytest.mark.parametrize(
+    ("caption", "nodes", "edges"),
+    [
+        ("a red cat and a white giant tortoise in the desert", ("red cat", "white giant tortoise", "desert"), ()),
+        ("A Red Cat, and a white lion -- in the desert!", ("red cat", "white lion", "desert"), ()),
+        ("a cat above an asphalt orca at the circus", ("cat", "asphalt orca", "circus"), (Edge("above", 0, 1),)),
+        ("a red cat", ("red cat",), ()),
+        ("three grass pigs on the ocean floor", ("three grass pigs", "ocean floor"), ()),
+        ("a small red cat and a white lion in the city", ("small red cat", "white lion", "city"), ()),
+        ("a big cat and no white lion", ("big cat", "no white lion"), ()),
+    ],
+)
+def test_captions_are_parsed(caption, nodes, edges):
+    assert generators.parse(caption) == SceneGraph(nodes, edges)
+
+
+@pytest.mark.parametrize(
+    ("caption", "reason"),
+    [
+        ("a red cta in the desert", "unknown word 'cta'; did you mean 'cat'"),
+        ("a red cat in the kitchen", "unknown word 'kitchen'"),
+        ("a red unicorn", "unknown word 'unicorn'"),
+        ("red cat desert the", "doesn't follow the grammar"),
+        ("a red cat and and a white lion in the city", "doesn't follow the grammar"),
+        ("", "an empty caption"),
+        (" ?! ", "an empty caption"),
+    ],
+)
+def test_other_captions_are_refused_with_the_reason(caption, reason):
+    with pytest.raises(UserError, match=reason):
+        generators.parse(caption)
+
+
+def test_a_world_limits_the_words():
+    assert generators.parse("a red rabbit in the city", "tiny").nodes == ("red rabbit", "city")
+    assert generators.parse("a red rabbit in the city", WORLDS["tiny"]).nodes == ("red rabbit", "city")
+    with pytest.raises(UserError, match="unknown word 'cat'"):
+        generators.parse("a red cat in the city", "tiny")
+    with pytest.raises(UserError, match="did you mean 'tiny'"):
+        generators.parse("a red cat in the city", "tinny")
+
+
+def test_every_caption_of_a_split_gives_its_graph(split):
+    for subset in ("train", "unseen_pairs"):
+        records = SplitDataset(split, subset, preload=False).records
+        assert [generators.parse(caption) for caption in records.captions] == records.graphs
+
+
+def test_plain_text():
+    assert plain_text("  A red cat, and a Dog.  ") == "a red cat and a dog"
+
+
+def test_importing_generators_stays_light():
+    program = "import sys, generators; assert 'torch' not in sys.modules and 'h5py' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
