@@ -13,7 +13,7 @@ seed, where a place is one value of each field that --axes varies.
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar
 
 import tyro
@@ -45,6 +45,10 @@ class Config(Grid):
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """The fractions, and the fields that `--axes` names."""
         return super().axes | dict(axis(type(self.recipe_given), text) for text in self.axes_given)
+
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study of another recipe; axes of the one before don't stay."""
+        return replace(super().with_recipe(recipe), axes_given=())
 
 
 def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:

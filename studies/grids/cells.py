@@ -38,12 +38,21 @@ def conditions(grid: Grid, model: str) -> dict[str, Any]:
     return {"kind": grid.kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
 
 
+def untuned(grid: Grid) -> list[str]:
+    """The models that have no tuned recipe while others of the grid have one."""
+    return [model for model in grid.models if tuned(grid) and model not in tuned(grid)]
+
+
 def towers(grid: Grid, model: str) -> TowerConfig:
-    """The towers of a model: the study's own, or those that tuning preferred."""
-    best = tuned(grid).get(model)
-    return TowerConfig(
-        best.architecture if best else grid.architecture, grid.pretrained, grid.resolution, grid.tokenizer
-    )
+    """The towers of a model: the study's own, or those that tuning preferred.
+
+    A model that wasn't tuned beside others that were takes theirs, if they agree and no others are requested.
+    """
+    best, theirs = tuned(grid).get(model), {its.architecture for its in tuned(grid).values()}
+    architecture = best.architecture if best else grid.architecture
+    if not best and len(theirs) == 1 and architecture == Grid.architecture:
+        architecture = theirs.pop()
+    return TowerConfig(architecture, grid.pretrained, grid.resolution, grid.tokenizer)
 
 
 def training_recipe(grid: Grid, model: str) -> Recipe:

@@ -17,6 +17,7 @@ from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
 from studies.grids.error_section import write_errors
 from studies.grids.figures import heat_maps, sample_sheet, ticked
@@ -56,6 +57,8 @@ def write_report(
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.judged},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
+        untuned=untuned(config),
+        lead=len(place_names(config)),
         cells=len(config.models) * len(config.places) * config.seeds,
     )
 
@@ -91,6 +94,7 @@ def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     swaps = pivot(frame[frame.task == "swap"], place_names(config), ["subset"])
     table = described(swaps, rows, list(config.tests)).reset_index()
     table = named(table, [f"{pairs:.0%} {counted(results, pairs)}" for pairs in table["pairs"]])
+    table["model"] = [f"{model} (not tuned)" if model in untuned(config) else model for model in table["model"]]
     return table.rename(columns=config.label)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from envs.worlds import load_world
-from studies.grids.cells import cells, data_of, recipe_line
+from studies.grids.cells import cells, data_of, recipe_line, untuned
 from studies.grids.grid import Grid, cores, splits, workers
 from studies.runs.cell import Execution, Job
 from studies.runs.data import CellData
@@ -62,6 +62,8 @@ def run(grid: Grid, out: Path) -> None:
     notes = {**recipes, **provenance()}
     for name, text in recipes.items():
         print(f"{name}: {text}")
+    if lacking := untuned(grid):
+        print(f"warning: {', '.join(lacking)}: not tuned, unlike the others; compare with care, or add --tuned ''")
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     publish()

@@ -150,8 +150,6 @@ def test_every_recipe_is_taken_as_it_is(name):
     recipe = read_recipe(name)
     for grid in (split_study.PRESETS["laptop"], binding_grid.PRESETS["smoke"], spatial_grid.PRESETS["laptop"]):
         taken = grid.with_recipe(recipe)
-        if grid is split_study.PRESETS["laptop"]:
-            taken = split_study.Config().with_recipe(recipe)
         assert taken.split_of(0, **taken.places[0]) == recipe
         assert taken.tests == recipe.all_tests
 
