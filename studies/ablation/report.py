@@ -48,7 +48,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
             for split, its in columns.items()
         },
-        training=write_png(out / "figures" / "training.png", training) if training else "",
+        training=write_figure(out / "figures" / "training.png", training) if training else "",
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,

@@ -9,6 +9,7 @@ import pandas as pd
 from studies.analysis.errors import Source, breakdown, table
 from studies.analysis.surest import Surest, surest
 from studies.analysis.tables import to_csv, to_rows
+from studies.grids.figures import ticked
 from studies.runs.results import place_of
 
 
@@ -24,12 +25,16 @@ class Section(NamedTuple):
 
 
 def write_errors(
-    out: Path, results: Sequence[dict[str, Any]], splits: Mapping[str, Path], tests: Sequence[str], place: Sequence[str]
+    out: Path,
+    results: Sequence[dict[str, Any]],
+    splits: Mapping[str, Path],
+    tests: Mapping[str, str],
+    place: Sequence[str],
 ) -> list[Section]:
     """Write `errors.csv`, a row for each place, test, task, factor and value; returns a section for each model.
 
-    `splits` are the split files of cells by their id, and `place` names what says where in a grid a result belongs,
-    the model first.
+    `splits` are the split files of cells by their id, `tests` the words for each test, and `place` names what says
+    where in a grid a result belongs, the model first.
     """
     places: dict[tuple[Any, ...], list[Source]] = {}
     for result in results:
@@ -43,10 +48,10 @@ def write_errors(
     return [section({key: its for key, its in places.items() if key[0] == model}, tests, place) for model in models]
 
 
-def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Sequence[str], names: Sequence[str]) -> Section:
+def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Mapping[str, str], names: Sequence[str]) -> Section:
     """What is said of one model; the surest records are those of its first place and seed, the hardest."""
     sources = tuple(source for its in places.values() for source in its)
     (model, *values), (first, *_) = next(iter(places.items()))
-    facts = [f"{name.replace('_', ' ')} {value}" for name, value in zip(names[1:], values, strict=True)]
-    rows = to_rows(table(breakdown(sources), tests))
+    facts = [f"{name.replace('_', ' ')} {ticked(name, value)}" for name, value in zip(names[1:], values, strict=True)]
+    rows = to_rows(table(breakdown(sources), list(tests)).rename(columns=tests))
     return Section(model, rows, ", ".join([*facts, f"seed {first.seed}"]), surest(first, tuple(tests)))

@@ -33,7 +33,7 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
-    tasks = tasks_of(results)
+    tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
     for test in config.judged if others else ():
@@ -52,13 +52,14 @@ def write_report(
         tasks=to_rows(task_table(config, results)),
         meanings=explained(tasks, config.task),
         differences=to_rows(difference_table(out, config, results)),
-        errors=write_errors(out, results, splits, config.tests, place_names(config)),
+        errors=write_errors(out, results, splits, labels, place_names(config)),
+        labels=labels,
+        fixed=len(place_names(config)),
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.judged},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
         untuned=untuned(config),
-        lead=len(place_names(config)),
         cells=len(config.models) * len(config.places) * config.seeds,
     )
 

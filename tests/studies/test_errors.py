@@ -163,25 +163,28 @@ def test_the_surest_are_of_different_animals_where_there_are(made, tmp_path):
 
 def test_a_grid_writes_every_place_and_a_section_for_each_model(made, tmp_path):
     path, tests = made
-    place = ["model", "pairs", "hard_negatives"]
+    place = ["model", "pairs", "hard_negatives", "relations"]
     results = [
         {"id": f"{model}-{pairs}-{seed}", "model": model, "seed": seed, "pairs": pairs, "hard_negatives": 0.0}
+        | {"relations": ["left/right", "above/under"]}
         for model in ("clip", "own.py:Own")
         for pairs in (0.2, 0.8)
         for seed in (0, 1)
     ]
     for result in results:
         cell(tmp_path / "cells" / result["id"], tests, without_penguins)
-    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, list(tests), place)
+    words = {name: f"the test {name}" for name in tests}
+    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, words, place)
     assert [section.model for section in sections] == ["clip", "own.py:Own"]
-    assert sections[0].place == "pairs 0.2, hard negatives 0.0, seed 0"
+    assert sections[0].place == "pairs 20%, hard negatives 0%, relations left/right+above/under, seed 0"
+    assert sections[0].rows[0] == ["shown", "value", *words.values()]
     written = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
     assert list(written.columns) == [*place, *COLUMNS]
     assert set(written.task) <= set(TASKS)
     assert len(written.task.unique()) > 1
     every = written[(written.factor == "all") & (written.task == "swap")]
     assert len(every) == 2 * 2 * len(tests)
-    assert write_errors(tmp_path, [], {}, list(tests), place) == []
+    assert write_errors(tmp_path, [], {}, words, place) == []
 
 
 def test_every_task_has_its_words():
