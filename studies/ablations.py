@@ -67,7 +67,7 @@ class Config:
     """Threads of each training run."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE, FIRST] = ()
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""

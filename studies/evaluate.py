@@ -10,12 +10,14 @@ Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a
 per-record predictions in `--out`. Run again, it skips what is finished: also with further models and splits.
 """
 
+import sys
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
 import tyro
 
+from envs.common.command_help import read_options
 from envs.common.errors import UserError, run_command
 
 
@@ -83,7 +85,7 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(tyro.cli(Config, description=__doc__))
+    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
     """How an option is written."""
     import tyro
 
-    if tyro.conf.Positional in markers:
-        return name.upper()
     flag, values = f"{prefix}{name}".replace("_", "-"), values_of(hints_of(kind)[field])
+    if tyro.conf.Positional in markers:
+        return f"{name.upper()} ..." if values.endswith("...") else name.upper()
     if values:
         return f"--{flag} {values}"
     before, dot, last = flag.rpartition(".")

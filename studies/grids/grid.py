@@ -99,7 +99,7 @@ class Grid:
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE, FIRST] = ()
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each cell's training.csv."""
     validate_every: Annotated[int, PLACE] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""

@@ -1,14 +1,15 @@
 """Figures of how the searches of sample efficiency got on, and of what they tried."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
+from optuna.trial import FrozenTrial
 
 from envs.common.figure_style import count_axis, legend_beside, line_style, short
 from studies.analysis import pareto
 from studies.analysis.trial_figures import parallel_figure
+from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point, axis_of
 
 matplotlib.use("Agg")
@@ -18,8 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 
-def history_figure(config: Any, all_points: Sequence[Point]) -> Figure:
-    """By the number of trials: the front's hypervolume on validation, and the images of each trial for the target."""
+def history_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
+    """By number of trials: hypervolume of the Pareto front (validation), and images of each trial for the target."""
     figure = Figure((9.2, 3.4 + 0.2 * max(0, len(config.models) - 10)), layout="constrained")
     volume, images = figure.subplots(1, 2)
     for k, model in enumerate(config.models):
@@ -40,7 +41,7 @@ def history_figure(config: Any, all_points: Sequence[Point]) -> Figure:
     return figure
 
 
-def volumes_so_far(config: Any, points: Sequence[Point]) -> list[float]:
+def volumes_so_far(config: SampleStudy, points: Sequence[Point]) -> list[float]:
     """Hypervolume on validation of the first, the first two, ... settings."""
     images, accuracy = np.array([p.images for p in points], float), np.array([p.accuracy for p in points])
     counts = range(1, len(points) + 1)
@@ -54,7 +55,7 @@ def scatter_reached(axis: Axes, points: Sequence[Point], target: float, style: d
         axis.scatter(p.trial.number, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
 
 
-def parallel_figures(config: Any, all_points: Sequence[Point]) -> dict[str, Figure]:
+def parallel_figures(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, Figure]:
     """For each model the settings of both searches, as parallel coordinates."""
     label = "validation accuracy (%)"
     return {
@@ -63,6 +64,6 @@ def parallel_figures(config: Any, all_points: Sequence[Point]) -> dict[str, Figu
     }
 
 
-def percent(trial: Any) -> float | None:
+def percent(trial: FrozenTrial) -> float | None:
     """Accuracy of a trial on validation in percent, as far as it got; None for one that failed."""
     return 100 * trial.user_attrs["accuracy"] if "accuracy" in trial.user_attrs else None

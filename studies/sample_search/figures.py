@@ -21,8 +21,8 @@ SIDE = 41
 PANELS = 3  # maps beside one another
 
 
-def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
-    """Accuracy (%) by distinct images, a logarithm: pale what was tried (validation), strong the fronts (test)."""
+def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+    """Accuracy (%) by distinct images (log): pale what was tried (validation), strong the Pareto fronts (test)."""
     figure = Figure((9.4, 4.2 + 0.2 * max(0, len(chosen) - 12)), layout="constrained")
     axis = figure.subplots()
     for k, (model, its) in enumerate(chosen.items()):
@@ -33,7 +33,7 @@ def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mappi
         axis.step(
             images, [100 * p.accuracy for p in its], color=style["color"], where="post", linestyle=":", linewidth=1
         )
-        axis.plot(images, [100 * p.test for p in its], **style, label=f"{short(model)}, test of unseen pairs")
+        axis.plot(images, [100 * p.test for p in its], **style, label=f"{short(model)}, Pareto front, on the test")
     axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
     axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
     count_axis(axis, "x")
@@ -43,7 +43,7 @@ def front_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mappi
     keys = [
         *axis.get_legend_handles_labels()[0],
         Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
-        Line2D([], [], **grey, linestyle=":", label="the best of them with as few images"),
+        Line2D([], [], **grey, linestyle=":", label="the Pareto front, on validation"),
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
         Line2D([], [], **grey, linestyle="-.", label="chance"),
     ]

@@ -16,7 +16,7 @@ from studies.grids.cells import recipe_line
 from studies.runs.folder import provenance
 from studies.sample_search.budget import SampleStudy, recipe_of
 from studies.sample_search.course import history_figure, parallel_figures
-from studies.sample_search.figures import front_figure, map_figure
+from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.tables import (
     axis_of,
     importance_table,
@@ -31,7 +31,7 @@ from studies.sample_search.tables import (
 )
 
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.
-UNTOLD = {"storage", "study", "recipe.singles_share"}
+ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
 def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
@@ -39,7 +39,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
     all_points = points(trials)
     chosen = pareto_fronts_of(config, all_points)
     tables = {
-        "fronts": pareto_table(config, chosen),
+        "pareto_fronts": pareto_table(config, chosen),
         "hypervolumes": volume_table(volumes_of(config, chosen)),
         "targets": target_table(config, all_points),
         "ratios": ratio_table(config, all_points),
@@ -49,7 +49,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
     figures = {
-        "fronts": front_figure(config, all_points, chosen),
+        "pareto_fronts": pareto_figure(config, all_points, chosen),
         "history": history_figure(config, all_points),
         "map": map_figure(config, all_points),
     }
@@ -58,7 +58,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=config.title,
-        asked=config.task,
+        task=config.task,
         axis=axis_of(config),
         settings=config,
         images_seen=config.recipe.steps * config.recipe.batch,
@@ -69,7 +69,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
             model: write_figure(out / "figures" / f"parallel-{k}.png", figure)
             for k, (model, figure) in enumerate(parallel.items(), start=1)
         },
-        config={name: text for name, text in flat(asdict(config)).items() if name not in UNTOLD},
+        config={name: text for name, text in flat(asdict(config)).items() if name not in ELSEWHERE},
         notes={**recipes(config), **provenance()},
     )
 
@@ -84,7 +84,7 @@ def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleSt
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     captions = {
-        "fronts": "Settings that no other beats on validation with as few images; median over seeds.",
+        "pareto_fronts": "Settings that no other beats on validation with as few images; median over seeds.",
         "hypervolumes": "Hypervolume of the Pareto fronts on unseen pairs, with paired 95 % bootstrap intervals.",
         "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
     }

@@ -72,6 +72,15 @@ def test_values_and_defaults_are_as_they_are_written():
     assert option("--size", Derived(Path("a"), size=9)).default == "9"
 
 
+def test_several_arguments_without_a_name_are_written_so():
+    @dataclass(frozen=True)
+    class Several:
+        files: tyro.conf.Positional[tuple[Path, ...]]
+
+    (files,) = options_of(Several)
+    assert (files.usage, files.required) == ("FILES ...", True)
+
+
 def test_markers_and_texts_hold_for_other_defaults_and_inner_fields():
     assert option("--size")[1:5] == ("How big; in pixels.", "2", DATA, True)
     assert option("--depth").group is DATA
