@@ -53,7 +53,7 @@ class CsvFile:
 def fields_of(row: "Row") -> tuple[str, ...]:
     """A row as text: enough digits to tell any two losses apart, and nothing where nobody looked at validation."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
-    return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, f"{row.images_per_second:.1f}"
+    return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, f"{row.images_per_second:.6g}"
 
 
 class Latest:
