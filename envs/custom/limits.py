@@ -141,10 +141,11 @@ def advice(measure: Measure, size: float, mesh: Mesh) -> str:
     if measure.high == np.inf and measure.name.startswith("width"):
         if height > max(length, width):
             return f"make it longer for its height, which sets the scale: {sides}"
-        return f"give it a greater size, {size * measure.low / measure.value:.2f} for {size:.2f}: {sides}"
+        return f"give it a greater size, {size * measure.low / measure.value:.2f} instead of {size:.2f}: {sides}"
     fitting = size * measure.high / measure.value if measure.high < np.inf else size * largest_factor(mesh)
     which = "height" if measure.side == HEIGHT else "length" if length >= width else "width"
-    return f"reduce its {which}, or give it a smaller size, {np.floor(100 * fitting) / 100:.2f} for {size:.2f}: {sides}"
+    smaller = np.floor(100 * fitting) / 100
+    return f"reduce its {which}, or give it a smaller size, {smaller:.2f} instead of {size:.2f}: {sides}"
 
 
 def largest_factor(mesh: Mesh) -> float:

@@ -138,7 +138,7 @@ def test_an_animal_that_does_not_fit_says_which_side_and_which_size_would(tmp_pa
     assert not found[limit].kept
     animal = own_animals(Path(path))[own]
     assert advice(found[limit], animal.size, animal_mesh(animal)).startswith(f"reduce its {side}, or give it a smaller")
-    fitting = float(re.search(r"smaller size, (\d\.\d\d) for", str(raised.value))[1])
+    fitting = float(re.search(r"smaller size, (\d\.\d\d) instead", str(raised.value))[1])
     write(tmp_path, own, beast(radii, fitting))
     assert all(measure.kept for measure in measured(path, own)[:3])
     load_world(path)
@@ -171,7 +171,7 @@ def test_a_width_that_is_missed_says_what_to_change(tmp_path, own, radii, size, 
     animal = own_animals(Path(path))[own]
     text = advice(missed, animal.size, animal_mesh(animal))
     assert text.startswith(remedy)
-    if better := re.search(r"size, (\d\.\d\d) for", text):
+    if better := re.search(r"size, (\d\.\d\d) instead", text):
         write(tmp_path, own, beast(radii, float(better[1])))
         (again,) = (measure for measure in measured(path, own) if measure.name == limit)
         assert abs(again.value - (again.low if limit.endswith("least") else again.high)) < 1

@@ -162,7 +162,7 @@ RECIPES = [
     CountingRecipe(world="tiny", pairs=1.0, views=1, test_views=1, test_scenes=60, template="statement-conjunction"),
     CountingRecipe(world="tiny", pairs=1.0, views=1, test_views=1, test_scenes=60, article="the"),
     DependenceRecipe(
-        world="tiny", information=0.4, views=4, test_views=1, test_scenes=20, template="statement-conjunction"
+        world="tiny", information=0.4, views=8, test_views=1, test_scenes=20, template="statement-conjunction"
     ),
 ]
 

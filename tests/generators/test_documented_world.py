@@ -1,0 +1,37 @@
+"""What docs/worlds.md tells to paste in an empty folder: an own animal, its world, a split, and its audit."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+
+from generators.storage.split_file import read_split
+
+DOCS = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()
+SECTION = DOCS.partition("## An animal of your own\n")[2].partition("\n## ")[0]
+
+
+def test_the_commands_for_an_own_animal_work_as_they_stand(tmp_path):
+    commands = re.search(r"```sh\n(.*?)```", SECTION, re.DOTALL)[1]
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.search(r"```\n(lynx: .*?)```", SECTION, re.DOTALL)[1]
+    assert shown in done.stdout, "the limits that the page shows are those that are measured"
+    assert re.search(r"\d+ checks hold, 0 fail", done.stdout)
+    assert matplotlib.image.imread(tmp_path / "animals.png").shape[0] > 6 * 224
+    (file,) = tmp_path.glob("store/felines-64px-*/binding-*.h5")
+    split = read_split(file)
+    assert split.recipe["groups"] == ["felines={cat, lion, lynx}"]
+    held_out = split.subsets["held_out"]
+    felines = {"cat", "lion", "lynx"}
+    assert all(any(t.texture == "red" and t.animal in felines for t in s.things) for s in held_out.scenes)
+    assert any("the lynx is red" in text for text in held_out.captions)
+    train = split.subsets["train"]
+    assert any("the lynx is white" in text for text in train.captions)
+    assert not any(re.search("the (lynx|cat|lion) is red", text) for text in train.captions)
