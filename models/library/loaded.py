@@ -130,9 +130,8 @@ def checked_captions(captions: str | Sequence[str]) -> list[str]:
 def check_graph(caption: str, graph: SceneGraph | None) -> None:
     """Raise for a graph that is missing or empty, or whose edges lead nowhere."""
     if graph is None or not graph.nodes:
-        raise UserError(
-            f"{caption!r} has {'no' if graph is None else 'an empty'} scene graph; `generators.parse(caption)` makes one"
-        )
+        what = "no" if graph is None else "an empty"
+        raise UserError(f"{caption!r} has {what} scene graph; `generators.parse(caption)` makes one")
     for edge in graph.edges:
         if not all(0 <= end < len(graph.nodes) for end in (edge.subject, edge.object)):
             raise UserError(f"an edge of the scene graph of {caption!r} leads to a node that it doesn't have: {edge}")

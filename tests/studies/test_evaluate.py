@@ -26,7 +26,7 @@ class Mine(CLIPScorer):
 """
 RECIPE = """
 world = "tiny"
-pairs = 0.5
+pairs = 0.75
 views = 1
 test_views = 1
 test_scenes = 8
