@@ -11,6 +11,7 @@ from generators.captions.plain_text import nearest
 from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
 from models.registry import check_scorer, is_own, same_scorer
+from models.towers.build import check_towers
 from models.towers.config import TowerConfig
 
 CHECKPOINT = "checkpoint"
@@ -24,7 +25,8 @@ def find_source(name: str | Path, code: Sequence[str] = (), towers: TowerConfig 
     """
     text, path = str(name), Path(name)
     if is_own(text):
-        return OwnClass(check_scorer(text), towers or TowerConfig())
+        check_towers(towers := towers or TowerConfig())
+        return OwnClass(check_scorer(text), towers)
     if text.startswith(HUB):
         return HuggingFace(text, text.removeprefix(HUB))
     if path.is_dir() and kind_of_hugging_face(path):

@@ -38,7 +38,7 @@ class LoadedScorer:
         return getattr(self.scorer.pixel_scale, "framing", None) or Framing(self.scorer.towers_config.resolution)
 
     def score(
-        self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph] | None = None
+        self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, "b m"]:
         """How well each of b images fits each of m captions; within -1 and 1.
 
@@ -52,7 +52,7 @@ class LoadedScorer:
         return torch.cat(rows)
 
     def score_pairs(
-        self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph] | None = None
+        self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, " n"]:
         """How well image i fits caption i."""
         pixels = framed_images(images, self.framing)
@@ -67,7 +67,7 @@ class LoadedScorer:
         self,
         images: Any = None,
         captions: str | Sequence[str] | None = None,
-        graphs: Sequence[SceneGraph] | None = None,
+        graphs: Sequence[SceneGraph | None] | None = None,
     ) -> Float[Tensor, "n d"]:
         """One vector for each image, or for each caption, where the scorer has such; CLIP's are of length 1."""
         if (images is None) == (captions is None):
@@ -96,14 +96,14 @@ class LoadedScorer:
         return self.scorer.encode_texts(self.scorer.read(captions, graphs))
 
     def _blocks(
-        self, captions: str | Sequence[str], graphs: Sequence[SceneGraph] | None
+        self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None
     ) -> list[tuple[list[str], list[SceneGraph]]]:
         """Captions and their graphs in blocks, checked."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
         return [(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
 
-    def _graphs(self, captions: list[str], graphs: Sequence[SceneGraph] | None) -> list[SceneGraph]:
+    def _graphs(self, captions: list[str], graphs: Sequence[SceneGraph | None] | None) -> list[SceneGraph]:
         if graphs is None:
             return [parse(caption, self.world) if self.needs_graphs else NO_GRAPH for caption in captions]
         given = [graphs] if isinstance(graphs, SceneGraph) else list(graphs)
@@ -122,17 +122,16 @@ def checked_captions(captions: str | Sequence[str]) -> list[str]:
     if not texts:
         raise UserError("no captions; give one or several")
     for text in texts:
-        if not isinstance(text, str) or not text.strip():
+        if not text.strip():
             raise UserError(f"{text!r} is no caption; give texts of at least one word")
     return texts
 
 
-def check_graph(caption: str, graph: SceneGraph) -> None:
+def check_graph(caption: str, graph: SceneGraph | None) -> None:
     """Raise for a graph that is missing or empty, or whose edges lead nowhere."""
-    if not isinstance(graph, SceneGraph) or not graph.nodes:
-        raise UserError(
-            f"{caption!r} has {'no' if not graph else 'an empty'} scene graph; `generators.parse(caption)` makes one"
-        )
+    if graph is None or not graph.nodes:
+        what = "no" if graph is None else "an empty"
+        raise UserError(f"{caption!r} has {what} scene graph; `generators.parse(caption)` makes one")
     for edge in graph.edges:
         if not all(0 <= end < len(graph.nodes) for end in (edge.subject, edge.object)):
             raise UserError(f"an edge of the scene graph of {caption!r} leads to a node that it doesn't have: {edge}")

@@ -32,6 +32,8 @@ def run(models: list[Model], splits: list[TestedSplit], out: Path, device: str) 
             leave_out(left_out, own, error)
             continue
         for piece in own:
+            if finished(piece.folder):  # two names of one split
+                continue
             label = piece.split.label
             tests[label] = tests.get(label) or piece.split.tests()
             score(piece, loaded, tests[label], left_out)

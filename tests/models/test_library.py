@@ -1,0 +1,266 @@
+"""`load_scorer`: every kind of model by its name, images and captions in every form, and mistakes in one line."""
+
+import json
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from open_clip.transform import PreprocessCfg, image_transform_v2
+from PIL import Image
+from safetensors.torch import save_file
+
+import generators
+from envs.common.errors import UserError
+from generators.captions.graph import Edge, SceneGraph
+from models import load_scorer
+from models.checkpoint import save_checkpoint
+from models.library.find import find_source
+from models.library.framed import Framed
+from models.library.pictures import framed_images
+from models.towers.pixels import Framing
+from tests.models.builders import scorer
+
+CAPTIONS = ["a red cat and a white dog in the city", "a white pig in the desert"]
+GRAPHS = [SceneGraph(("red cat", "white dog", "city")), SceneGraph(("white pig", "desert"))]
+SMALL = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 48, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small architecture that open_clip knows for the rest of the session."""
+    file = tmp_path_factory.mktemp("configs") / "small-test.json"
+    file.write_text(json.dumps(SMALL))
+    open_clip.add_model_config(file)
+    return "small-test"
+
+
+@pytest.fixture(params=["clip", "oc-clip"])
+def checkpoint(request, tmp_path):
+    save_checkpoint(tmp_path / "checkpoint", request.param, scorer(request.param))
+    return tmp_path / "checkpoint"
+
+
+def pixels(n=2, side=32, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
+
+
+def direct(model, images, captions=CAPTIONS, graphs=GRAPHS):
+    """Scores by the scorer's own methods."""
+    with torch.no_grad():
+        code = model.encode_images(model.pixel_scale(torch.from_numpy(images).permute(0, 3, 1, 2)))
+        return model.similarity(code, model.encode_texts(model.read(captions, graphs)))
+
+
+def test_scores_are_the_scorers_own(checkpoint):
+    loaded, images = load_scorer(checkpoint), pixels(70)
+    scores = loaded.score(images, CAPTIONS, GRAPHS)
+    assert scores.shape == (70, 2)
+    torch.testing.assert_close(scores, direct(loaded.scorer, images), atol=1e-6, rtol=0)
+    twice = loaded.score_pairs(images, [CAPTIONS[k % 2] for k in range(70)], [GRAPHS[k % 2] for k in range(70)])
+    torch.testing.assert_close(twice, scores[torch.arange(70), torch.arange(70) % 2], atol=1e-6, rtol=0)
+
+
+def test_images_come_in_many_forms(checkpoint, tmp_path):
+    loaded, images = load_scorer(checkpoint), pixels()
+    expected = loaded.score(images, CAPTIONS, GRAPHS)
+    Image.fromarray(images[0]).save(tmp_path / "0.png")
+    forms = [
+        list(images),
+        torch.from_numpy(images).permute(0, 3, 1, 2),
+        [Image.fromarray(image) for image in images],
+        [tmp_path / "0.png", Image.fromarray(images[1])],
+        [str(tmp_path / "0.png"), torch.from_numpy(images[1]).permute(2, 0, 1)],
+    ]
+    for form in forms:
+        assert torch.equal(loaded.score(form, CAPTIONS, GRAPHS), expected)
+    alone = loaded.score(tmp_path / "0.png", CAPTIONS[0], GRAPHS[:1])
+    torch.testing.assert_close(alone, expected[:1, :1], atol=1e-6, rtol=0)
+    grey = Image.fromarray(images[0]).convert("L")
+    assert torch.equal(loaded.score(grey, CAPTIONS, GRAPHS), loaded.score(grey.convert("RGB"), CAPTIONS, GRAPHS))
+
+
+def test_pictures_of_any_size_become_squares():
+    wide = np.zeros((20, 60, 3), np.uint8)
+    wide[:, 20:40] = 255  # the central square is white, the whole is not
+    assert framed_images(wide, Framing(10)).shape == (1, 3, 10, 10)
+    assert framed_images(wide, Framing(10))[..., 2:8].min() == 255
+    assert framed_images(wide, Framing(10, squashed=True))[..., :2].max() == 0
+    same = pixels(1, 10)
+    assert np.array_equal(framed_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
+
+
+def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):
+    loaded = load_scorer(checkpoint)
+    nodes = SceneGraph(("Red cat,", "white DOG", "city!"))
+    typed = loaded.score(pixels(), "A Red cat, and a white DOG -- in the city!", [nodes])
+    assert torch.equal(typed, loaded.score(pixels(), CAPTIONS[0], GRAPHS[:1]))
+
+
+def test_graphs_are_parsed_where_none_are_given(tmp_path):
+    save_checkpoint(tmp_path, "oc-clip", scorer("oc-clip"))
+    loaded, caption = load_scorer(tmp_path), "a red pig to the left of a white cat in the city"
+    parsed = loaded.score(pixels(), [caption, "a red pig"])
+    given = loaded.score(pixels(), [caption, "a red pig"], [generators.parse(caption), SceneGraph(("red pig",))])
+    assert torch.equal(parsed, given)
+    with pytest.raises(UserError, match="unknown word 'sofa'"):
+        loaded.score(pixels(), "a red pig on a sofa")
+
+
+def test_embeddings_multiply_to_scores(tmp_path):
+    save_checkpoint(tmp_path, "clip", scorer("clip"))
+    loaded = load_scorer(tmp_path)
+    images, texts = loaded.embed(images=pixels(40)), loaded.embed(captions=CAPTIONS)
+    assert images.shape == (40, 32)
+    torch.testing.assert_close(images @ texts.T, loaded.score(pixels(40), CAPTIONS), atol=1e-6, rtol=0)
+    for nothing in ({}, {"images": pixels(), "captions": CAPTIONS}):
+        with pytest.raises(UserError, match="either images"):
+            loaded.embed(**nothing)
+
+
+def test_a_scorer_of_parts_has_no_embeddings(tmp_path):
+    save_checkpoint(tmp_path, "oc-clip", scorer("oc-clip"))
+    for what in ({"images": pixels()}, {"captions": CAPTIONS, "graphs": GRAPHS}):
+        with pytest.raises(UserError, match="OCCLIPScorer has no single vector for each"):
+            load_scorer(tmp_path).embed(**what)
+
+
+WRONG = [
+    (([], CAPTIONS), "no images"),
+    ((pixels(), []), "no captions"),
+    ((pixels(), ["a cat", ""]), "'' is no caption"),
+    ((pixels() / 255, CAPTIONS), "give uint8"),
+    ((torch.zeros(3, 3), CAPTIONS), "give uint8"),
+    ((pixels()[..., :2], CAPTIONS), r"of shape \(32, 32, 2\), where \(h, w, 3\)"),
+    ((torch.from_numpy(pixels()), CAPTIONS), r"of shape \(32, 32, 3\), where \(3, h, w\)"),
+    ((np.zeros((0, 4, 3), np.uint8), CAPTIONS), "an image of shape"),
+    (("nothing.png", CAPTIONS), "no image file nothing.png"),
+    ((__file__, CAPTIONS), "can't be read"),
+    ((7, CAPTIONS), "int is no image"),
+    ((pixels(), CAPTIONS, []), "0 scene graphs for 2 captions"),
+    ((pixels(), CAPTIONS, [GRAPHS[0], None]), "has no scene graph"),
+    ((pixels(), CAPTIONS, [GRAPHS[0], SceneGraph(())]), "has an empty scene graph"),
+    ((pixels(), CAPTIONS, [GRAPHS[0], SceneGraph(("pig",), (Edge("above", 0, 1),))]), "leads to a node"),
+    ((pixels(), ["a red cta", CAPTIONS[1]], GRAPHS), None),
+]
+
+
+@pytest.mark.parametrize(("given", "reason"), WRONG)
+def test_mistakes_are_one_clear_error(given, reason, checkpoint):
+    """A word that only the graph lacks is no mistake for a scorer that reads captions, and the other way round."""
+    loaded = load_scorer(checkpoint)
+    if reason is None and loaded.needs_graphs:
+        given, reason = (pixels(), CAPTIONS, [SceneGraph(("red cta",)), GRAPHS[1]]), "'cta'"
+    with pytest.raises(UserError, match=reason or "the word 'cta' .* did you mean 'cat'") as error:
+        loaded.score(*given)
+    assert "\n" not in str(error.value)
+
+
+def test_pairs_must_be_pairs(checkpoint):
+    with pytest.raises(UserError, match="2 images and 1 captions"):
+        load_scorer(checkpoint).score_pairs(pixels(), CAPTIONS[:1], GRAPHS[:1])
+
+
+def test_the_scorers_own_methods_refuse_what_they_cant_read():
+    model = scorer("oc-clip")
+    with pytest.raises(UserError, match="48 x 48 pixels for a model that reads 32 x 32"):
+        direct(model, pixels(side=48))
+    with pytest.raises(UserError, match="0 scene graphs for 2 captions"):
+        direct(model, pixels(), graphs=[])
+    with pytest.raises(UserError, match="the scene graph of 'a white pig in the desert' is empty"):
+        direct(model, pixels(), graphs=[GRAPHS[0], SceneGraph(())])
+
+
+def test_a_run_a_cell_a_checkpoint_and_its_file_are_one_model(tmp_path):
+    folder = tmp_path / "run" / "cells" / "abc" / "checkpoint"
+    save_checkpoint(folder, "clip", scorer("clip"))
+    places = [tmp_path / "run", folder.parent, folder, folder / "model.safetensors", str(folder / "config.json")]
+    scores = [load_scorer(place).score(pixels(), CAPTIONS) for place in places]
+    assert all(torch.equal(score, scores[0]) for score in scores)
+    assert len({find_source(place).identity() for place in places}) == 1
+    save_checkpoint(tmp_path / "run" / "cells" / "def" / "checkpoint", "oc-clip", scorer("oc-clip"))
+    with pytest.raises(UserError, match=r"has 2 cells; name one of them: .*abc \(clip\), .*def \(oc-clip\)"):
+        load_scorer(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("runs/none", "is no file, no folder and no open_clip model"),
+        ("ViT-B-61", "did you mean 'ViT-B-16'"),
+        ("ViT-B-16/opnai", "no weights of ViT-B-16; did you mean 'openai'"),
+        ("mine.py:Mine", "there must be a file 'mine.py'"),
+        (".", "holds no model"),
+    ],
+)
+def test_names_of_nothing_are_refused(name, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=reason):
+        load_scorer(name)
+
+
+def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
+    with pytest.warns(UserWarning, match="has random weights"):
+        random = load_scorer(small)
+    model, picture = random.scorer.model, Image.fromarray(pixels(1, 96)[0])
+    prepared = image_transform_v2(PreprocessCfg(size=48), is_train=False)(picture)[None]
+    tokens = open_clip.get_tokenizer(small)(CAPTIONS)
+    with torch.no_grad():
+        expected = model.encode_image(prepared, normalize=True) @ model.encode_text(tokens, normalize=True).T
+    torch.testing.assert_close(random.score(picture, CAPTIONS), expected, atol=1e-5, rtol=0)
+    with pytest.warns(UserWarning, match="has random weights"):
+        again = load_scorer(small)
+    assert torch.equal(again.score(picture, CAPTIONS), random.score(picture, CAPTIONS))
+    save_file(model.state_dict(), tmp_path / "weights.safetensors")
+    kept = load_scorer(f"{small}/{tmp_path}/weights.safetensors")
+    assert torch.equal(kept.score(picture, CAPTIONS), random.score(picture, CAPTIONS))
+    save_file({"strange": torch.zeros(1)}, tmp_path / "weights.safetensors")
+    with pytest.raises(UserError, match="can't be built"):
+        load_scorer(f"{small}/{tmp_path}/weights.safetensors")
+
+
+OWN = """
+from dataclasses import dataclass
+from models.scorers.clip.model import CLIPScorer
+from models.scorers.clip.spec import CLIPConfig
+
+@dataclass(frozen=True)
+class Config(CLIPConfig):
+    logit_scale: float = 10.0
+
+class Mine(CLIPScorer):
+    config_class = Config
+"""
+
+
+def test_a_class_of_ones_own(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    name = f"{tmp_path}/mine.py:Mine"
+    fresh = load_scorer(name)
+    assert fresh.score(pixels(side=64), CAPTIONS[1].replace("pig", "lion")).shape == (2, 1)
+    save_checkpoint(tmp_path / "checkpoint", name, fresh.scorer)
+    with pytest.raises(UserError, match="its file is run only if you name it"):
+        load_scorer(tmp_path / "checkpoint")
+    back = load_scorer(tmp_path / "checkpoint", code=[name])
+    caption = "a white lion in the desert"
+    assert torch.equal(back.score(pixels(), caption), fresh.score(pixels(), caption))
+    before = find_source(name).identity()
+    (tmp_path / "mine.py").write_text(OWN + "# another\n")
+    assert find_source(name).identity() != before
+
+
+def test_benchmarks_are_framed(data):
+    from generators.benchmarks.split_tests import SplitTests
+    from generators.storage.dataset import SplitDataset
+
+    inner = SplitTests(SplitDataset(data.split, "unseen_pairs"))
+    seen = []
+    other, same = Framed(inner, Framing(48), seen.append), Framed(inner, Framing(32))
+    assert other.images([0, 1]).shape == (2, 3, 48, 48)
+    assert seen == [2]
+    assert torch.equal(same.images([0, 1]), inner.images([0, 1]))
+    assert (other.items, other.groups) == (inner.items, inner.groups)

@@ -1,0 +1,156 @@
+"""Models scored on splits without training, as a user does it."""
+
+import csv
+import json
+import shutil
+import sys
+
+import pytest
+
+from studies.evaluation.splits import split_identity
+from tests.studies.command import GRID, QUICK, ROOT, kill_when, run
+
+EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
+PACK = [sys.executable, "-m", "generators", "pack"]
+MINE = """
+from dataclasses import dataclass
+from models.scorers.clip.model import CLIPScorer
+from models.scorers.clip.spec import CLIPConfig
+
+@dataclass(frozen=True)
+class MineConfig(CLIPConfig):
+    pass
+
+class Mine(CLIPScorer):
+    config_class = MineConfig
+"""
+RECIPE = """
+world = "tiny"
+pairs = 0.75
+views = 1
+test_views = 1
+test_scenes = 8
+"""
+# Four trained models and an untrained one, three splits: a packed file, two recipes.
+MODELS = ["runs/a", "mine.py:Mine", "--code", "mine.py:Mine", "--architecture", "nano"]
+SPLITS = ["--splits", "packed.h5", "binding.toml", "spatial.toml", "--resolution", "32", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a run of four models, a packed split and two recipes, and the evaluation of all in `runs/whole`."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    (folder / "mine.py").write_text(MINE)
+    for kind in ("binding", "spatial"):
+        (folder / f"{kind}.toml").write_text(f'kind = "{kind}"\n{RECIPE}')
+    models = ["--models", "clip", "oc-clip", "clip-gap", "mine.py:Mine"]
+    done = run([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
+    assert done.returncode == 0, done.stderr
+    (split,) = folder.glob("store/*/binding-*.h5")
+    assert run([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
+    shutil.copy(split, split.with_name("same.h5"))
+    done = run([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "output.txt").write_text(done.stdout)
+    return folder
+
+
+def rows_of(out):
+    return list(csv.DictReader((out / "results.csv").open()))
+
+
+def results_of(out):
+    return list(out.glob("cells/*/result.json"))
+
+
+def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
+    rows = rows_of(folder / "runs" / "whole")
+    scored = {(row["model"].partition(" (")[0], row["split"]) for row in rows}
+    trained = [f"runs/a: {name}" for name in ("clip", "clip-gap", "mine.py:Mine", "oc-clip")]
+    assert {model for model, split in scored if split == "packed"} == {*trained, "mine.py:Mine"}
+    assert {model for model, split in scored if split == "binding"} == {*trained, "mine.py:Mine"}
+    assert {model for model, split in scored if split == "spatial"} == {"mine.py:Mine"}
+    output = (folder / "output.txt").read_text()
+    assert output.count("left out: runs/a: ") == 4
+    assert "is not in this model's vocabulary" in output
+    assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if int(row["n"]))
+    report = (folder / "runs" / "whole" / "report.html").read_text()
+    assert "11 of 15 pairs" in report
+    assert "Left out" in report
+    assert "src=" not in report  # it needs no other file
+
+
+def test_on_the_split_of_a_run_it_gives_the_runs_numbers(folder):
+    """Also from a packed file, and through whatever batches: to 1e-5 in every score."""
+    theirs = {cell["model"]: cell for cell in map(json.loads, (folder / "runs/a/cells.jsonl").open())}
+    for result in (json.loads(line) for line in (folder / "runs/whole/cells.jsonl").open()):
+        if result["split"] != "packed" or not result["model"].startswith("runs/a"):
+            continue
+        model = result["model"].removeprefix("runs/a: ").partition(" (")[0]
+        ours = scores(folder / "runs" / "whole" / "cells" / result["id"])
+        run_scores = scores(folder / "runs" / "a" / "cells" / theirs[model]["id"])
+        assert ours.keys() == run_scores.keys()
+        assert all(ours[key] == pytest.approx(run_scores[key], abs=1e-5) for key in ours)
+        assert result["subsets"].keys() == theirs[model]["subsets"].keys()
+
+
+def scores(cell):
+    lines = csv.DictReader((cell / "predictions.csv").open())
+    key, numbers = ("subset", "task", "scene"), ("score_caption", "score_negative")
+    return {(*(row[name] for name in key), name): float(row[name]) for row in lines for name in numbers}
+
+
+def test_killed_twice_it_ends_with_the_same_table(folder):
+    out = folder / "runs" / "killed"
+    command = [*EVALUATE, *MODELS, *SPLITS, "--out", "runs/killed"]
+    for pieces in (1, 5):
+        kill_when(command, folder, lambda pieces=pieces: len(results_of(out)) >= pieces)
+        assert pieces <= len(results_of(out)) < 11
+    kept = {file: file.stat().st_mtime_ns for file in results_of(out)}
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    assert f"15 pieces, {len(kept)} of them finished before" in done.stdout
+    assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
+    assert (out / "results.csv").read_bytes() == (folder / "runs" / "whole" / "results.csv").read_bytes()
+    assert (out / "results.tex").read_bytes() == (folder / "runs" / "whole" / "results.tex").read_bytes()
+    assert not list(out.rglob(".*.tmp*"))
+
+
+def test_finished_pieces_serve_other_commands(folder):
+    """A file with the content of a split that was scored, by another name, and one model of the run alone."""
+    (cell,) = (json.loads(line) for line in (folder / "runs/a/cells.jsonl").open() if '"model": "clip"' in line)
+    (split,) = folder.glob("store/*/same.h5")
+    command = [*EVALUATE, f"runs/a/cells/{cell['id']}", "--splits", str(split), "--out", "runs/whole"]
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    assert "1 pieces, 1 of them finished before" in done.stdout
+    assert {row["split"] for row in rows_of(folder / "runs" / "whole")} == {"same"}
+
+
+def test_another_texture_is_another_split(folder):
+    from generators.storage.split_file import read_split
+
+    first, second = (read_split(path) for path in sorted(folder.glob("store/*/binding-*.h5"))[:2])
+    packed = read_split(folder / "packed.h5")
+    assert split_identity(first) != split_identity(second)
+    assert split_identity(packed) in {split_identity(first), split_identity(second)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["runs/none", "--splits", "packed.h5"], "is no file, no folder and no open_clip model"),
+        (["runs/a", "--splits", "packed.h5"], "its file is run only if you name it, as model=, code=[...] or --code"),
+        (["mine.py:Mine", "--splits", "bindin"], "unknown recipe 'bindin'; did you mean 'binding'"),
+        (["mine.py:Mine", "--splits", "none.h5"], "there is no file none.h5"),
+        (["mine.py:Mine", "mine.py:Mine", "--splits", "packed.h5"], "the model mine.py:Mine is given twice"),
+        (["mine.py:Mine", "--splits", "packed.h5", "packed.h5"], "one of --splits is given twice"),
+        (["mine.py:Mine", "--splits", "packed.h5", "--architecture", "nani"], "did you mean 'nano'"),
+    ],
+)
+def test_mistakes_are_one_line_before_anything_is_made(arguments, reason, folder):
+    done = run([*EVALUATE, *arguments, "--out", "runs/none"], folder)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not results_of(folder / "runs" / "none")
