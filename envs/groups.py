@@ -23,9 +23,9 @@ def checked_groups(
             raise error(f"group {name!r} is empty; name its animals, or leave it out")
         try:
             for member in members:
-                choose(f"animal in group {name!r}", member, animals)
+                choose("animal", member, animals)
         except UserError as problem:
-            raise error(str(problem)) from problem
+            raise error(f"group {name!r}: {problem}") from problem
         if len(set(members)) != len(members):
             raise error(f"group {name!r} names an animal twice: {', '.join(members)}")
     return tuple((name, tuple(members)) for name, members in groups.items())

@@ -79,7 +79,7 @@ def test_names_of_other_kinds_keep_their_meaning():
     ("text", "message"),
     [
         ("[groups]\nbirds = []", "group 'birds' is empty"),
-        ('[groups]\nbirds = ["pengin"]', "unknown animal in group 'birds' 'pengin'; did you mean 'penguin'"),
+        ('[groups]\nbirds = ["pengin"]', "group 'birds': unknown animal 'pengin'; did you mean 'penguin'"),
         ('[groups]\nrabbit = ["penguin"]', "group 'rabbit' is named like an animal"),
         ('[groups]\nbirds = "penguin"', "group 'birds' must be a list of animals"),
         ('[groups]\n"Big 1" = ["penguin"]', "group 'Big 1': a name is lower-case words"),
