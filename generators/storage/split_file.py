@@ -32,6 +32,7 @@ REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
 # Fields that earlier recipes lack: recorded only where they say something, so that split files stay as they are.
 LATER = {"phrasings", "conjunction", "mention_order", "article", "groups"}
+LATER_OF = {"spatial": {"singles_views"}}
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,9 @@ def split_name(recipe: SplitRecipe) -> str:
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files hold it: with the groups that its rules name, without empty fields of `LATER`."""
-    fields = asdict(recipe.resolved())
-    return {"kind": recipe.kind} | {name: value for name, value in fields.items() if value or name not in LATER}
+    """A recipe as split files hold it: with the groups that its rules name, without empty fields of later versions."""
+    fields, later = asdict(recipe.resolved()), LATER | LATER_OF.get(recipe.kind, set())
+    return {"kind": recipe.kind} | {name: value for name, value in fields.items() if value or name not in later}
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
