@@ -114,7 +114,7 @@ def grid_of(config: Config, split: str) -> Grid:
         preset,
         models=(config.model,),
         recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{name: getattr(config, name) for name in (EXECUTION - {"out"}) | {"seeds", "device", "threads"}},
+        **{name: getattr(config, name) for name in (EXECUTION - {"out", "dry_run"}) | {"seeds", "device", "threads"}},
     )
 
 

@@ -36,7 +36,8 @@ LABELS = {
     "hard_negatives": "training pairs with hard negatives",
     "": "",
 }
-WIDEST = 9.9  # inches, as wide as a page: more panels go on in a further line
+WIDEST = 10.0  # inches, as wide as a page: more panels go on in a further line
+NAMES = 1.7  # inches for what stands beside the panels
 
 
 def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
@@ -45,12 +46,12 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
     A place whose subset is empty, or whose cell isn't finished, shows a dash.
     """
     up, across, rest = layout(grid)
-    models, width = grid.models, 1.3 + 0.8 * len(across.values)
-    columns = max(1, min(len(models), int((WIDEST - 0.6) / width)))
+    models, width = grid.models, 1.0 + 0.85 * len(across.values)
+    columns = max(1, min(len(models), int((WIDEST - NAMES) / width)))
     lines = -(-len(models) // columns)  # of panels, for each test
     height = (0.8 if lines > 1 else 0.5) + 0.62 * len(up.values)
     shown = list(product(zip(tests, panel_names(grid, tests), strict=True), rest))
-    figure = Figure((width * columns + 0.6, height * lines * len(shown) + 1.3), layout="constrained")
+    figure = Figure((width * columns + NAMES, height * lines * len(shown) + 1.3), layout="constrained")
     axes = figure.subplots(lines * len(shown), columns, squeeze=False)
     blocks = axes.reshape(len(shown), -1)
     for block, (((subset, task), name), fixed) in zip(blocks, shown, strict=True):
@@ -66,7 +67,7 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
                 axis.set_title(wrap(short(model), 24), fontsize=10, parse_math=False)
         for axis in block[: len(models) : columns]:
             facts = "".join(f"\n{key} {ticked(key, value)}" for key, value in fixed.items())
-            axis.set_ylabel(name + facts, fontsize=9, parse_math=False)
+            axis.set_ylabel(name + facts, fontsize=9, parse_math=False, rotation=0, ha="right", va="center")
     figure.supylabel(up.label, fontsize=9)
     figure.supxlabel(across.label, fontsize=9)
     inches = {"fraction": 0.2 / figure.get_figheight(), "pad": 0.1 / figure.get_figheight()}
@@ -143,7 +144,7 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
 
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
     """Images in a row, each with its caption and, in red, its hard negative."""
-    figure = Figure((2.3 * len(images), 3.1), layout="constrained")
+    figure = Figure((2.0 * len(images), 2.8), layout="constrained")
     for axis, image, (caption, negative) in zip(
         figure.subplots(1, len(images), squeeze=False)[0], images, captions, strict=True
     ):
