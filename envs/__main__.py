@@ -1,7 +1,7 @@
 """Pictures of the world, and checks of its renderer.
 
 python -m envs gallery --out scenes.png        # contact sheets (envs/gallery/kinds.py)
-python -m envs check                           # the compositor against a direct renderer, or external ones (--external)
+python -m envs check                           # own animals' limits; the compositor against others (--external)
 python -m envs physics                         # settled poses and distances between animals
 """
 

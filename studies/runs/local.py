@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from envs.common.errors import Stopped, UserError
 from envs.common.processes import end_processes
 from envs.common.progress import PlainLines, progress_bar
+from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
 from studies.runs.training_log import Latest
 
@@ -58,51 +59,51 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
     """Run one cell; a mistake ends the process."""
     from studies.runs.train import run_cell
 
-    latest, end, sent = Latest(), End(), 0.0
-    # What a run started ends with it; without any, the signal may as well end the process where it is.
-    signal.signal(signal.SIGTERM, end.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
+    latest, ending, sent = Latest(), Ending(), 0.0
+    # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
+    signal.signal(signal.SIGTERM, ending.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
 
     def report(step: int) -> None:
         nonlocal sent
         leave_without(parent)
-        end.check()
+        ending.held = step < job.cell.recipe.steps
+        ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
             messages.put((job.cell.id, News(step, latest.text)))
 
     try:
         run_cell(job, report, loggers=[latest])
-        end.check()
+        ending.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))
         messages.close()
         messages.join_thread()
         sys.exit(2)
     except Stopped:
-        messages.cancel_join_thread()  # nobody reads it any more
-        sys.exit(143)
+        stopped = True
     except BaseException:
         traceback.print_exc()
         sys.exit(1)
+    else:
+        stopped = False
+    if stopped:  # by now its loaders have ended
+        messages.cancel_join_thread()  # nobody reads it any more
+        sys.exit(143)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @dataclass
-class End:
-    """A request to end a run, raised once: where Python drops that, while objects are freed, at the next check."""
+class Ending(Interruption):
+    """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
+    ends after the step that it is at, whose state is saved, and is told once."""
 
-    requested: bool = False
+    held: bool = True
 
     def request(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
-        before, self.requested = self.requested, True
-        if not before:
-            raise Stopped
-
-    def check(self) -> None:
-        """Raise if the end was requested."""
-        if self.requested:
-            raise Stopped
+        if not self.requested:
+            super().request(number, frame)
 
 
 def leave_without(parent: int) -> None:
