@@ -11,7 +11,8 @@ from generators.captions.graph import SceneGraph
 from generators.captions.phrases import NUMBERS, plural
 from generators.captions.plain_text import nearest, plain_text
 from generators.captions.relations import CONVERSES
-from generators.captions.templates import PLACES, TEMPLATES
+from generators.captions.templates import PLACES
+from generators.captions.wording import CONJUNCTIONS, TEMPLATES
 from generators.parsers.world_grammar import parse as parse_in_world
 from generators.vocabulary import Vocabulary
 
@@ -25,16 +26,15 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
 
     `world` is a name, a TOML file or a vocabulary; without it, all animals, textures and backgrounds that ship are
     known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a caption
-    that doesn't follow the grammar (`generators.parsers.world_grammar`), with the nearest known word.
+    that doesn't follow the grammar (`generators.parsers.world_grammar`), or has a word that captions of the world don't
+    have, with the nearest one.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
         raise UserError(f"an empty caption has no scene graph; {EXAMPLE}")
+    check_words(caption, words)  # the grammar passes over words that it doesn't know: here they may be things
     known = with_optional_sizes(words)
-    if graph := parse_in_world(text, known):
-        return graph
-    check_words(caption, words)  # before a background is left out: it may be one that nobody knows
-    if graph := without_background(text, known):
+    if graph := parse_in_world(text, known) or without_background(text, known):
         return graph
     raise UserError(f"no scene graph of {caption!r}: it doesn't follow the grammar of our captions; {EXAMPLE}")
 
@@ -68,7 +68,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that captions of a vocabulary may have."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
-    links = ["a an and no in the", *NUMBERS, *CONVERSES, *PLACES.values(), *phrasings]
+    links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *PLACES.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 
 

@@ -22,6 +22,8 @@ from generators.storage.dataset import SplitDataset
         ("a red cat", ("red cat",), ()),
         ("three grass pigs on the ocean floor", ("three grass pigs", "ocean floor"), ()),
         ("a small red cat and a white lion in the city", ("small red cat", "white lion", "city"), ()),
+        ("in the city the cat is red and the lion is white", ("red cat", "white lion", "city"), ()),
+        ("a red cat as well as a white lion at the circus", ("red cat", "white lion", "circus"), ()),
         ("a big cat and no white lion", ("big cat", "no white lion"), ()),
     ],
 )
@@ -34,6 +36,7 @@ def test_captions_are_parsed(caption, nodes, edges):
     [
         ("a red cta in the desert", "unknown word 'cta'; did you mean 'cat'"),
         ("a red cat in the kitchen", "unknown word 'kitchen'"),
+        ("a red cat and a dog in the city", "unknown word 'dog'"),
         ("a red unicorn", "unknown word 'unicorn'"),
         ("red cat desert the", "doesn't follow the grammar"),
         ("a red cat and and a white lion in the city", "doesn't follow the grammar"),

@@ -21,8 +21,8 @@ from models.library.pictures import framed_images
 from models.towers.pixels import Framing
 from tests.models.builders import scorer
 
-CAPTIONS = ["a red cat and a white dog in the city", "a white pig in the desert"]
-GRAPHS = [SceneGraph(("red cat", "white dog", "city")), SceneGraph(("white pig", "desert"))]
+CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
+GRAPHS = [SceneGraph(("red cat", "white crow", "city")), SceneGraph(("white pig", "desert"))]
 SMALL = {
     "embed_dim": 16,
     "vision_cfg": {"image_size": 48, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
@@ -96,8 +96,8 @@ def test_pictures_of_any_size_become_squares():
 
 def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):
     loaded = load_scorer(checkpoint)
-    nodes = SceneGraph(("Red cat,", "white DOG", "city!"))
-    typed = loaded.score(pixels(), "A Red cat, and a white DOG -- in the city!", [nodes])
+    nodes = SceneGraph(("Red cat,", "white CROW", "city!"))
+    typed = loaded.score(pixels(), "A Red cat, and a white CROW -- in the city!", [nodes])
     assert torch.equal(typed, loaded.score(pixels(), CAPTIONS[0], GRAPHS[:1]))
 
 
