@@ -95,8 +95,8 @@ def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
     some = results[:finished]
 
     def percent(*place):
-        model, test, pairs, negatives = place
-        mean = mean_accuracy(some, model, test, {"pairs": pairs, "hard_negatives": negatives}).mean
+        model, test, pairs, negatives, *task = place
+        mean = mean_accuracy(some, model, test, {"pairs": pairs, "hard_negatives": negatives}, *task).mean
         return "–" if mean is None else f"{100 * mean:.1f}"
 
     rows = to_rows(summary(config, some))
