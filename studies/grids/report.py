@@ -45,8 +45,8 @@ def write_report(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=f"{config.title}: {', '.join(spec_of(model).title or spec_of(model).name for model in config.models)}",
-        asked=config.task,
-        config=told_config(config),
+        task=config.task,
+        config=reported_config(config),
         notes=notes,
         table=to_rows(summary(config, results)),
         tasks=to_rows(task_table(config, results)),
@@ -82,8 +82,8 @@ def place_of_result(config: Any, result: dict[str, Any]) -> dict[str, Any]:
     return dict(zip(names, place_of(result, names), strict=True))
 
 
-def told_config(config: Any) -> dict[str, str]:
-    """The configuration; with tuned recipes without what they replace (each model's own is told below)."""
+def reported_config(config: Any) -> dict[str, str]:
+    """The configuration; with tuned recipes without what they replace (each model's own is reported below)."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if config.tuned else set()
     return {name: text for name, text in flat(asdict(config)).items() if name not in replaced}
 
