@@ -66,8 +66,8 @@ def entry_cost(store: ImageStore, waiting: Sequence[EntryKey]) -> tuple[float, f
 def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -> float:
     """Seconds to compose, check and write a scene whose entries are there."""
     renderer.render(sample)  # builds the entries, compiles
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".estimate-") as folder:
+    disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # the store's own
+    with tempfile.TemporaryDirectory(dir=disk, prefix=".estimate-") as folder:
         part, many = Path(folder) / "part.h5", list(sample) * REPEATS
         seconds, _ = timed(lambda: store.write_part(part, renderer, RenderChecks(), many, "none"))
     return seconds / len(many)

@@ -91,8 +91,8 @@ def check_files(grid: Grid, preset: Grid) -> None:
         return
     names = {item.name for item in fields(grid)} & {item.name for item in fields(grid.recipe_given)} | {"resolution"}
     given = sorted(name for name in names if getattr(grid, name) != getattr(preset, name))
-    if given or grid.base:
-        option = "recipe" if grid.base else given[0].replace("_", "-")
+    if given or grid.base != preset.base:
+        option = "recipe" if grid.base != preset.base else given[0].replace("_", "-")
         raise UserError(f"--{option} changes nothing beside --split, whose files decide it; leave one of them out")
 
 
