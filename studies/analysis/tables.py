@@ -22,9 +22,13 @@ ESCAPES = str.maketrans(
 )
 
 
-def tidy(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row for each result, subset and task, with the columns of results.csv; NaN where nothing is defined."""
-    return pd.DataFrame(rows(results), columns=list(columns_of(results))).astype({"accuracy": float, "tie_rate": float})
+def tidy(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> pd.DataFrame:
+    """A row for each result, subset and task, with the columns of results.csv; NaN where nothing is defined.
+
+    A study that has no result yet names in `axes` what varies.
+    """
+    columns = list(columns_of(results, axes))
+    return pd.DataFrame(rows(results), columns=columns).astype({"accuracy": float, "tie_rate": float})
 
 
 class Pivot(NamedTuple):

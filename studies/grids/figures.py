@@ -144,7 +144,8 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
 
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
     """Images in a row, each with its caption and, in red, its hard negative."""
-    figure = Figure((2.0 * len(images), 2.8), layout="constrained")
+    lines = max(wrap(text).count("\n") + 1 for both in captions for text in both)
+    figure = Figure((2.0 * len(images), 2.0 + 0.3 * lines), layout="constrained")
     for axis, image, (caption, negative) in zip(
         figure.subplots(1, len(images), squeeze=False)[0], images, captions, strict=True
     ):

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from envs.common.figure_files import write_figure, write_png
+from envs.common.figure_style import short
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
@@ -21,7 +22,7 @@ from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
 from studies.grids.error_section import write_errors
 from studies.grids.figures import heat_maps, sample_sheet, ticked
-from studies.grids.task_words import explained
+from studies.grids.task_words import explained, subsets_explained
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.results import place_of
 
@@ -60,6 +61,8 @@ def write_report(
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
         untuned=untuned(config),
+        subsets=subsets_explained(config.tests),
+        seeds=config.seeds,
         cells=len(config.models) * len(config.places) * config.seeds,
     )
 
@@ -90,7 +93,7 @@ def reported_config(config: Any) -> dict[str, str]:
 
 def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per model and place of the grid, with a column per test."""
-    frame = tidy(results)
+    frame = tidy(results, place_names(config)[1:])
     rows = places(config)
     swaps = pivot(frame[frame.task == "swap"], place_names(config), ["subset"])
     table = described(swaps, rows, list(config.tests)).reset_index()
@@ -105,7 +108,7 @@ def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
         [(model, test, *place) for test in config.tests for model, *place in places(config)],
         names=["model", "test", *place_names(config)[1:]],
     )
-    frame = tidy(results).rename(columns={"subset": "test"})
+    frame = tidy(results, place_names(config)[1:]).rename(columns={"subset": "test"})
     table = described(pivot(frame, rows.names, ["task"]), rows, tasks_of(results)).reset_index()
     table["test"] = table["test"].map(config.label)
     return named(table, [f"{pairs:.0%}" for pairs in table["pairs"]])
@@ -124,9 +127,11 @@ def place_names(config: Any) -> list[str]:
 
 
 def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
-    """A table whose fractions are texts, those of pairs as given."""
+    """A table for people: fractions as texts, those of pairs as given, own models without their folders."""
     negatives = [f"{share:.0%}" for share in table["hard_negatives"]]
-    return table.assign(pairs=pairs, hard_negatives=negatives).rename(columns={"hard_negatives": "hard negatives"})
+    models = [" − ".join(map(short, model.split(" − "))) for model in table["model"]]
+    shown = table.assign(model=models, pairs=pairs, hard_negatives=negatives)
+    return shown.rename(columns={"hard_negatives": "hard negatives"})
 
 
 def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:

@@ -20,6 +20,26 @@ MEANINGS: dict[str, str] = {
     "quad group": "both at once. Chance is 17 %",
 }
 
+# Each test's scenes.
+SUBSETS: dict[str, str] = {
+    "seen_pairs": "animal pairs of training with their two textures swapped, where training doesn't show the swap",
+    "unseen_pairs": "animal pairs that no cell trains on",
+    "different_bag": "animal pairs of training in textures other than theirs there: another bag of words",
+    "train_pairs": "animal pairs of training that it shows swapped too, in new views; empty where none is",
+    "unseen_order": "animal pairs of training in the order that it doesn't show",
+    "seen_counts": "animals that training shows in several copies",
+    "unseen_counts": "animals that training shows only singly",
+    "seen_textures": "animals in the texture that training shows most on them",
+    "unseen_textures": "animals in the texture that training never shows on them",
+    "held_out": "what the hold-out rules take out of training",
+}
+
+
+def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
+    """The tests that a report shows, each with its scenes: those of relations once, those of single rules not."""
+    shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in tests)]
+    return {name: SUBSETS[name] for name in shown}
+
 
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""

@@ -48,9 +48,9 @@ def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
 
 
-def columns_of(results: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """`COLUMNS`, with those of what else varies."""
-    return (*COLUMNS[:2], *axes_of(results), *COLUMNS[4:])
+def columns_of(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> tuple[str, ...]:
+    """`COLUMNS`, with those of what else varies; a study that has no result yet says what, in `axes`."""
+    return (*COLUMNS[:2], *dict.fromkeys([*axes_of(results), *axes]), *COLUMNS[4:])
 
 
 def place_of(result: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:

@@ -108,7 +108,8 @@ def test_other_studies_train_on_it_too(folder, study):
         cells = [json.loads(file.read_text()) for file in (folder / out).glob("cells/*/result.json")]
         assert cells
         assert all({"validation", *TESTS} == set(cell["subsets"]) for cell in cells)
-    assert "held out 1" in (folder / "runs/ablations-recipe/report.html").read_text() or study == "tune"
+    if study == "ablations":
+        assert "held out 1" in (folder / "runs/ablations-recipe/report.html").read_text()
 
 
 def test_sample_efficiency_searches_over_a_recipe(folder):
@@ -116,6 +117,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     refused = run([*command, "--split", str(split_file(folder))], folder)
     assert refused.returncode == 2
     assert "the amount of data is searched here" in refused.stderr
+    command += ["--hard-negatives", "0", "0.5"]  # the rules leave no more
     done = run([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder)
     assert done.returncode == 0, done.stderr
     cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
@@ -132,7 +134,7 @@ def test_kinds_without_a_grid_have_a_study(tmp_path):
     assert {row["reserve"] for row in rows} == {"0.25", "0.5"}
     assert {row["subset"] for row in rows} == {"validation", "seen_counts", "unseen_counts"}
     report = (tmp_path / "runs/count/report.html").read_text()
-    assert "Counting: clip" in report
+    assert "Counting: CLIP" in report
     assert "reserve" in report
 
 
