@@ -68,7 +68,7 @@ def first_point(config: Tuning, model: str) -> Params:
     return {name: own[name] for name, values in space(config, model).items() if holds(values, own[name])}
 
 
-def holds(values: BaseDistribution, value: str | float | None) -> bool:
+def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
     """Whether a parameter can have a value."""
     if isinstance(values, CategoricalDistribution):
         return value in values.choices

@@ -146,7 +146,7 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     from studies.runs.scorer_options import scorer_options
 
     grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
-    cell = cell_of(grid, clip.cell.data.store, name, clip.cell.data.recipe)
+    cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)
     assert cell.base.id == clip.cell.id  # so that a grid with both trains it once
     job = replace(clip, cell=cell)
     run_cell(job, lambda step: None)

@@ -323,6 +323,6 @@ def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_
 
 
 def test_help_names_both_options(tmp_path):
-    shown = subprocess.run([*GRID, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    shown = subprocess.run([*GRID, "--help-all"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert "--log" in shown
     assert "--validate-every" in shown
