@@ -15,7 +15,7 @@ from envs.common.errors import UserError
 from generators.cluster.worker import Interruption
 from models.training.loop import Diverged
 from studies import tune
-from studies.grids.grid import splits
+from studies.grids.cells import data_of
 from studies.runs.scorer_options import scorer_options
 from studies.trials.queue import Search, Trials
 from studies.trials.space import draw
@@ -55,7 +55,8 @@ def untrained(tmp_path, monkeypatch):
             (job.folder / "result.json").write_text(json.dumps(result))
 
         monkeypatch.setattr(worker, "run_interruptible", train)
-        files = {split: out / "split.h5" for split in splits(replace(config.grid, seeds=config.final_seeds))}
+        grid = replace(config.grid, seeds=config.final_seeds)
+        files = {data: out / "split.h5" for data, _ in data_of(grid, "store")}
         queue = Trials(config.storage)
         stages = searches(config, "s"), repeats(config, "s")
         for stage in stages:
