@@ -55,12 +55,11 @@ def read_config(run: Path) -> tuple[Path, list[Path]]:
 def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
     from generators.splits.recipe_file import KINDS, typed
-    from generators.storage.split_file import read_split, split_name
-    from studies.runs.split_file import content_of
+    from generators.storage.split_file import content_identity, read_split, split_name
 
     data = cell["settings"]["data"]
     if "split_file" in data:
-        paths = [file for file in given if file.exists() and content_of(read_split(file)) == data["split_file"]]
+        paths = [file for file in given if file.exists() and content_identity(read_split(file)) == data["split_file"]]
         place = f"among {', '.join(map(str, given))}"
     else:
         kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]

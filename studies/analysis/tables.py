@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from envs.common.files import write_text
+from generators.captions.hard_negatives import TASKS
 from studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all that there are.
@@ -76,6 +77,11 @@ def described(
     means, spreads = (part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     return pd.DataFrame([list(map(text, *row)) for row in both], means.index, means.columns)
+
+
+def by_task(task: str) -> tuple[int, str]:
+    """Tasks in the order of `TASKS`, quads after them."""
+    return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
 def header(frame: pd.DataFrame) -> list[str]:

@@ -9,9 +9,8 @@ import pandas as pd
 
 from envs.common.files import write_text
 from envs.common.pages import write_page
-from generators.captions.hard_negatives import TASKS
 from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.tables import DASH, described, pivot, to_csv, to_latex, to_rows
+from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
 from studies.evaluation.pieces import Piece
 from studies.runs.cell import finished
 from studies.runs.folder import provenance
@@ -19,9 +18,19 @@ from studies.runs.folder import provenance
 COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
 
 
+def table_of(pieces: Sequence[Piece]) -> pd.DataFrame:
+    """What is finished, as results.csv has it."""
+    return tidy(results_of(pieces))
+
+
+def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """What is finished."""
+    return [result for piece in pieces if (result := result_of(piece))]
+
+
 def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
     """Write cells.jsonl and results.csv from what is finished; returns the latter."""
-    results = [result for piece in pieces if (result := result_of(piece))]
+    results = results_of(pieces)
     table = tidy(results)
     write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
     to_csv(out / "results.csv", table)
@@ -46,12 +55,12 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
     )
 
 
-def print_swaps(out: Path, pieces: Sequence[Piece]) -> None:
+def print_swaps(pieces: Sequence[Piece]) -> None:
     """The tables of swaps on the terminal."""
     from rich.console import Console
     from rich.table import Table
 
-    table, models = write_tables(out, pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
+    table, models = table_of(pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
     for split in table.split.unique():
         header, *rows = to_rows(swaps(table[table.split == split], models))
         shown = Table(*header, title=f"{split}: swaps preferred right, %")
@@ -95,8 +104,7 @@ def swaps(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
 
 def tasks(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     """A row for each model and subset, a column a task."""
-    order = list(TASKS)
-    columns = sorted(own.task.unique(), key=lambda task: order.index(task) if task in TASKS else len(order))
+    columns = sorted(own.task.unique(), key=by_task)
     subsets = own.subset.unique()
     rows = pd.MultiIndex.from_product([subsets, models], names=["subset", "model"])
     return described(pivot(own, ["subset", "model"], ["task"]), rows, columns).reset_index()

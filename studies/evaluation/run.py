@@ -41,7 +41,7 @@ def run(models: list[Model], splits: list[TestedSplit], out: Path, device: str) 
         write_report(out, pieces, left_out)
     if len(left_out) == len(pieces):
         raise UserError(f"no model can be scored on any split: {next(iter(left_out.values()))}")
-    print_swaps(out, pieces)
+    print_swaps(pieces)
     return write_report(out, pieces, left_out)
 
 

@@ -1,19 +1,18 @@
 """The splits of a command line: files, or recipes that are rendered first."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envs.common.errors import UserError
-from envs.common.progress import progress_bars
 from envs.worlds import load_world
 from generators.benchmarks.split_tests import SplitTests
 from generators.splits.recipe import SplitRecipe
 from generators.splits.recipe_file import read_recipe
 from generators.storage.dataset import SplitDataset, open_split
 from generators.storage.image_store import ImageStore
-from generators.storage.split_file import Split, checksum, make_split
+from generators.storage.split_file import Split, content_identity
+from studies.runs.rendering import make_splits
 from studies.runs.split_file import tests_of
 
 
@@ -27,18 +26,12 @@ class TestedSplit:
     @property
     def identity(self) -> str:
         """Hash of its scenes and texts and of the store that shows them; the same for a packed file."""
-        return split_identity(self.split)
+        return content_identity(self.split)
 
     def tests(self) -> Mapping[str, SplitTests]:
         """A benchmark of each subset but train."""
         names = (*tests_of(self.split), "validation")
         return {name: SplitTests(SplitDataset(self.split, name, preload=False)) for name in names}
-
-
-def split_identity(split: Split) -> str:
-    """What two files of one content share: all but the rows of their stores."""
-    records = {name: replace(r, rows=r.rows[:0], partners=r.partners[:0]) for name, r in split.subsets.items()}
-    return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
 
 
 def splits_of(names: Sequence[str], world: str, prepare: Callable[[SplitRecipe], Path]) -> list[TestedSplit]:
@@ -70,9 +63,4 @@ def recipe_of(name: str, world: str) -> SplitRecipe:
 def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
     """Render what the store lacks of a recipe's scenes, and write its split file."""
     store = ImageStore(root, load_world(recipe.world), resolution)
-    scenes = recipe.scenes_to_render()
-    missing = len(store.missing(scenes))
-    print(f"{recipe.kind} split: {len(scenes)} scenes, {missing} of them to render in {store.folder}", flush=True)
-    with progress_bars("factors", "scenes") as progress:
-        store.add(scenes, workers, progress=progress)
-    return make_split(store, recipe)
+    return make_splits(store, [recipe], workers)[recipe]

@@ -126,11 +126,6 @@ class Grid:
             own["template"] = plain.template
         return replace(plain, **own | place | {"seed": plain.seed + seed})
 
-    @property
-    def first_split(self) -> SplitRecipe:
-        """The recipe at the grid's first place, which has the kind and the tests of all others."""
-        return splits(self)[0]
-
     @cached_property
     def files(self) -> dict[SplitFile, Path]:
         """The split files that were given, opened once."""
@@ -146,7 +141,7 @@ class Grid:
         """The test subsets, in the report's order."""
         if self.split:
             return tuple(dict.fromkeys(test for data in self.files for test in data.tests))
-        return self.first_split.all_tests
+        return self.split_of(0, **self.places[0]).all_tests  # as at all places
 
     @property
     def places(self) -> list[dict[str, Any]]:
@@ -166,7 +161,7 @@ class Grid:
         return self._kind.title
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def unseen(self) -> tuple[str, ...]:
         """The tests on what no cell trains on: of hold-out rules, of unseen pairs, or of what else is unseen."""
         unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
         return unseen or tuple(test for test in self.tests if "unseen" in test)
@@ -188,9 +183,9 @@ class Grid:
         A fraction that the recipe states becomes the one value of its axis.
         """
         names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
-        values = {name: getattr(recipe, name) for name in names}
-        values |= {name: (values[name],) for name in FRACTIONS if name not in self.searched}
-        return replace(self, base=recipe, **{name: values[name] for name in values if name not in self.searched})
+        values = {name: getattr(recipe, name) for name in names - self.searched}
+        values |= {name: (values[name],) for name in values.keys() & set(FRACTIONS)}
+        return replace(self, base=recipe, **values)
 
     def settled(self: AnyGrid) -> AnyGrid:
         """The grid in the world and the resolution of the split files that were given, if any."""

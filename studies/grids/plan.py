@@ -12,6 +12,7 @@ from envs.worlds import load_world
 from generators.captioned import Captioned, Indices, all_texts
 from generators.captions.templates import Caption
 from generators.splits.recipe import SplitRecipe
+from generators.storage.dataset import SplitDataset
 from generators.storage.estimate import estimate
 from generators.storage.image_store import ImageStore
 from models.checkpoint import build_scorer
@@ -76,11 +77,8 @@ def plan(grid: Grid) -> None:
         rendering = cost.seconds
         print(f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(rendering)}")
     print(f"{len(here)} cells: {len(grid.models)} models, {len(grid.places)} places, {grid.seeds} seeds")
-    if grid.split:
-        print("(time of training: not estimated for --split)")
-        return
     torch.set_num_threads(grid.threads)
-    data, training = Noise(splits(grid)[0], grid.resolution), 0.0
+    data, training = training_sample(grid), 0.0
     for model in grid.models:
         own = [cell for cell in here if cell.model == model]
         steps, seconds = steps_of(own), step_seconds(own[0], data)
@@ -91,6 +89,13 @@ def plan(grid: Grid) -> None:
     print(f"about {shown(total)} in all, {at_once} cells at once, as busy as this machine is now")
 
 
+def training_sample(grid: Grid) -> Captioned:
+    """Data to time steps on: of the first file, or of the first recipe without its images."""
+    if grid.split:
+        return SplitDataset(next(iter(grid.files.values())), "train")
+    return Noise(splits(grid)[0], grid.resolution)
+
+
 def steps_of(own: Sequence[Cell]) -> int:
     """All steps of a model's cells, those of the cells that they start from too; a shared phase counts once a seed."""
     shared = single_steps(own[0].recipe) * (len(own) - len({cell.seed for cell in own}))
@@ -98,7 +103,7 @@ def steps_of(own: Sequence[Cell]) -> int:
     return sum(cell.recipe.steps for cell in own) - shared + (steps_of(bases) if bases else 0)
 
 
-def step_seconds(cell: Cell, data: Noise) -> float:
+def step_seconds(cell: Cell, data: Captioned) -> float:
     """Wall-clock seconds of a training step."""
     scorer = build_scorer(cell.model, cell.towers, text_space(cell.towers, data.texts()), cell.options).to(cell.device)
     scorer.train()

@@ -17,7 +17,7 @@ from generators.captions.hard_negatives import TASKS
 from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.tables import DASH, described, pivot, tidy, to_latex, to_rows
+from studies.analysis.tables import DASH, by_task, described, pivot, tidy, to_latex, to_rows
 from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
 from studies.grids.error_section import write_errors
@@ -37,7 +37,7 @@ def write_report(
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     figures = {"accuracy": heat_maps(results, config, [(test, "swap") for test in config.tests])}
-    for test in config.judged if others else ():
+    for test in config.unseen if others else ():
         figures[f"recognition-{file_name(test)}"] = heat_maps(results, config, [(test, task) for task in others])
     training = training_curves([curve_of(config, out, result) for result in results])
     figures |= {"training": training} if training else {}
@@ -57,7 +57,7 @@ def write_report(
         labels=labels,
         fixed=len(place_names(config)),
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
-        recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.judged},
+        recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.unseen},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
         untuned=untuned(config),
@@ -137,11 +137,6 @@ def named(table: pd.DataFrame, pairs: list[str]) -> pd.DataFrame:
 def tasks_of(results: Sequence[dict[str, Any]]) -> list[str]:
     """All tasks that any cell has results of."""
     return sorted({task for r in results for tasks in r["subsets"].values() for task in tasks}, key=by_task)
-
-
-def by_task(task: str) -> tuple[int, str]:
-    """Tasks in the order of `TASKS`, quads after them."""
-    return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
 def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -16,27 +16,12 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     """
     if grid.split:
         return "", dict(grid.files)
-    from envs.common.progress import PlainLines, progress_bar
     from generators.storage.image_store import ImageStore
-    from generators.storage.split_file import make_split
+    from studies.runs.rendering import make_splits
 
     store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
-    scenes = list({scene for recipe in splits(grid) for scene in recipe.scenes_to_render()})
-    missing = len(store.missing(scenes))
-    megabytes = missing * store.scene_bytes / 1e6
-    print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
-    lines = PlainLines()
-    with progress_bar() as bar:
-        tasks: dict[str, int] = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bar.add_task(f"rendering {stage}", total=total)
-            bar.update(tasks[stage], completed=done)
-            lines.report(bar, tasks[stage])
-
-        store.add(scenes, workers, progress=show)
-    return store.identity, {data: make_split(store, data.recipe) for data, _ in data_of(grid, store.identity)}
+    files = make_splits(store, splits(grid), workers)
+    return store.identity, {data: files[data.recipe] for data, _ in data_of(grid, store.identity)}
 
 
 def run(grid: Grid, out: Path) -> None:

@@ -96,7 +96,7 @@ def run_one(job: Job, messages: Any, parent: int) -> None:
 @dataclass
 class Ending(Interruption):
     """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
-    ends after the step that it is at, whose state is saved, and is told once."""
+    ends after the step that it is at, whose state is saved, and is requested once."""
 
     held: bool = True
 

@@ -16,7 +16,7 @@ class SplitFile:
     """A split file that was made before, by somebody else perhaps: what it holds is what counts."""
 
     content: str
-    """Its checksum, of recipe and records."""
+    """Identity of recipe, scenes and texts; a packed copy has the same."""
     store: str
     """Identity of the image store that it was made from."""
     kind: str
@@ -53,8 +53,10 @@ class SplitFile:
 
     def open(self, file: Path) -> Material:
         """The split's training subset, and a benchmark of each other one; raises if it is another by now."""
+        from generators.storage.split_file import content_identity
+
         material = split_material(file)
-        if content_of(material.train.split) != self.content:
+        if content_identity(material.train.split) != self.content:
             raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
         return material
 
@@ -63,6 +65,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     """What a split file holds; one that is damaged, or without its images, raises `UserError`."""
     from generators.captions.templates import SWAPS
     from generators.storage.dataset import PixelReader, open_split
+    from generators.storage.split_file import content_identity
 
     split = open_split(file)
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
@@ -74,7 +77,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     side = PixelReader(split).read(int(split.subsets["train"].rows[0])).shape[0]
     counts = (len(set(two.values())), len(swapped), n * (n - 1) // 2)
     return SplitFile(
-        content=content_of(split),
+        content=content_identity(split),
         store=split.identity,
         kind=recipe["kind"],
         world=recipe["world"],
@@ -99,10 +102,3 @@ def tests_of(split: "Split") -> tuple[str, ...]:
     except UserError:  # a recipe of another version
         order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))
-
-
-def content_of(split: "Split") -> str:
-    """Checksum of a split's recipe and records, shortened."""
-    from generators.storage.split_file import checksum
-
-    return checksum(split.recipe, split.subsets)[:12]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from studies.evaluation.splits import split_identity
+from generators.storage.split_file import content_identity
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
@@ -132,8 +132,8 @@ def test_another_texture_is_another_split(folder):
 
     first, second = (read_split(path) for path in sorted(folder.glob("store/*/binding-*.h5"))[:2])
     packed = read_split(folder / "packed.h5")
-    assert split_identity(first) != split_identity(second)
-    assert split_identity(packed) in {split_identity(first), split_identity(second)}
+    assert content_identity(first) != content_identity(second)
+    assert content_identity(packed) in {content_identity(first), content_identity(second)}
 
 
 @pytest.mark.parametrize(
