@@ -28,6 +28,8 @@ from studies.runs.cell import Cell
 WARM_UP, STEPS = 3, 10
 # Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.
 REST_SECONDS = 10.0
+# Of a study beside its cells: loading torch here and in workers, the contract of scorers, reports; measured once.
+STUDY_SECONDS = 15.0
 
 
 class Noise(Captioned):
@@ -85,7 +87,7 @@ def plan(grid: Grid) -> None:
         training += steps * seconds + REST_SECONDS * len(own)
         print(f"{model}: {len(own)} cells, {steps} steps, {1000 * seconds:.0f} ms each")
     at_once = min(workers(grid), len(here))
-    total = rendering + training / at_once
+    total = STUDY_SECONDS + rendering + training / at_once
     print(f"about {shown(total)} in all, {at_once} cells at once, as busy as this machine is now")
 
 
