@@ -163,6 +163,7 @@ SOURCE = SourceSpec(
     open=open_place,
     files=(ANNOTATIONS,),
     images=(FOLDER, IMAGES),
+    image_folders=(IMAGES,),
     get="cocodataset.org, 2017 Train images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
     counts=((IMAGES, 118_287),),

@@ -27,6 +27,8 @@ class SourceSpec:
     """Annotation files of which one is enough."""
     images: tuple[str, ...] = ()
     """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
+    image_folders: tuple[str, ...] = ()
+    """Those of them of which one at least has images."""
     recipes: tuple[str, ...] = ("",)
     """Ways to make captions, the usual one first."""
     get: str = ""
