@@ -29,7 +29,7 @@ class GQA(AnnotatedPhotographs):
     def __init__(self, place: SourcePlace) -> None:
         """Raises for missing images and for whatever the file doesn't have as it should."""
         place.kept_out.require(VISUAL_GENOME)
-        recipe, path = place.recipe(SOURCE.recipes), place.path(GRAPHS)
+        recipe, path = place.recipe(tuple(SOURCE.recipes)), place.path(GRAPHS)
         every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
         selection = Selection(place.kept_out, "no things")
         images = annotations_of(path, every, recipe == "attributes", selection, refused := Refused())
@@ -93,7 +93,7 @@ SOURCE = SourceSpec(
     files=(GRAPHS, IMAGE_DATA),
     images=("gqa", IMAGES, "vg", *FOLDERS),
     image_folders=(IMAGES, *FOLDERS),
-    recipes=("attributes", "names"),
+    recipes={"attributes": (), "names": ()},
     get="cs.stanford.edu/people/dorarad/gqa (scene graphs, images), and image_data.json of Visual Genome",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
 )

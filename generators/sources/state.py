@@ -37,12 +37,12 @@ def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
     if spec.open is None:
         yield "it isn't opened from a folder of data"
         return
-    files = [place.path(file) for file in (*spec.files, *spec.one_of)]
-    wanted, alternatives = files[: len(spec.files)], files[len(spec.files) :]
+    wanted = [place.path(file) for file in spec.files]
+    alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
     yield from (f"there is no {file}" for file in wanted if not file.is_file())
     if alternatives and not any(file.is_file() for file in alternatives):
         yield f"there is none of {', '.join(map(str, alternatives))}"
-    yield from (f"{file} ends in the middle" for file in files if file.is_file() and is_torn(file))
+    yield from (f"{file} ends in the middle" for file in (*wanted, *alternatives) if file.is_file() and is_torn(file))
     yield from folder_problems(spec, place)
 
 

@@ -81,7 +81,7 @@ class TarShards(Photographs):
     def __init__(self, place: SourcePlace) -> None:
         """Raises for a shard that isn't whole; reads all of a shard once, and then the index that was kept of it."""
         place.kept_out.require(FLICKR)
-        place.recipe(SOURCE.recipes)
+        place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
         shards = sorted(path for path in folder.glob("*.tar") if path.is_file())
         if not shards:

@@ -100,16 +100,16 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
     """A thing's attributes and its name, the first of several; empty where it has none."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
+    own = names[:1] if isinstance(names, list) else [names]
     attributes = thing.content.get("attributes") or []
-    words = [*attributes, *(names[:1] if isinstance(names, list) else [names])] if isinstance(attributes, list) else [0]
-    if not all(isinstance(word, str) for word in words):
+    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *own)):
         raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
-    return refused.clean(" ".join(words)) if names else refused.clean("")
+    return refused.clean(" ".join((*attributes, *own)) if any(own) else "")
 
 
 def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
     """The recipe, the file that it reads, and how."""
-    recipe = place.recipe(SOURCE.recipes)
+    recipe = place.recipe(tuple(READ))
     if recipe == "regions":
         return recipe, place.path(REGIONS), read_regions
     files = [place.path(file) for file in RELATIONS]
@@ -119,6 +119,7 @@ def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
     return recipe, file, read_relations
 
 
+READ = {"regions": (REGIONS,), "relations": RELATIONS}
 MADE = {"regions": two_regions, "relations": relation_or_objects}
 SOURCE = SourceSpec(
     name="visual genome",
@@ -126,10 +127,9 @@ SOURCE = SourceSpec(
     build=VisualGenome,
     open=VisualGenome,
     files=(IMAGE_DATA,),
-    one_of=(REGIONS, *RELATIONS),
     images=("vg", *FOLDERS),
     image_folders=FOLDERS,
-    recipes=tuple(MADE),
+    recipes=READ,
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
