@@ -70,7 +70,7 @@ class ShardImages:
                 file.seek(offset)
                 return square(open_picture(BytesIO(file.read(size))), self.resolution)
         except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
-            problem = f"can't be read ({type(error).__name__}: {str(error):.200})"
+            problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
         name = f"{self.names[index]!r:.200}"
         raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
 

@@ -73,8 +73,6 @@ class Texts(Sequence[str]):
         return (self[k] for k in range(len(self)))
 
 
-
-
 def refusal(text: str) -> str:
     """Why a text isn't taken; empty where it is."""
     if not text.strip():

@@ -118,7 +118,9 @@ def thing(name: str, attributes: Sequence[str] = (), relations: object = ()) -> 
 def make_gqa(root: Path) -> Numbers:
     """Relations are a list, an object of them, one alone, or none; one image isn't in Visual Genome's data."""
     make_image_data(root)
-    left, right = ({"name": f"to the {side} of", "object": target} for side, target in (("left", "12"), ("right", "11")))
+    left, right = (
+        {"name": f"to the {side} of", "object": target} for side, target in (("left", "12"), ("right", "11"))
+    )
     graphs = {
         "1": {
             "11": thing("banana", ["small", "yellow"], [left]),
@@ -174,7 +176,12 @@ def make_shards(root: Path) -> Numbers:
     other = json.dumps({"caption": "A dog, a mat & é", "url": FLICKR_URL.format(7)}).encode()
     write_shard(
         root / "shards/00001.tar",
-        {"./more": folder, "./more/b.v2.PNG": picture("b", "png"), "./more/b.json": other, "c.webp": picture("c", "webp")}
+        {
+            "./more": folder,
+            "./more/b.v2.PNG": picture("b", "png"),
+            "./more/b.json": other,
+            "c.webp": picture("c", "webp"),
+        }
         | {"./more/b.png": picture("b", "png"), "c.txt": "mats".encode("utf-8-sig")},
     )
     return [*numbers, PhotographId(FLICKR, 2970773877)]

@@ -1,4 +1,4 @@
-"""Photographs that tests show, in COCO's, Visual Genome's and Flickr's numbers, and what training leaves out of them."""
+"""Photographs that tests show, by their numbers, and what training leaves out because of them."""
 
 import os
 import re
@@ -74,7 +74,9 @@ def test_a_damaged_benchmark_is_an_error(tmp_path):
     MAKE["sugarcrepe"](tmp_path)
     (tmp_path / "sugarcrepe/swap_att.json").write_text("[")
     assert "swap_att.json is no JSON" in refusal(of_tests, tmp_path)
-    write_json(tmp_path / "sugarcrepe/swap_att.json", {"0": {"filename": "a.jpg", "caption": "a", "negative_caption": "b"}})
+    write_json(
+        tmp_path / "sugarcrepe/swap_att.json", {"0": {"filename": "a.jpg", "caption": "a", "negative_caption": "b"}}
+    )
     assert "'a.jpg', which isn't called as COCO calls images" in refusal(of_tests, tmp_path)
 
 
