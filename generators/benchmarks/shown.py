@@ -28,7 +28,7 @@ def images_of_tests(
     files that can't be read.
     """
     whole = {split: list(validation_numbers(place, split)) for split in validation}
-    images = {number: f"COCO {split}" for split, every in whole.items() for its in every for number in its}
+    images = {number: f"COCO {split}" for split in reversed(whole) for its in whole[split] for number in its}
     for name in names():
         for number in shown(name, place):
             images.setdefault(number, f"in {name}")

@@ -81,8 +81,6 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
             check_end(path, tar.offset)
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror}); name a file that is there") from error
     except Exception as error:  # tarfile and what it calls raise all kinds for bytes from strangers
         raise UserError(f"{path} is no whole, uncompressed tar file ({error!s:.200}); get it again") from error
     return members
@@ -92,7 +90,7 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     """Whether a member isn't a plain file below the folder that the shard would be unpacked to."""
     parts = info.name.replace("\\", "/").split("/")
     plain = info.isreg() and not info.issparse() and info.size >= 0
-    return not plain or not parts[0] or ".." in parts or ":" in parts[0] or not writable(info.name)
+    return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
 def check_end(path: Path, offset: int) -> None:

@@ -213,7 +213,7 @@ def test_a_size_below_zero_ends(tmp_path):
     write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("a"), "a.txt": b"cat"})
     path = tmp_path / "shards/0.tar"
     content = bytearray(path.read_bytes())
-    content[124:136] = b"\xff" * 10 + b"\xfc\x00"  # minus 1024, in base 256
+    content[124:136] = b"\xff" * 10 + b"\xfe\x00"  # minus 512, in base 256
     content[148:156] = b"%06o\0 " % (256 + sum(content[:148]) + sum(content[156:512]))
     path.write_bytes(content)
     assert "uncompressed tar" in refusal(tmp_path)
