@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.exports import Exports
+from generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:
     from generators.benchmarks.photographs import PhotographSet, Place
-    from generators.sources.kept_out import PhotographId
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BenchmarkSpec:
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""
-    photographs: "Callable[[Path], Iterable[PhotographId]] | None"
+    photographs: Callable[[Path], Iterable[PhotographId]] | None
     """The photographs of COCO, Visual Genome or Flickr in one of its annotation files, which training leaves out; None
     where its images are its own."""
     one_of: tuple[str, ...] = ()

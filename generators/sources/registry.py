@@ -19,7 +19,7 @@ class SourceSpec:
     name: str
     about: str
     build: Callable[..., Any]
-    open: "Callable[[SourcePlace], Photographs] | None" = None
+    open: Callable[["SourcePlace"], "Photographs"] | None = None
     """Opens it from a folder of data; None where it isn't one of photographs."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
