@@ -264,7 +264,8 @@ def tiny_tags(text: str) -> list[tuple[str, str]]:
 
 def make_karpathy_test(path: Path, folder: str) -> None:
     """The same test split as BLIP has it."""
-    write_json(path, [{"image": f"{folder}/{k}.jpg", "caption": captions_of(k)} for k in range(IMAGES)])
+    names = [image_name(path.parent.name, k) for k in range(IMAGES)]
+    write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
 
 def make_coco_val2017(root: Path) -> Counts:
