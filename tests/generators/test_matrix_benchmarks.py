@@ -169,7 +169,7 @@ class TestMissing:
     def test_they_are_an_error(self, tmp_path):
         MATRICES["retrieval-coco"](tmp_path)
         (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
-        with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is 'COCO_val2014_000000000003.jpg'"):
+        with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is '.*0003.jpg'"):
             load("retrieval-coco").build(Place(tmp_path))
 
     def test_they_are_left_out_where_allowed_and_counted(self, tmp_path):

@@ -13,7 +13,16 @@ from generators.benchmarks.shown import images_of_tests
 from generators.sources import registry as sources
 from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
 from generators.sources.place import SourcePlace
-from tests.generators.benchmark_files import MAKERS, MATRICES, make_coco_val2017, tiny_tags, write_images, write_json
+from tests.generators.benchmark_files import (
+    IMAGES,
+    MAKERS,
+    MATRICES,
+    make_coco_val2017,
+    make_karpathy_test,
+    tiny_tags,
+    write_images,
+    write_json,
+)
 from tests.generators.source_files import make_coco, make_image_data, make_visual_genome
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
@@ -189,3 +198,15 @@ def test_cocos_names_of_files(file, number):
 )
 def test_flickrs_addresses(address, number):
     assert flickr_number(address) == (None if number is None else PhotographId(FLICKR, number))
+
+
+@pytest.mark.parametrize(
+    ("file", "folder", "collection"),
+    [
+        ("coco/coco_karpathy_test.json", "val2014", COCO),
+        ("flickr30k/flickr30k_test.json", "flickr30k-images", FLICKR),
+    ],
+)
+def test_the_other_form_of_karpathys_split(tmp_path, file, folder, collection):
+    make_karpathy_test(tmp_path / file, folder)
+    assert {number for number in of_tests(tmp_path).images} == {PhotographId(collection, k) for k in range(IMAGES)}
