@@ -1,8 +1,9 @@
 """Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,11 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.names)
 
+    def sizes(self) -> Iterator[str]:
+        """Of each image its file and how many bytes it has, as a text."""
+        for name, box in zip(self.names, self.boxes, strict=True):
+            yield f"{name} {inside(self.root, name).stat().st_size} {box or ''}"
+
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         """The images of `indices`."""
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
@@ -108,9 +114,11 @@ def inside(root: Path, name: str) -> Path:
     return path
 
 
-def open_picture(path: Path) -> Image.Image:
-    """An image file, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder does."""
-    if path.stat().st_size > LARGEST_FILE:
+def open_picture(path: Path | BytesIO) -> Image.Image:
+    """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
+    does."""
+    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
+    if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
         check_picture(picture)
