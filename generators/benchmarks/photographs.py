@@ -1,11 +1,13 @@
 """Benchmarks of real photographs: records of image files and texts, read from a folder of somebody's data."""
 
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from jaxtyping import UInt8
 from torch import Tensor
@@ -124,6 +126,20 @@ class PhotographSet(Benchmark):
         """These images, as they are read."""
         return self.files.read(numbers)
 
+    def fingerprint(self, number: int) -> str:
+        """Hash of all that decides the pixels of an image."""
+        return self.files.fingerprint(number)
+
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> Self:
+        """The same records over images that are read as other squares; no annotation is read again."""
+        made = copy(self)
+        made.files = self.files.framed(resolution, squashed, interpolation)
+        return made
+
+    @abstractmethod
+    def reworded(self, texts: Mapping[Caption, Caption]) -> Self:
+        """The same with other texts, without the tests of which a text has no word left."""
+
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """What papers report of it beside the groups, from the outcomes of its items; of most, all records alike."""
         return {"all": summarise(outcomes)}
@@ -153,6 +169,13 @@ class Photographs(PhotographSet):
             )
             for record in self.records
         ]
+
+    def reworded(self, texts: Mapping[Caption, Caption]) -> Self:
+        """The same with other texts; the items that have none left are gone."""
+        made = copy(self)
+        kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
+        made.items = [item for item in kept if all(text.text for text in item.texts)]
+        return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """By the benchmark's rule."""

@@ -1,14 +1,18 @@
 """Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
 
+import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import cache as once
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError, features
 from torch import Tensor
 
 from envs.common.errors import UserError
@@ -44,10 +48,11 @@ class ImageFiles:
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.root, self.names, self.resolution = Path(root).resolve(), list(names), resolution
-        self.cache = 3 * resolution**2 * len(names) < CACHE_BYTES if cache is None else cache
+        self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
         self._decoded: dict[int, np.ndarray] = {}
+        self._contents: dict[str, str] = {}
         self._check()
 
     def __getstate__(self) -> dict:
@@ -55,6 +60,25 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def cache(self) -> bool:
+        """Whether decoded images are kept in memory."""
+        return 3 * self.resolution**2 * len(self) < CACHE_BYTES if self._cache is None else self._cache
+
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> Self:
+        """The same images, read as other squares."""
+        made = copy(self)
+        made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation
+        return made
+
+    def fingerprint(self, index: int) -> str:
+        """Hash of all that decides an image's pixels: the bytes of its file, its box, how it is read, and by what."""
+        name, box = self.names[index], self.boxes[index]
+        if name not in self._contents:
+            self._contents[name] = content_of(inside(self.root, name))
+        reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), reader()
+        return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         """The images of `indices`."""
@@ -94,6 +118,24 @@ class ImageFiles:
                 f"{len(missing)} of {len(self)} images are missing in {self.root}, the first is {missing[0]!r}; "
                 "put them there, or name the folder that has them"
             )
+
+
+def content_of(path: Path) -> str:
+    """Hash of the bytes of an image file; raises where it can't be read."""
+    try:
+        if (size := path.stat().st_size) > LARGEST_FILE:
+            return f"{size} bytes"  # its decoder refuses it
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"the image {path} can't be read ({error.strerror}); get it again") from error
+
+
+@once
+def reader() -> str:
+    """What makes pixels of files: this module, and the libraries behind it."""
+    libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
+    return hashlib.sha256(Path(__file__).read_bytes() + repr(libraries).encode()).hexdigest()
 
 
 def inside(root: Path, name: str) -> Path:

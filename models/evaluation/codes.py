@@ -1,0 +1,162 @@
+"""Each image encoded once by a scorer: its codes are kept on disk, for other benchmarks and later commands.
+
+The last bits of a code may depend on how many images are encoded together. So blocks are always full, of images that are
+still needed, and what is kept are rows, one for each image. Two things could be wrong about that, and a block of noise
+rules them out for each scorer: that a row depends on its place in the block, and that a tensor's rows aren't images.
+Where either is the case nothing is kept, and images are encoded as they come.
+
+Rows are found by what decides them: the scorer's weights; the code of that noise, in which all shows that decides how
+images are encoded, from a user's own class to the processor; and `fingerprint` of the image.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from envs.common.identity import digest
+from generators.benchmarks.photographs import PhotographSet
+from models.evaluation.code_store import CodeFolder, Shelf
+from models.evaluation.encoding import BLOCK, Block, encode, encoded
+from models.scorer import Scorer, Tensors, moved
+
+Row = tuple[Tensor, ...]  # of one image, on the CPU
+Report = Callable[[int], None]
+
+
+class Codes:
+    """The codes that a scorer makes of images, kept in `folder`; None keeps none."""
+
+    def __init__(self, scorer: Scorer, weights: str, resolution: int, folder: CodeFolder | None = None) -> None:
+        """`weights` is the identity of the scorer, `resolution` that of its images."""
+        self.scorer = scorer.eval()
+        self.form = form_of(scorer, resolution)
+        self.shelf: Shelf | None = None
+        if self.form and folder:
+            self.shelf = Shelf(folder, digest({"weights": weights, "noise": self.form.noise}), self.form.width)
+
+    def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
+        """The code of each block of images; `report` receives how many they are."""
+        if self.form is None:
+            for block, code in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
+                report(len(set(block)))
+                yield code
+            return
+        coming = dict.fromkeys(chain.from_iterable(blocks))
+        ready: dict[int, Row] = {}
+        for block in blocks:
+            for number in dict.fromkeys(block):
+                if number not in ready:
+                    row = self._kept(bench, number)
+                    ready |= {number: row} if row else self._made(bench, self._missing(bench, number, coming, ready))
+            report(len(set(block)))
+            yield moved(self.form.stacked([ready[number] for number in block]), self.scorer.device)
+            for number in set(block):
+                del ready[number], coming[number]
+
+    def _kept(self, bench: PhotographSet, number: int) -> Row | None:
+        """The row of an image that was encoded before."""
+        row = self.shelf.get(bench.fingerprint(number)) if self.shelf else None
+        return row and self.form.from_bytes(row)
+
+    def _missing(self, bench: PhotographSet, first: int, coming: Iterable[int], ready: dict[int, Row]) -> list[int]:
+        """The image `first` and others that have no row yet, in the order in which they are wanted: a block of them."""
+        wanted = [first]
+        for number in coming:
+            if len(wanted) == BLOCK:
+                break
+            if number != first and number not in ready and not self._has(bench, number):
+                wanted.append(number)
+        return wanted
+
+    def _has(self, bench: PhotographSet, number: int) -> bool:
+        return self.shelf is not None and bench.fingerprint(number) in self.shelf
+
+    def _made(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
+        """The rows of at most a block of images."""
+        pixels = bench.images(numbers)
+        filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])
+        parts = [part.cpu() for part in leaves(encode(self.scorer, filled))]
+        rows = {number: tuple(part[k] for part in parts) for k, number in enumerate(numbers)}
+        if self.shelf:
+            self.shelf.put({bench.fingerprint(number): to_bytes(row) for number, row in rows.items()})
+        return rows
+
+
+class Form(NamedTuple):
+    """How a scorer's code of images is made of tensors that have a row for each image."""
+
+    empty: Tensors
+    """The code of no images."""
+    noise: str
+    """Digest of the code of some noise."""
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return sum(part[0] for part in self._parts())
+
+    def stacked(self, rows: Sequence[Row]) -> Tensors:
+        """The code of some images."""
+        return rebuilt(self.empty, iter([torch.stack(column) for column in zip(*rows, strict=True)]))
+
+    def from_bytes(self, content: bytes) -> Row:
+        """The row that `to_bytes` was given."""
+        row, start = [], 0
+        for size, part in self._parts():
+            own = bytearray(content[start : start + size])
+            row.append(torch.frombuffer(own, dtype=part.dtype).reshape(part.shape[1:]))
+            start += size
+        return tuple(row)
+
+    def _parts(self) -> Iterator[tuple[int, Tensor]]:
+        """The tensors, each with the bytes of its row."""
+        return ((prod(part.shape[1:]) * part.element_size(), part) for part in leaves(self.empty))
+
+
+def form_of(scorer: Scorer, resolution: int) -> Form | None:
+    """How a scorer's code of images is made of rows; None where it isn't, or where a row depends on its place.
+
+    Encodes one block: noise, and the same once more in reverse.
+    """
+    size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
+    half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
+    code = encode(scorer, torch.cat([half, half.flip(0)]))
+    try:
+        parts = list(leaves(code))
+    except TypeError:
+        return None
+    if not parts or not all(p.ndim and len(p) == BLOCK and p[0].numel() and p.equal(p.flip(0)) for p in parts):
+        return None
+    hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
+    hashed.update(to_bytes(tuple(part.cpu() for part in parts)))
+    empty = [part.new_empty((0, *part.shape[1:]), device="cpu") for part in parts]
+    return Form(rebuilt(code, iter(empty)), hashed.hexdigest())
+
+
+def leaves(code: Tensors) -> Iterator[Tensor]:
+    """The tensors of a code; raises TypeError where it is made of anything but tensors and tuples of them."""
+    if isinstance(code, Tensor):
+        yield code
+    elif isinstance(code, tuple):
+        for part in code:
+            yield from leaves(part)
+    else:
+        raise TypeError(f"a code of {type(code).__name__}")
+
+
+def rebuilt(code: Tensors, parts: Iterator[Tensor]) -> Tensors:
+    """A code of the same structure, of other tensors."""
+    if isinstance(code, Tensor):
+        return next(parts)
+    own = [rebuilt(part, parts) for part in code]
+    return type(code)(*own) if hasattr(code, "_fields") else tuple(own)
+
+
+def to_bytes(row: Row) -> bytes:
+    """The bytes of some tensors on the CPU, one after the other."""
+    return b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in row)
