@@ -1,6 +1,7 @@
 """Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
 
 import hashlib
+import inspect
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,9 +77,14 @@ class ImageFiles:
         """Hash of all that decides an image's pixels: the bytes of its file, its box, how it is read, and by what."""
         name, box = self.names[index], self.boxes[index]
         if name not in self._contents:
-            self._contents[name] = content_of(inside(self.root, name))
-        reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), reader()
+            self._contents[name] = self._content(name)
+        reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
         return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
+
+    @classmethod
+    def file_of(cls, name: str) -> str:
+        """The file that has the image `name`."""
+        return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         """The images of `indices`."""
@@ -100,7 +106,7 @@ class ImageFiles:
 
     def _decode(self, name: str, box: tuple[int, int, int, int] | None) -> UInt8[np.ndarray, "r r 3"]:
         try:
-            picture = open_picture(inside(self.root, name))
+            picture = self._open(name)
             part = picture if box is None else cut(picture, *box)
             return square(part, self.resolution, self.squashed, self.interpolation)
         except UserError:
@@ -111,8 +117,18 @@ class ImageFiles:
             problem = f"can't be read ({type(error).__name__}: {error})"
         raise UserError(f"the image {name!r} in {self.root} {problem}; get it again, or take it out of the data")
 
+    def _open(self, name: str) -> Image.Image:
+        """The picture of an image, in RGB."""
+        return open_picture(inside(self.root, name))
+
+    def _content(self, name: str) -> str:
+        """Hash of the bytes of an image."""
+        return content_of(inside(self.root, name))
+
     def _check(self) -> None:
-        missing = [name for name in self.names if not os.path.isfile(inside(self.root, name))]
+        files = {name: self.file_of(name) for name in self.names}
+        there = {file for file in dict.fromkeys(files.values()) if os.path.isfile(inside(self.root, file))}
+        missing = [name for name, file in files.items() if file not in there]
         if missing:
             raise UserError(
                 f"{len(missing)} of {len(self)} images are missing in {self.root}, the first is {missing[0]!r}; "
@@ -132,10 +148,11 @@ def content_of(path: Path) -> str:
 
 
 @once
-def reader() -> str:
-    """What makes pixels of files: this module, and the libraries behind it."""
+def readers(kind: type[ImageFiles]) -> str:
+    """What makes pixels of files: our code, and the libraries behind it."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    return hashlib.sha256(Path(__file__).read_bytes() + repr(libraries).encode()).hexdigest()
+    code = b"".join(Path(inspect.getfile(base)).read_bytes() for base in kind.__mro__ if issubclass(base, ImageFiles))
+    return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
 
 
 def inside(root: Path, name: str) -> Path:
