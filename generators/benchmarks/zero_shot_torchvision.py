@@ -88,7 +88,9 @@ def stl10(root: Path) -> Labelled:
 def mnist(root: Path) -> Labelled:
     """MNIST, unpacked."""
     folder = "MNIST/raw/t10k"
-    return with_labels(root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"])
+    return with_labels(
+        root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"]
+    )
 
 
 def food101(root: Path) -> Labelled:

@@ -1,8 +1,8 @@
 """Codes of images on disk: rows of bytes under the fingerprints of images, no more than a limit of them.
 
-A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes may
-share a folder and die in it. A record that was damaged has another digest; its file is deleted, and made anew. Of files
-beyond the limit those go first that were used longest ago.
+A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes
+may share a folder and die in it. A record that was damaged has another digest; its file is deleted, and made anew. Of
+files beyond the limit those go first that were used longest ago.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ class CodeFolder:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"codes of images can't be kept in {folder} ({error.strerror}); choose another --codes, or keep none by "
-                "--codes-limit 0"
+                f"codes of images can't be kept in {folder} ({error.strerror}); choose another --codes, or keep none "
+                "by --codes-limit 0"
             ) from error
         self.folder, self.limit = folder, limit
         self._left = 0  # bytes that may be added before files are counted; other processes add some too

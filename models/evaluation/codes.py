@@ -1,9 +1,9 @@
 """Each image encoded once by a scorer: its codes are kept on disk, for other benchmarks and later commands.
 
-The last bits of a code may depend on how many images are encoded together. So blocks are always full, of images that are
-still needed, and what is kept are rows, one for each image. Two things could be wrong about that, and a block of noise
-rules them out for each scorer: that a row depends on its place in the block, and that a tensor's rows aren't images.
-Where either is the case nothing is kept, and images are encoded as they come.
+The last bits of a code may depend on how many images are encoded together. So blocks are always full, of images that
+are still needed, and what is kept are rows, one for each image. Two things could be wrong about that, and a block of
+noise rules them out for each scorer: that a row depends on its place in the block, and that a tensor's rows aren't
+images. Where either is the case nothing is kept, and images are encoded as they come.
 
 Rows are found by what decides them: the scorer's weights; the code of that noise, in which all shows that decides how
 images are encoded, from a user's own class to the processor; and `fingerprint` of the image.

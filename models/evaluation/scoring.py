@@ -51,8 +51,8 @@ def score_items(
 def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
     """The scores of some images with all their texts: all first texts, all second ones, and so on.
 
-    `code` is that of the images. An image with fewer texts repeats its first, so that each round has the same shape: the
-    last bit of a product may depend on it.
+    `code` is that of the images. An image with fewer texts repeats its first, so that each round has the same shape:
+    the last bit of a product may depend on it.
     """
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]

@@ -1,7 +1,7 @@
 """Tables of the paper on OC-CLIP that are about photographs, with its figures as they are printed there.
 
-Each column also says which number of ours it is. A paper reports official scores; where it doesn't say which, the table's
-note does.
+Each column also says which number of ours it is. Where the paper doesn't say what a figure
+is of, the table's note does.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class PaperTable(NamedTuple):
 SUGARCREPE = PaperTable(
     1,
     "SugarCrepe",
-    "Micro and macro, all records alike and the mean of the seven parts, are columns of ours. † is the paper's own mark.",
+    "Micro and macro, all records alike and the mean of the seven parts, are columns of ours. The paper has the †.",
     (
         Column("swap: object", "sugarcrepe", "swap_obj"),
         Column("swap: attribute", "sugarcrepe", "swap_att"),
@@ -55,14 +55,23 @@ SUGARCREPE = PaperTable(
         ("DAC-LLM", "75.1", "74.1", "89.7", "97.7", "94.4", "89.3", "84.4"),
         ("DAC-SAM", "71.8", "75.3", "87.5", "95.5", "91.2", "85.9", "83.9"),
         ("OC-CLIP B-16", "76.3 ± 0.7", "87.1 ± 0.2", "91.3", "83.8 ± 1.0", "93.9 ± 0.4", "88.3 ± 0.1", "77.0 ± 0.2"),
-        ("OC-CLIP B-14", "80.8 ± 0.7", "88.5 ± 0.4", "93.0 ± 0.3", "83.8 ± 1.1", "95.7 ± 0.4", "88.8 ± 0.6", "80.2 ± 0.2"),
+        (
+            "OC-CLIP B-14",
+            "80.8 ± 0.7",
+            "88.5 ± 0.4",
+            "93.0 ± 0.3",
+            "83.8 ± 1.1",
+            "95.7 ± 0.4",
+            "88.8 ± 0.6",
+            "80.2 ± 0.2",
+        ),
     ),
 )
 
 SPATIAL = PaperTable(
     2,
     "Spatial relationships",
-    "The paper doesn't say whether its figures are of one object, of two, or of both; columns without figures of its own "
+    "The paper doesn't say whether its figures are of one object, of two, or of both; columns without its figures "
     "are ours.",
     (
         Column("COCO-spatial: all, micro", "coco-spatial", "all"),
@@ -103,8 +112,8 @@ CHECKLIST_AND_ARO = PaperTable(
     5,
     "VL-CheckList and ARO",
     "Ours: of VL-CheckList the mean over the files of a kind (macro), of attribution the mean over pairs of attributes "
-    "(macro), of relation that over relations (macro), of word orders all records alike (micro). The paper's row of BLIP "
-    "repeats CLIP's figures for ARO; 68.9.7 is printed so.",
+    "(macro), of relation that over relations (macro), of word orders all records alike (micro). BLIP's row repeats CLIP's "
+    "figures for ARO, and 68.9.7 is printed so.",
     (
         Column("VL-CheckList: object", "vl-checklist", "Object"),
         Column("VL-CheckList: relation", "vl-checklist", "Relation"),

@@ -72,5 +72,5 @@ def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:
 
 def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
     """All of them for a paper."""
-    caption = f"{{}}, laid out as table {{}} of \"{PAPER}\"; rows marked{THEIRS} are its figures. Percent. {{}}"
+    caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
     return "\n".join(to_latex(frame, caption.format(its.title, its.number, its.note)) for its, frame in tables.values())

@@ -58,8 +58,10 @@ def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
 
 
 def headline_table(table: pd.DataFrame, pieces: Sequence[Piece]) -> pd.DataFrame:
-    """A row a model, and one of its ties where it has any; those of papers marked as theirs. A column for each headline of
-    each benchmark; percent."""
+    """A column for each headline of each benchmark, percent; a row a model, those of papers marked as theirs.
+
+    A model that scores things equal has another row, of its ties.
+    """
     own = table[table.kind == "headline"]
     columns = list(dict.fromkeys(zip(own.benchmark, own.name, strict=True)))
     rows = {}

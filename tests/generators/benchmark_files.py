@@ -317,7 +317,9 @@ def make_torchvision(root: Path) -> Counts:
     foods = {f"pie_{k}": [f"pie_{k}/{n}" for n in range(1 + k % 2)] for k in range(6)}
     write("food-101/meta/test.json", json.dumps(foods))
     write("oxford-iiit-pet/annotations/test.txt", "Abyssinian_201 1 1 1\nbeagle_7 5 2 4\n")
-    textures = [f"{name}/{name}_{n}.jpg" for name in ("banded", "dotted", "knitted", "lined", "pitted", "woven") for n in (1, 2)]
+    textures = [
+        f"{name}/{name}_{n}.jpg" for name in ("banded", "dotted", "knitted", "lined", "pitted", "woven") for n in (1, 2)
+    ]
     write("dtd/dtd/labels/test1.txt", "\n".join(textures) + "\n")
     variants = [f"{k}07-{k}00 ER" for k in range(7)]
     write("fgvc-aircraft-2013b/data/variants.txt", "\n".join(variants) + "\n")
@@ -326,7 +328,16 @@ def make_torchvision(root: Path) -> Counts:
     write_images(folder / "oxford-iiit-pet/images", ["Abyssinian_201.jpg", "beagle_7.jpg"])
     write_images(folder / "dtd/dtd/images", textures)
     write_images(folder / "fgvc-aircraft-2013b/data/images", ["0062765.jpg", "1340192.jpg"])
-    sizes = {"cifar10": 3, "cifar100": 2, "dtd": 12, "fgvc_aircraft": 2, "food101": 9, "mnist": 3, "pets": 2, "stl10": 2}
+    sizes = {
+        "cifar10": 3,
+        "cifar100": 2,
+        "dtd": 12,
+        "fgvc_aircraft": 2,
+        "food101": 9,
+        "mnist": 3,
+        "pets": 2,
+        "stl10": 2,
+    }
     for name, count in sizes.items():
         counts |= {f"{name} acc1": count, f"{name} acc5": count}
     return counts

@@ -257,14 +257,26 @@ class TestTorchvision:
             (lambda root: shutil.rmtree(root / "cifar-10-batches-bin"), "holds pickles, which may run code"),
             (lambda root: (root / "cifar-100-binary/test.bin").write_bytes(b"\0" * 100), "no whole number of images"),
             (lambda root: (root / "stl10_binary/test_y.bin").write_bytes(b"\1"), "has 1 labels for 2 images"),
-            (lambda root: (root / "stl10_binary/test_y.bin").write_bytes(b"\0\1"), "the class of 'stl10_binary/test_X.bin#0'"),
+            (
+                lambda root: (root / "stl10_binary/test_y.bin").write_bytes(b"\0\1"),
+                "the class of 'stl10_binary/test_X.bin#0'",
+            ),
             (lambda root: (root / "MNIST/raw/t10k-labels-idx1-ubyte").unlink(), "t10k-labels-idx1-ubyte can't be read"),
-            (lambda root: (root / "dtd/dtd/labels/test1.txt").write_text("../../x.jpg\na/b.jpg\n"), "leads out of the image"),
-            (lambda root: (root / "oxford-iiit-pet/annotations/test.txt").write_text("a b\n"), "without the number of a"),
+            (
+                lambda root: (root / "dtd/dtd/labels/test1.txt").write_text("../../x.jpg\na/b.jpg\n"),
+                "leads out of the image",
+            ),
+            (
+                lambda root: (root / "oxford-iiit-pet/annotations/test.txt").write_text("a b\n"),
+                "without the number of a",
+            ),
             (lambda root: (root / "fgvc-aircraft-2013b/data/variants.txt").write_text("a\nb\n"), "is none of the 2"),
             (lambda root: (root / "food-101/meta/test.json").write_text('{"a": ["a/0"]}'), "its 1 classes"),
             (lambda root: (root / "food-101/images/pie_3/0.jpg").unlink(), "1 of 35 images are missing"),
-            (lambda root: [shutil.rmtree(folder) for folder in root.iterdir()], "there is none of cifar-10-batches-bin"),
+            (
+                lambda root: [shutil.rmtree(folder) for folder in root.iterdir()],
+                "there is none of cifar-10-batches-bin",
+            ),
         ],
     )
     def test_one_line(self, spoil, problem, tmp_path):

@@ -87,7 +87,12 @@ def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
         assert len(seen) == 1 + 3
     bench = bench_of(photographs)
     assert len({bench.fingerprint(k) for k in range(IMAGES)}) == IMAGES
-    ways = [bench, bench.framed(SIDE, True, "bicubic"), bench.framed(SIDE, False, "bilinear"), bench.framed(16, False, "bicubic")]
+    ways = [
+        bench,
+        bench.framed(SIDE, True, "bicubic"),
+        bench.framed(SIDE, False, "bilinear"),
+        bench.framed(16, False, "bicubic"),
+    ]
     boxed = [Record("0", "all", (Photograph("0.png", box),), ("a", "b")) for box in ((0, 0, 9, 9), (0, 0, 9, 8))]
     parts = [Photographs("part", photographs, [record], Place(photographs, resolution=SIDE)) for record in boxed]
     assert len({its.fingerprint(0) for its in (*ways, *parts)}) == len(ways) + len(parts)
@@ -185,7 +190,7 @@ class TestShelf:
 
     def test_a_folder_that_cannot_be_is_an_error(self, tmp_path):
         (tmp_path / "file").write_text("")
-        with pytest.raises(UserError, match="codes of images can't be kept in .*choose another --codes"):
+        with pytest.raises(UserError, match=r"codes of images can't be kept in .*choose another --codes"):
             CodeFolder(tmp_path / "file", ROOMY)
 
     def test_a_disk_that_is_full_is_a_warning(self, tmp_path, monkeypatch):
@@ -273,6 +278,8 @@ class TestForms:
         code = several(torch.randn(5, 32))
         parts = (code[0], *code[1], code[2])
         rows = [tuple(part[k] for part in parts) for k in range(5)]
-        kept = [form.from_bytes(b"".join(p.reshape(-1).view(torch.uint8).numpy().tobytes() for p in row)) for row in rows]
+        kept = [
+            form.from_bytes(b"".join(p.reshape(-1).view(torch.uint8).numpy().tobytes() for p in row)) for row in rows
+        ]
         made = form.stacked(kept)
         assert all(map(torch.equal, parts, chain([made[0]], made[1], [made[2]])))
