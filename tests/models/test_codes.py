@@ -13,8 +13,9 @@ from PIL import Image
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from models.evaluation.code_store import DIGEST, CodeFolder, Shelf
-from models.evaluation.codes import Codes, form_of
+from models.evaluation.codes import Codes
 from models.evaluation.encoding import BLOCK
+from models.evaluation.forms import form_of
 from models.evaluation.scoring import score_items
 from tests.models.builders import scorer
 
