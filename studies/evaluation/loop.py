@@ -4,7 +4,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from envs.common.errors import UserError
 from envs.common.progress import PlainLines, progress_bar
@@ -13,6 +13,7 @@ from studies.evaluation.models import Model
 from studies.runs.cell import finished
 
 
+@runtime_checkable
 class Piece(Protocol):
     """A model and what it is scored on."""
 

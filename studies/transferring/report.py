@@ -69,7 +69,7 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece]) -> pd.DataFrame
         values = {(row.benchmark, row.name): row for row in own[own.model == model].itertuples(index=False)}
         for value, label in (("official", model), ("tie_rate", f"{model}: ties")):
             cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
-            if value == "official" or set(cells) - {DASH, percent(0)}:
+            if value == "official" or set(cells) - {DASH, percent(0.0)}:
                 rows[label] = cells
     published = {piece.subject.label: piece.subject.spec.published for piece in pieces}
     for model in dict.fromkeys(model for its in published.values() for model in its):
