@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -116,7 +116,7 @@ class MatrixBenchmark(PhotographSet):
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 
-    def reworded(self, texts: Mapping[Caption, Caption]) -> Self:
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
         """The same with other texts; those of which no word is left are gone, and with them queries without answer."""
         made = copy(self)
         made.pools = [reworded(pool, texts) for pool in self.pools]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from jaxtyping import UInt8
 from torch import Tensor
@@ -132,14 +132,14 @@ class PhotographSet(Benchmark):
         """Hash of all that decides the pixels of an image."""
         return self.files.fingerprint(number)
 
-    def framed(self, resolution: int, squashed: bool, interpolation: str) -> Self:
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographSet":
         """The same records over images that are read as other squares; no annotation is read again."""
         made = copy(self)
         made.files = self.files.framed(resolution, squashed, interpolation)
         return made
 
     @abstractmethod
-    def reworded(self, texts: Mapping[Caption, Caption]) -> Self:
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
         """The same with other texts, without the tests of which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -172,7 +172,7 @@ class Photographs(PhotographSet):
             for record in self.records
         ]
 
-    def reworded(self, texts: Mapping[Caption, Caption]) -> Self:
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
         """The same with other texts; the items that have none left are gone."""
         made = copy(self)
         kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache as once
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
@@ -67,7 +66,7 @@ class ImageFiles:
         """Whether decoded images are kept in memory."""
         return 3 * self.resolution**2 * len(self) < CACHE_BYTES if self._cache is None else self._cache
 
-    def framed(self, resolution: int, squashed: bool, interpolation: str) -> Self:
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
         """The same images, read as other squares."""
         made = copy(self)
         made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation

@@ -1,8 +1,8 @@
 """Codes of images on disk: rows of bytes under the fingerprints of images, no more than a limit of them.
 
 A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes
-may share a folder and die in it. A record that was damaged has another digest; its file is deleted, and made anew. Of
-files beyond the limit those go first that were used longest ago.
+may share a folder and die in it. A record that was damaged has another digest and is made anew. Of files beyond the
+limit those go first that were used longest ago.
 """
 
 import contextlib
@@ -127,10 +127,15 @@ class Shelf:
         return b""
 
     def _drop(self, path: Path) -> None:
-        """Forget a file that is damaged or gone."""
+        """Forget a file that is damaged or gone; its records that are whole are written anew."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
         with contextlib.suppress(OSError):
+            content = path.read_bytes()
             path.unlink(missing_ok=True)
+            parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
+            whole = [part for part in parts if part == record(part[:DIGEST], part[2 * DIGEST :])]
+            if whole:
+                self.put({part[:DIGEST].hex(): part[2 * DIGEST :] for part in whole})
 
 
 def record(key: bytes, row: bytes) -> bytes:
