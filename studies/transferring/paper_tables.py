@@ -60,7 +60,8 @@ def our_rows(
                     out = names.get((model, column.benchmark)) in left_out
                     cells.append(f"{DASH} left out" if out else f"{DASH} not run")
                 else:
-                    cells.append(percent(number[value]) + PART * (column.benchmark in partial))
+                    text = percent(number[value])
+                    cells.append(f"{DASH} no records" if text == DASH else text + PART * (column.benchmark in partial))
             yield [model, source, *cells]
 
 
