@@ -58,7 +58,7 @@ def image_set(name: str, its: Labelled) -> ImageSet:
         raise UserError(f"{name}: its {len(its.classes)} classes aren't all named, or are too few; get its files again")
     classes = {str(number): text.replace("_", " ") for number, text in enumerate(its.classes)}
     if strange := next((image for image, label in its.images if str(label) not in classes), None):
-        raise UserError(f"{name}: the class of {strange!r} is none of the {len(classes)}; get its files again")
+        raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
         Record(image, name, (Photograph(image),), (classes[str(label)],), str(label)) for image, label in its.images
     )
