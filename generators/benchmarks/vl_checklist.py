@@ -22,10 +22,14 @@ class VLCheckList(Photographs):
     """Groups are files, such as "Attribute/vg/color"."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over files, of all their records and of the first 1000 in the order of the file."""
+        """The mean over files, of each kind (the first folder) and of all, and of their first 1000 records in order."""
         parts = by_group(items, outcomes)
         first = [its[:FIRST] for its in parts.values()]
+        kinds: dict[str, list[Summary]] = {}
+        for name, its in parts.items():
+            kinds.setdefault(name.partition("/")[0], []).append(summarise(its))
         return {
+            **{kind: macro(summaries) for kind, summaries in kinds.items()},
             "macro over files": macro(list(map(summarise, parts.values()))),
             f"macro over files, first {FIRST}": macro(list(map(summarise, first))),
             "micro": summarise(outcomes),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ class Model:
     label: str
     """In tables."""
     source: Source
+
+    @cached_property
+    def weights(self) -> str:
+        """Hash of all that decides its scores."""
+        return self.source.identity()
 
 
 def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:

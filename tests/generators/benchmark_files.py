@@ -300,6 +300,58 @@ def make_zero_shot(root: Path) -> Counts:
     return {f"{name} {acc}": n for name, n in (("mnist", 15), ("fruit", 2), ("mine", 2)) for acc in ("acc1", "acc5")}
 
 
+def make_torchvision(root: Path) -> Counts:
+    """A set in each of torchvision's layouts; CIFAR-10 in both of its forms, of which one is a pickle."""
+    folder, rng = root / "torchvision", np.random.default_rng(0)
+    counts = {}
+
+    def write(file: str, content: bytes | str) -> None:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def noise(size: int, lead: bytes = b"") -> bytes:
+        return lead + rng.integers(0, 256, size, np.uint8).tobytes()
+
+    write("cifar-10-batches-py/test_batch", b"\x80\x04K\x00.")
+    write("cifar-10-batches-bin/test_batch.bin", b"".join(noise(3072, bytes([k])) for k in (0, 9, 9)))
+    write("cifar-10-batches-bin/batches.meta.txt", "\n".join([*(f"class_{k}" for k in range(10)), "", ""]))
+    write("cifar-100-binary/test.bin", b"".join(noise(3072, bytes([19, k])) for k in (7, 99)))
+    write("cifar-100-binary/fine_label_names.txt", "\n".join(f"fine_{k}" for k in range(100)))
+    write("stl10_binary/test_X.bin", noise(2 * 3 * 96 * 96))
+    write("stl10_binary/test_y.bin", bytes([1, 10]))
+    write("stl10_binary/class_names.txt", "\n".join(f"thing {k}" for k in range(10)))
+    write("MNIST/raw/t10k-images-idx3-ubyte", noise(3 * 28 * 28, b"\0" * 16))
+    write("MNIST/raw/t10k-labels-idx1-ubyte", b"\0" * 8 + bytes([7, 2, 1]))
+    foods = {f"pie_{k}": [f"pie_{k}/{n}" for n in range(1 + k % 2)] for k in range(6)}
+    write("food-101/meta/test.json", json.dumps(foods))
+    write("oxford-iiit-pet/annotations/test.txt", "Abyssinian_201 1 1 1\nbeagle_7 5 2 4\n")
+    textures = [
+        f"{name}/{name}_{n}.jpg" for name in ("banded", "dotted", "knitted", "lined", "pitted", "woven") for n in (1, 2)
+    ]
+    write("dtd/dtd/labels/test1.txt", "\n".join(textures) + "\n")
+    variants = [f"{k}07-{k}00 ER" for k in range(7)]
+    write("fgvc-aircraft-2013b/data/variants.txt", "\n".join(variants) + "\n")
+    write("fgvc-aircraft-2013b/data/images_variant_test.txt", f"0062765 {variants[0]}\n1340192 {variants[3]}\n")
+    write_images(folder / "food-101/images", [f"{image}.jpg" for its in foods.values() for image in its])
+    write_images(folder / "oxford-iiit-pet/images", ["Abyssinian_201.jpg", "beagle_7.jpg"])
+    write_images(folder / "dtd/dtd/images", textures)
+    write_images(folder / "fgvc-aircraft-2013b/data/images", ["0062765.jpg", "1340192.jpg"])
+    sizes = {
+        "cifar10": 3,
+        "cifar100": 2,
+        "dtd": 12,
+        "fgvc_aircraft": 2,
+        "food101": 9,
+        "mnist": 3,
+        "pets": 2,
+        "stl10": 2,
+    }
+    for name, count in sizes.items():
+        counts |= {f"{name} acc1": count, f"{name} acc5": count}
+    return counts
+
+
 # Those that compare all images with all texts; counts are of queries.
 MATRICES: dict[str, Callable[[Path], Counts]] = {
     "negbench-retrieval": make_negbench_retrieval,
@@ -307,6 +359,7 @@ MATRICES: dict[str, Callable[[Path], Counts]] = {
     "retrieval-coco-val2017": make_coco_val2017,
     "retrieval-flickr30k": make_karpathy("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "zero-shot": make_zero_shot,
+    "zero-shot-torchvision": make_torchvision,
 }
 
 

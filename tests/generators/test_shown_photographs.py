@@ -43,7 +43,16 @@ def refusal(action, *arguments: object, **options: object) -> str:
 
 def test_whose_images_benchmarks_have():
     """A benchmark of photographs of COCO, Visual Genome or Flickr that is added says so, or belongs to these."""
-    own = {"clevr-bind", "imagenet-ao", "ncd", "pug-spar", "whatsup", "winoground", "zero-shot"}
+    own = {
+        "clevr-bind",
+        "imagenet-ao",
+        "ncd",
+        "pug-spar",
+        "whatsup",
+        "winoground",
+        "zero-shot",
+        "zero-shot-torchvision",
+    }
     assert set(OTHERS) == set(registry.names()) - own
 
 
