@@ -16,7 +16,16 @@ from studies.transferring.report import print_headlines, write_report, write_tab
 
 
 def run(pieces: list[Piece], out: Path, device: str) -> Path:
-    """Score what isn't scored yet; returns the report. What can't be scored is left out with a word."""
+    """Score what isn't scored yet; returns the report. Raises where nothing can be scored."""
+    left_out = score_all(pieces, out, device)
+    if len(left_out) == len(pieces):
+        raise UserError(f"no model can be scored on any benchmark: {next(iter(left_out.values()))}")
+    print_headlines(pieces)
+    return write_report(out, pieces, left_out)
+
+
+def score_all(pieces: list[Piece], out: Path, device: str) -> dict[str, str]:
+    """Score what isn't scored yet; what can't be is left out with a word, and returned with the reason."""
     waiting = [piece for piece in pieces if finished(piece.folder) is None]
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
     print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
@@ -33,10 +42,7 @@ def run(pieces: list[Piece], out: Path, device: str) -> Path:
             if finished(piece.folder) is None and (reason := score(piece, loaded)):
                 left_out[piece.name] = reason
             write_tables(out, pieces)
-    if len(left_out) == len(pieces):
-        raise UserError(f"no model can be scored on any benchmark: {next(iter(left_out.values()))}")
-    print_headlines(pieces)
-    return write_report(out, pieces, left_out)
+    return left_out
 
 
 def score(piece: Piece, loaded: LoadedScorer) -> str:
