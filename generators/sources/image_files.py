@@ -1,7 +1,7 @@
 """Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -55,6 +55,11 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def sizes(self) -> Iterator[str]:
+        """Of each image its file and how many bytes it has, as a text."""
+        for name, box in zip(self.names, self.boxes, strict=True):
+            yield f"{name} {inside(self.root, name).stat().st_size} {box or ''}"
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         """The images of `indices`."""

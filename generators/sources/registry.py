@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.common.exports import Exports
+
+if TYPE_CHECKING:
+    from generators.sources.photographs import Photographs
+    from generators.sources.place import SourcePlace
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,21 @@ class SourceSpec:
     name: str
     about: str
     build: Callable[..., Any]
+    open: "Callable[[SourcePlace], Photographs] | None" = None
+    """Opens it from a folder of data; None where it isn't one of photographs."""
+    files: tuple[str, ...] = ()
+    """Annotation files below the data root."""
+    one_of: tuple[str, ...] = ()
+    """Annotation files of which one is enough."""
+    images: tuple[str, ...] = ()
+    """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
+    recipes: tuple[str, ...] = ("",)
+    """Ways to make captions, the usual one first."""
+    get: str = ""
+    """Where to get its files."""
+    licence: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+    """The official number of images of folders."""
 
 
 EXPORTS = Exports("generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
