@@ -16,6 +16,7 @@ from studies.runs.cell import CHECKPOINT, finished
 from studies.transferring.check import usable
 from studies.transferring.graphs import with_parser
 from studies.transferring.pieces import Piece, Subject, pieces_of, subject_of
+from studies.transferring.report import write_report
 from studies.transferring.run import score_all
 
 FOLDER = "benchmarks"
@@ -55,11 +56,14 @@ def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict
     return found
 
 
-def score(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> tuple[dict[str, list[Piece]], dict[str, str]]:
-    """Score what isn't scored yet; returns all pieces by cell, and why some can't be scored."""
+def score(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> dict[str, str]:
+    """Score what isn't scored yet, and write the report of all records; returns why some can't be scored."""
     import torch
 
-    by_cell = pieces(runs, tests, out, config.unknown_words == "skip")
-    every = [piece for its in by_cell.values() for piece in its]
+    every = [piece for its in pieces(runs, tests, out, config.unknown_words == "skip").values() for piece in its]
+    if not every:
+        return {}
     there = not config.device.startswith("cuda") or torch.cuda.is_available()  # cells may have been trained elsewhere
-    return by_cell, score_all(every, out / FOLDER, config.device if there else "cpu") if every else {}
+    left_out = score_all(every, out / FOLDER, config.device if there else "cpu")
+    write_report(out / FOLDER, every, left_out)
+    return left_out

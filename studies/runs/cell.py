@@ -132,7 +132,8 @@ class Job:
 
 def own_files(*paths: str) -> str:
     """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
-    files = [Path(path.rpartition(":")[0] if ".py:" in path else path) for path in paths]
+    parts = [part for path in paths for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
+    files = [Path(part.rpartition(":")[0] if ".py:" in part else part) for part in parts]
     contents = [file.read_bytes() for file in files if file.is_file()]
     return hashlib.sha256(b"".join(contents)).hexdigest()[:12] if contents else ""
 
