@@ -156,5 +156,6 @@ BENCHMARK = BenchmarkSpec(
     source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
     licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark)",
     build=build,
+    photographs=None,
     published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
 )

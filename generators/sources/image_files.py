@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -113,9 +114,11 @@ def inside(root: Path, name: str) -> Path:
     return path
 
 
-def open_picture(path: Path) -> Image.Image:
-    """An image file, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder does."""
-    if path.stat().st_size > LARGEST_FILE:
+def open_picture(path: Path | BytesIO) -> Image.Image:
+    """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
+    does."""
+    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
+    if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
         check_picture(picture)

@@ -6,8 +6,9 @@ have a number in each of the three.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from envs.common.errors import UserError
@@ -40,7 +41,9 @@ class KeptOut:
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Of each why it is left out: "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """What could not be found out, by the collection whose numbers are lacking: an error for sources that need them."""
+    """What could not be found out, by the collection of which photographs would therefore be trained on."""
+    allow_unknown: bool = False
+    """Whether sources take such photographs, in place of an error."""
 
     def reason(self, numbers: Iterable[PhotographId]) -> str:
         """Why a photograph with these numbers is left out; empty where it isn't."""
@@ -52,10 +55,14 @@ class KeptOut:
         left_out = Counter(filter(None, reasons))
         return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
 
+    def counts(self) -> dict[str, int]:
+        """How many numbers are left out, by why."""
+        return dict(Counter(self.images.values()))
+
     def require(self, *collections: str) -> None:
-        """Raise where photographs can't be left out because their numbers in a collection aren't known."""
+        """Raise where it isn't known which photographs of a collection tests have, unless that is allowed."""
         for collection in collections:
-            if collection in self.unknown:
+            if collection in self.unknown and not self.allow_unknown:
                 raise UserError(self.unknown[collection])
 
 
@@ -69,3 +76,13 @@ def flickr_number(address: object) -> PhotographId | None:
     """Flickr's number of a photograph from its address there."""
     found = FLICKR_ADDRESS.search(address) if isinstance(address, str) else None
     return PhotographId(FLICKR, int(found[1])) if found else None
+
+
+def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[PhotographId]:
+    """The numbers of image files that the file `path` names; raises for one without."""
+    pattern = COCO_FILE if collection == COCO else NUMBERED_FILE
+    for file in files:
+        found = pattern.search(file)
+        if not found:
+            raise UserError(f"{path} names {file!r:.200}, which isn't called as {collection} calls images; get it again")
+        yield PhotographId(collection, int(found[1]))

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
+from jaxtyping import Int64, UInt8
 
 from generators.captions.graph import SceneGraph
 from generators.parsers.parser import CaptionParser
+from generators.sources.json_file import writable
 
 # A tag, a comment or a declaration; "<3" and "a < b" are none.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
@@ -28,10 +30,31 @@ class Texts(Sequence[str]):
     """A list of texts as two arrays, which travel fast to loader processes."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Raises for more than memory holds."""
+        """Raises `UnicodeEncodeError` for half a character."""
         parts = [text.encode() for text in texts]
         self.ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         self.letters = b"".join(parts)
+
+    @classmethod
+    def from_arrays(cls, letters: UInt8[np.ndarray, " m"], ends: Int64[np.ndarray, " n"]) -> "Texts":
+        """Texts from their letters in UTF-8 and where each ends; raises `ValueError` for what can't be that."""
+        made = cls(())
+        made.letters, made.ends = letters.tobytes(), ends
+        whole = np.diff(ends, prepend=0) >= 0
+        if letters.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or not whole.all():
+            raise ValueError("these are no texts")
+        if (ends[-1] if len(ends) else 0) != len(made.letters) or any(not text for text in made):
+            raise ValueError("these are no whole texts")
+        return made
+
+    @classmethod
+    def joined(cls, several: Sequence["Texts"]) -> "Texts":
+        """The texts of several lists, one list after the other."""
+        made = cls(())
+        starts = np.cumsum([0, *(len(texts.letters) for texts in several)])
+        ends = [texts.ends + start for texts, start in zip(several, starts[:-1], strict=True)]
+        made.letters, made.ends = b"".join(texts.letters for texts in several), np.concatenate([made.ends, *ends])
+        return made
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -50,3 +73,12 @@ class Texts(Sequence[str]):
         return (self[k] for k in range(len(self)))
 
 
+
+
+def refusal(text: str) -> str:
+    """Why a text isn't taken; empty where it is."""
+    if not text.strip():
+        return "no text"
+    if not writable(text):
+        return "half a character in the text"
+    return MARKUP_REASON if has_markup(text) else ""

@@ -147,12 +147,13 @@ def make_vl_checklist(root: Path) -> Counts:
 
 def make_negbench(root: Path) -> Counts:
     """The true caption stands where `correct_answer` says."""
+    images = {"coco": "000000000001.jpg", "voc2007": "000001.jpg"}
     columns = ("image_path", *negbench.OPTIONS, "correct_answer", "correct_answer_template")
     for name, file in negbench.FILES.items():
         captions = [f"{name} shows a cat, no dog, {k}" for k in range(4)]
-        rows = [(f"data/{name}.jpg", *captions, k, template) for k, template in enumerate(negbench.TEMPLATES)]
+        rows = [(f"data/{images[name]}", *captions, k, template) for k, template in enumerate(negbench.TEMPLATES)]
         write_csv(root / file, columns, rows)
-    write_images(root / negbench.IMAGES, [f"{name}.jpg" for name in negbench.FILES])
+    write_images(root / negbench.IMAGES, images.values())
     return {f"{name} {template}": 1 for name in negbench.FILES for template in negbench.TEMPLATES}
 
 
@@ -217,20 +218,26 @@ def retrieval_counts(pools: Sequence[str] = ("",)) -> Counts:
     return {f"{pool} {name}".strip(): count for pool in pools for name, count in queries.items()}
 
 
+def image_name(folder: str, k: int) -> str:
+    """What COCO calls an image of 2014, or Flickr30k by its number on Flickr."""
+    return f"COCO_val2014_{k:012d}.jpg" if folder == "coco" else f"{k}.jpg"
+
+
 def make_karpathy(folder: str, dataset: str, images: str) -> Callable[[Path], Counts]:
     """One split file for all images, of which the test split counts; COCO's names the folders of images."""
 
     def make(root: Path) -> Counts:
         entries = [
             {
-                **{"filename": f"{k}.jpg", "split": "test" if k < IMAGES else "train", "imgid": k, "sentids": [k]},
+                **{"filename": image_name(folder, k), "split": "test" if k < IMAGES else "train"},
+                **{"imgid": k, "sentids": [k]},
                 "sentences": [{"raw": f" {text}\n", "tokens": text.split(), "imgid": k} for text in captions_of(k)],
                 **({"filepath": "val2014", "cocoid": k} if folder == "coco" else {}),
             }
             for k in range(IMAGES + 1)
         ]
         write_json(root / folder / dataset, {"dataset": folder, "images": entries})
-        write_images(root / images, [f"{k}.jpg" for k in range(IMAGES)])
+        write_images(root / images, [image_name(folder, k) for k in range(IMAGES)])
         return retrieval_counts()
 
     return make
@@ -274,10 +281,10 @@ def make_negbench_retrieval(root: Path) -> Counts:
     """Captions are a list in Python's notation, with either quote."""
     for name, file in negbench_retrieval.FILES.items():
         rows = [
-            (f"data/{k}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)])) for k in range(IMAGES)
+            (f"data/{k:012d}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)])) for k in range(IMAGES)
         ]
         write_csv(root / file, ("filepath", "captions"), rows)
-    write_images(root / negbench.IMAGES, [f"{k}.jpg" for k in range(IMAGES)])
+    write_images(root / negbench.IMAGES, [f"{k:012d}.jpg" for k in range(IMAGES)])
     return retrieval_counts(tuple(negbench_retrieval.FILES))
 
 

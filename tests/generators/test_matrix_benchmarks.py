@@ -168,13 +168,13 @@ class TestMissing:
 
     def test_they_are_an_error(self, tmp_path):
         MATRICES["retrieval-coco"](tmp_path)
-        (tmp_path / "coco/val2014/3.jpg").unlink()
+        (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
         with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is '3.jpg'"):
             load("retrieval-coco").build(Place(tmp_path))
 
     def test_they_are_left_out_where_allowed_and_counted(self, tmp_path):
         counts = MATRICES["retrieval-coco"](tmp_path)
-        (tmp_path / "coco/val2014/3.jpg").unlink()
+        (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
         bench = load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
         lost = {"I2T R@1": 1, "I2T R@5": 1, "T2I R@1": 3, "T2I R@5": 3}
         assert bench.untested() == lost
@@ -183,7 +183,7 @@ class TestMissing:
     def test_one_image_is_no_retrieval(self, tmp_path):
         MATRICES["retrieval-coco"](tmp_path)
         for k in range(1, IMAGES):
-            (tmp_path / f"coco/val2014/{k}.jpg").unlink()
+            (tmp_path / f"coco/val2014/COCO_val2014_{k:012d}.jpg").unlink()
         with pytest.raises(UserError, match="1 images are there, and retrieval needs at least 2"):
             load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
 

@@ -112,7 +112,7 @@ def test_retrieval_is_that_of_the_library(folder):
 
     captions = [text for k in range(IMAGES) for text in captions_of(k)]
     owners = np.array([k for k in range(IMAGES) for _ in captions_of(k)])
-    images = [folder / f"data/coco/val2014/{k}.jpg" for k in range(IMAGES)]
+    images = [folder / f"data/coco/val2014/COCO_val2014_{k:012d}.jpg" for k in range(IMAGES)]
     scores = load_scorer(folder / "clip").score(images, captions).numpy()
     texts = owners[np.argsort(-scores, axis=1, kind="stable")]
     pictures = np.argsort(-scores, axis=0, kind="stable")
