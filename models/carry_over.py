@@ -49,7 +49,9 @@ def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str
     wanted = {**asdict(replace(towers, load=False)), **options_of(model, options)}
     there = {**asdict(config.towers), **options_of(model, config.options)}
     if others := [name for name in wanted if wanted[name] != there.get(name)]:
-        listed = ", ".join(f"{name} is {shown(there.get(name))} there and {shown(wanted[name])} here" for name in others)
+        listed = ", ".join(
+            f"{name} is {shown(there.get(name))} there and {shown(wanted[name])} here" for name in others
+        )
         raise UserError(f"{folder} can't be carried over: {listed}; give the same, or leave out --from")
     return config
 

@@ -60,8 +60,7 @@ PRESETS: dict[str, Config] = {
     "figure5": Config(**OC_CLIP | {"sources": ("coco",), "parser": ("spacy-rules", "t5", PARSED_BY_LLAMA)}),
     # Section 4.3.1 and appendix A.2; the rates are `ScorerSpec.scratch`.
     "cc12m": Config(
-        **FINE_TUNED
-        | {"sources": ("cc12m",), "seeds": 1, "pretrained": ""},
+        **FINE_TUNED | {"sources": ("tar_shards",), "seeds": 1, "pretrained": ""},
         tuned=PAPER_RECIPES,
         parser=(PARSED_BY_LLAMA,),
         epochs=20.0,
@@ -72,9 +71,9 @@ PRESETS: dict[str, Config] = {
 
 def main() -> int | None:
     """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
     from studies.real_training.launch import launch
 
-    preset, config = parse(PRESETS, "laptop", __doc__)
     return launch(preset, config, PRESETS[preset])
 
 

@@ -74,7 +74,9 @@ def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: 
     texts = {name: value for name, value in theirs.state_dict().items() if not name.startswith("visual.")}
     own = {name for name in model.state_dict() if not name.startswith("visual.")}
     if odd := sorted(own ^ texts.keys()):
-        raise UserError(f"the text weights {text!r} are not those of {TEXTS_OF[architecture]}; the first odd one is {odd[0]}")
+        raise UserError(
+            f"the text weights {text!r} are not those of {TEXTS_OF[architecture]}; the first odd one is {odd[0]}"
+        )
     model.load_state_dict(texts, strict=False)  # the image tower follows
     given = {"pretrained_cfg_overlay": {"file": image}} if Path(image).is_file() else {}
     name = image_model(architecture) + ("" if given else f".{image}")

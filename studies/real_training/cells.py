@@ -47,7 +47,11 @@ class Planned(NamedTuple):
 
 def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]:
     """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
-    every = [run_of(config, photos, rendered, model, place, seed) for seed in range(config.seeds) for model, place in chosen(config)]
+    every = [
+        run_of(config, photos, rendered, model, place, seed)
+        for seed in range(config.seeds)
+        for model, place in chosen(config)
+    ]
     return list({its.cell.id: its for its in every}.values())
 
 

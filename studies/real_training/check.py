@@ -10,7 +10,7 @@ from generators.parsers.registry import read_parser
 from generators.sources import registry as sources
 from studies.grids.launch import check as check_grid
 from studies.real_training.config import NONE, Config, grid_of
-from studies.real_training.data import TOGETHER, names_of
+from studies.real_training.data import names_of
 
 
 def check(config: Config, preset: Config) -> None:
@@ -23,6 +23,8 @@ def check(config: Config, preset: Config) -> None:
         raise UserError(f"--mix {strange[0]:g}: a share of rendered scenes is from 0 to 1")
     for together in config.sources:
         check_sources(together)
+    recipes = {recipe for its in config.sources for name in names_of(its) for recipe in sources.load(name).recipes}
+    choose("caption recipe", config.caption, {"", *recipes})
     for parser in config.parser:
         read_parser(parser)
     for name in config.benchmarks:
@@ -45,7 +47,9 @@ def check_training(config: Config, preset: Config) -> None:
     if config.epochs < 0:
         raise UserError(f"--epochs must be at least 0, got {config.epochs:g}")
     if config.epochs and config.recipe.steps != preset.recipe.steps:
-        raise UserError("--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0")
+        raise UserError(
+            "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"
+        )
     if config.recipe.single_object_phase or config.recipe.singles_share is not None:
         raise UserError("--single-object-phase and --singles-share are for rendered scenes alone; leave them out")
     if len(config.split) > 1:
@@ -53,7 +57,9 @@ def check_training(config: Config, preset: Config) -> None:
     if config.split and config.base != preset.base:
         raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
     if any(config.mix) and config.split and (side := next(iter(grid_of(config).files)).side) != config.resolution:
-        raise UserError(f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large")
+        raise UserError(
+            f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large"
+        )
 
 
 def check_start(config: Config) -> None:
@@ -100,7 +106,9 @@ def check_image_weights(config: Config) -> None:
     name, image = paired.image_model(config.architecture), paired.weights_of(config.pretrained).image
     if not Path(image).is_file():
         where = f"huggingface.co/timm/{name}.{image} (model.safetensors)"
-        fetched(lambda: timm.create_model(f"{name}.{image}", pretrained=True), f"{image!r} of {name}", where, "TEXT+FILE")
+        fetched(
+            lambda: timm.create_model(f"{name}.{image}", pretrained=True), f"{image!r} of {name}", where, "TEXT+FILE"
+        )
 
 
 def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE") -> None:
@@ -137,13 +145,15 @@ def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> in
 
 def source_states(config: Config, root: Path, folders: Mapping[str, Path]) -> Iterator[tuple[str, str, str]]:
     """Each source, what is missing of it, and how much there is."""
-    from generators.sources.place import SourcePlace
-    from studies.real_training.describe import kept_out
+    from generators.parsers.registry import DEFAULT
+    from generators.sources.place import one_node
+    from studies.real_training.describe import kept_out, opening_of
 
-    place = SourcePlace(root, config.resolution, folders=folders, kept_out=kept_out(root, folders), caption=config.caption)
+    out = kept_out(config, root, folders)
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
+        opening = opening_of(config, name, DEFAULT, root, folders, out)
         try:
-            opened = sources.load(name).open(place)
+            opened = sources.load(name).open(opening.place(name, one_node))
         except UserError as error:
             yield name, str(error), ""
             continue

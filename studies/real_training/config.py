@@ -79,6 +79,8 @@ class Config:
     """Side of the square images, in pixels."""
     allow_missing: Annotated[bool, DATA] = False
     """Score the other records of a benchmark where images are missing."""
+    allow_unknown: Annotated[bool, DATA] = False
+    """Train although it can't be found out which photographs tests have, for want of files; the counts say so."""
     allow_unanswered: Annotated[bool, DATA] = False
     """Take captions to which a parser's server gave no answer as one node."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
@@ -148,7 +150,9 @@ def parser_of(model: str, parser: str) -> str:
 
 def chosen(config: Config) -> Iterator[tuple[str, Place]]:
     """Every model at every place, once: a model that reads captions alone is the same with every parser."""
-    every = ((model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models)
+    every = (
+        (model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models
+    )
     return iter(dict.fromkeys(every))
 
 

@@ -1,6 +1,6 @@
 """Photographs with captions as the data of training runs, alone or with a share of a split in every batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +11,11 @@ from studies.runs.data import CellData, Material
 
 if TYPE_CHECKING:
     from generators.captioned import Captioned
+    from generators.captions.graph import SceneGraph
     from generators.parsers.parser import CaptionParser
     from generators.sources.kept_out import KeptOut
     from generators.sources.photographs import Photographs
+    from generators.sources.place import SourcePlace
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed
 TOGETHER = "+"  # between the names of sources that are trained on together
@@ -33,6 +35,20 @@ class Opening:
     allow_unanswered: bool
     kept_out: "KeptOut"
 
+    def place(self, source: str, parse: Callable[[str], "SceneGraph"]) -> "SourcePlace":
+        """Where one of the sources is, and what becomes of its captions."""
+        from generators.sources.place import SourcePlace
+        from generators.sources.registry import load
+
+        return SourcePlace(
+            root=self.root,
+            resolution=self.resolution,
+            parse=parse,
+            folders=dict(self.folders),
+            kept_out=self.kept_out,
+            caption=self.caption if self.caption in load(source).recipes else "",
+        )
+
 
 class Opened(NamedTuple):
     """Photographs by source, and what made their graphs; None where each caption is one node."""
@@ -50,21 +66,13 @@ class Opened(NamedTuple):
 def open_photographs(opening: Opening) -> Opened:
     """Read the sources of a data root; captions that have no graph are parsed, or known from before."""
     from generators.parsers.registry import DEFAULT, open_parser
-    from generators.sources.place import SourcePlace, one_node
+    from generators.sources.place import one_node
     from generators.sources.registry import load
 
     parser = None
     if opening.parser != DEFAULT:
         parser = open_parser(opening.parser, opening.parses, opening.allow_unanswered)
-    place = SourcePlace(
-        root=opening.root,
-        resolution=opening.resolution,
-        parse=parser or one_node,
-        folders=dict(opening.folders),
-        kept_out=opening.kept_out,
-        caption=opening.caption,
-    )
-    return Opened([load(name).open(place) for name in opening.sources], parser)
+    return Opened([load(name).open(opening.place(name, parser or one_node)) for name in opening.sources], parser)
 
 
 @dataclass(frozen=True)

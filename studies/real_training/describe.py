@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envs.common.errors import UserError
-from generators.benchmarks.photographs import Place as BenchmarkPlace
 from generators.benchmarks.shown import images_of_tests
 from generators.captions.graph import SceneGraph
-from generators.parsers.registry import DEFAULT, open_parser
 from generators.parsers.parser import Unanswered
+from generators.parsers.registry import DEFAULT, open_parser
 from generators.sources.captions_file import parse_all
 from generators.sources.kept_out import KeptOut
-from generators.sources.place import one_node
+from generators.sources.place import SourcePlace, one_node
 from generators.sources.registry import load, names
 from studies.real_training.cells import Described
 from studies.real_training.config import Config, chosen
@@ -38,12 +37,14 @@ def folders_of(config: Config) -> dict[str, Path]:
     return folders
 
 
-def kept_out(root: Path, folders: Mapping[str, Path]) -> KeptOut:
+def kept_out(config: Config, root: Path, folders: Mapping[str, Path]) -> KeptOut:
     """The photographs that tests have: COCO's validation set, and those of every benchmark on disk."""
-    return images_of_tests(BenchmarkPlace(root, folders=folders))
+    return images_of_tests(SourcePlace(root, config.resolution, folders=folders), allow_unknown=config.allow_unknown)
 
 
-def opening_of(config: Config, sources: str, parser: str, root: Path, folders: Mapping[str, Path], out: KeptOut) -> Opening:
+def opening_of(
+    config: Config, sources: str, parser: str, root: Path, folders: Mapping[str, Path], out: KeptOut
+) -> Opening:
     """How photographs are read."""
     return Opening(
         sources=names_of(sources),
@@ -60,7 +61,7 @@ def opening_of(config: Config, sources: str, parser: str, root: Path, folders: M
 
 def described(config: Config, root: Path, folders: Mapping[str, Path]) -> dict[tuple[str, str], Described]:
     """What every cell trains on, by sources and parser; prints the counts."""
-    out = kept_out(root, folders)
+    out = kept_out(config, root, folders)
     found = {}
     for sources, parser in dict.fromkeys((its.sources, its.parser) for _, its in chosen(config)):
         opening = opening_of(config, sources, parser, root, folders, out)
@@ -87,13 +88,10 @@ class Collector:
 
 def parse_captions(opening: Opening) -> None:
     """Parse all captions of some sources with a bar, and keep their graphs; raises for those without an answer."""
-    from generators.sources.place import SourcePlace
-
     parser = open_parser(opening.parser, opening.parses, opening.allow_unanswered)
     collector = Collector()
-    place = SourcePlace(opening.root, opening.resolution, collector, dict(opening.folders), opening.kept_out, opening.caption)
     for name in opening.sources:
-        load(name).open(place)
+        load(name).open(opening.place(name, collector))
     try:
         parse_all(parser, list(collector.texts))
     except Unanswered as error:
@@ -106,7 +104,9 @@ def relational(opened: Opened) -> bool:
         caption.graph.edges
         for source in opened.sources
         for start in range(0, len(source), 1024)
-        for caption in source.captions(range(start, min(start + 1024, len(source))), [0] * min(1024, len(source) - start))
+        for caption in source.captions(
+            range(start, min(start + 1024, len(source))), [0] * min(1024, len(source) - start)
+        )
     )
 
 

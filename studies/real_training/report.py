@@ -61,10 +61,14 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
     return write_page(
         study.out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title="Training on photographs: " + ", ".join(spec_of(model).title or spec_of(model).name for model in config.models),
+        title="Training on photographs: "
+        + ", ".join(spec_of(model).title or spec_of(model).name for model in config.models),
         rehearsed=config.rehearse,
         table=to_rows(table) if results else [],
-        same=", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in constant(config).items()),
+        same=", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in constant(config).items()
+        ),
         data=to_rows(data_table(study.photos)),
         models=to_rows(model_table(config.models, results)),
         carried=carried(results),
@@ -118,7 +122,9 @@ def lacking(frame: pd.DataFrame) -> dict[str, str]:
         left = {word: int(own[word].sum()) for word in ("missing", "unread")}
         if any(left.values()):
             reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
-            found[f"{model} on {label}"] = f"{int(own.n.sum())} of {int(own.n.sum()) + sum(left.values())} scored; {reasons}"
+            found[f"{model} on {label}"] = (
+                f"{int(own.n.sum())} of {int(own.n.sum()) + sum(left.values())} scored; {reasons}"
+            )
     return found
 
 

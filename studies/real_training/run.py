@@ -7,7 +7,7 @@ from pathlib import Path
 from envs.common.errors import UserError
 from envs.common.progress import Sparing
 from studies.grids.grid import cores, workers
-from studies.real_training.cells import Photos, Planned, Rendered, planned, recipes, rendered_splits
+from studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits
 from studies.real_training.config import Config, grid_of
 from studies.real_training.describe import described
 from studies.runs.cell import Execution, Job
@@ -59,7 +59,11 @@ def check_false_captions(runs: Sequence[Planned]) -> None:
     from models.recipe import negatives_of
 
     for its in runs:
-        if its.place.mix < 1 and negatives_of(its.cell.recipe, its.cell.negatives).texts and not its.cell.data.synthetic:
+        if (
+            its.place.mix < 1
+            and negatives_of(its.cell.recipe, its.cell.negatives).texts
+            and not its.cell.data.synthetic
+        ):
             raise UserError(
                 f"{its.cell.model} trains with false captions, which photographs don't have; choose another model or "
                 "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
@@ -85,7 +89,9 @@ def plan(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
     from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
 
     if config.rehearse:
-        raise UserError("--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out")
+        raise UserError(
+            "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
+        )
     photos = described(config, config.data_root, folders)
     alone = replace(config, mix=(0.0,))
     runs = planned(alone, photos, Rendered((), {}))
@@ -100,4 +106,5 @@ def plan(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
         total += len(config.mix) * steps_of(own) * seconds + REST_SECONDS * cells
         print(f"{own[0].name}: {cells} cells, {own[0].recipe.steps} steps each, {1000 * seconds:.0f} ms a step")
     at_once = min(workers(grid_of(config)), len(runs) * len(config.mix))
-    print(f"about {shown(STUDY_SECONDS + total / at_once)} of training in all, {at_once} cells at once; benchmarks not counted")
+    about = shown(STUDY_SECONDS + total / at_once)
+    print(f"about {about} of training in all, {at_once} cells at once; benchmarks are not counted")

@@ -1,4 +1,4 @@
-"""The trained weights that cells start with: a cell of the same model in a run, of the same seed where it has several."""
+"""The trained weights that cells start with: a cell of the same model in a run, of the same seed of several."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from models.library.sources import Checkpoint
 from models.registry import same_scorer
 from models.towers.config import TowerConfig
 from studies.evaluation.models import place_of
-from studies.runs.cell import Start, finished
 from studies.real_training.config import NONE
+from studies.runs.cell import Start, finished
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
-    """What `--from` names, for one model and seed; raises unless that is one checkpoint of the model on these towers."""
+    """What `--from` names, for one model and seed; raises unless it is one checkpoint of that model on these towers."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
@@ -39,10 +39,14 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
     seeds = {place_of(folder.parent).get("seed") for folder in own}
     same = own if len(seeds) == 1 else [folder for folder in own if place_of(folder.parent).get("seed") == seed]
     if not same:
-        raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {sorted(map(str, seeds))}; lower --seeds")
+        raise UserError(
+            f"--from {name}: it has no {model} of seed {seed}, only of {sorted(map(str, seeds))}; lower --seeds"
+        )
     if len(same) > 1:
         some = ", ".join(f"{folder.parent} ({described(folder)})" for folder in same[:4])
-        raise UserError(f"--from {name}: it has {len(same)} cells of {model}; name one of them: {some}{', …' * (len(same) > 4)}")
+        raise UserError(
+            f"--from {name}: it has {len(same)} cells of {model}; name one of them: {some}{', …' * (len(same) > 4)}"
+        )
     return same[0]
 
 
