@@ -17,7 +17,9 @@ from tests.flags import flags_read
 from tests.studies.command import ROOT
 
 GRIDS = (binding_grid, spatial_grid, split_study)
-STUDIES = {study.__name__.rpartition(".")[2]: study for study in (*GRIDS, ablations, real_data, sample_efficiency, sparo, tune)}
+STUDIES = {
+    study.__name__.rpartition(".")[2]: study for study in (*GRIDS, ablations, real_data, sample_efficiency, sparo, tune)
+}
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"
 LINES = 45
