@@ -9,7 +9,7 @@ from generators.sources.image_folders import files_in
 from generators.sources.json_file import read_json
 from generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
 from generators.sources.place import SourcePlace
-from generators.sources.visual_genome import IMAGE_DATA, image_numbers
+from generators.sources.genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
 VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})

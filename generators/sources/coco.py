@@ -152,7 +152,7 @@ def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
 def open_place(place: SourcePlace) -> CocoCaptions:
     """The images of the training set of 2017."""
     place.kept_out.require(COCO)
-    place.recipe(SOURCE.recipes)
+    place.recipe(tuple(SOURCE.recipes))
     return CocoCaptions(place.path(ANNOTATIONS), place.path(IMAGES), place.resolution, place.parse, place.kept_out)
 
 
@@ -163,6 +163,7 @@ SOURCE = SourceSpec(
     open=open_place,
     files=(ANNOTATIONS,),
     images=(FOLDER, IMAGES),
+    image_folders=(IMAGES,),
     get="cocodataset.org, 2017 Train images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
     counts=((IMAGES, 118_287),),

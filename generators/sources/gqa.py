@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from generators.sources.annotated import AnnotatedPhotographs, Annotations, Refused, Relation, relation_or_objects
+from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inside
 from generators.sources.image_folders import ImageFolders
 from generators.sources.json_file import Entry
 from generators.sources.json_stream import stream_object
 from generators.sources.kept_out import VISUAL_GENOME
 from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
-from generators.sources.visual_genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inside
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
@@ -29,7 +29,7 @@ class GQA(AnnotatedPhotographs):
     def __init__(self, place: SourcePlace) -> None:
         """Raises for missing images and for whatever the file doesn't have as it should."""
         place.kept_out.require(VISUAL_GENOME)
-        recipe, path = place.recipe(SOURCE.recipes), place.path(GRAPHS)
+        recipe, path = place.recipe(tuple(SOURCE.recipes)), place.path(GRAPHS)
         every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
         selection = Selection(place.kept_out, "no things")
         images = annotations_of(path, every, recipe == "attributes", selection, refused := Refused())
@@ -92,7 +92,8 @@ SOURCE = SourceSpec(
     open=GQA,
     files=(GRAPHS, IMAGE_DATA),
     images=("gqa", IMAGES, "vg", *FOLDERS),
-    recipes=("attributes", "names"),
+    image_folders=(IMAGES, *FOLDERS),
+    recipes={"attributes": (), "names": ()},
     get="cs.stanford.edu/people/dorarad/gqa (scene graphs, images), and image_data.json of Visual Genome",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
 )

@@ -15,10 +15,10 @@ from envs.common.errors import UserError
 
 COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
 # COCO's names of files: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
-COCO_FILE = re.compile(r"(?:^|[/_])(\d{12})\.jpe?g$")
-NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})\.jpe?g$")
+COCO_FILE = re.compile(r"(?:^|[/_])(\d{12})\.jpe?g\Z")
+NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})\.jpe?g\Z")
 # http://farm4.staticflickr.com/3153/2970773875_164f0c0b83_z.jpg
-FLICKR_ADDRESS = re.compile(r"flickr\.com/(?:\d+/)?(\d{1,18})_[0-9a-f]+(?:_\w{1,2})?\.(?:jpg|png|gif)(?:\?|$)")
+FLICKR_ADDRESS = re.compile(r"flickr\.com/(?:\d+/)*(\d{1,18})_[0-9a-f]+(?:_\w{1,2})?\.(?:jpg|png|gif)(?:\?|\Z)")
 
 
 class PhotographId(NamedTuple):

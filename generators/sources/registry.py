@@ -1,8 +1,9 @@
 """Finds training sources by name: the files of this folder that export a `SOURCE`. Add one by adding a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from envs.common.exports import Exports
@@ -23,12 +24,12 @@ class SourceSpec:
     """Opens it from a folder of data; None where it isn't one of photographs."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
-    one_of: tuple[str, ...] = ()
-    """Annotation files of which one is enough."""
     images: tuple[str, ...] = ()
     """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
-    recipes: tuple[str, ...] = ("",)
-    """Ways to make captions, the usual one first."""
+    image_folders: tuple[str, ...] = ()
+    """Those of them of which one at least has images."""
+    recipes: Mapping[str, tuple[str, ...]] = MappingProxyType({"": ()})
+    """Ways to make captions, the usual one first, each with further files, of which it needs one."""
     get: str = ""
     """Where to get its files."""
     licence: str = ""

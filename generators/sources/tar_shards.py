@@ -71,8 +71,8 @@ class ShardImages:
                 return square(open_picture(BytesIO(file.read(size))), self.resolution)
         except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
             problem = f"can't be read ({type(error).__name__}: {str(error):.200})"
-        way = f"get {shard} again, or write {self.names[index]} into {LEFT_OUT} beside it"
-        raise UserError(f"the image {self.names[index]} {problem}; {way}")
+        name = f"{self.names[index]!r:.200}"
+        raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
 
 
 class TarShards(Photographs):
@@ -81,7 +81,7 @@ class TarShards(Photographs):
     def __init__(self, place: SourcePlace) -> None:
         """Raises for a shard that isn't whole; reads all of a shard once, and then the index that was kept of it."""
         place.kept_out.require(FLICKR)
-        place.recipe(SOURCE.recipes)
+        place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
         shards = sorted(path for path in folder.glob("*.tar") if path.is_file())
         if not shards:
@@ -154,6 +154,7 @@ SOURCE = SourceSpec(
     build=TarShards,
     open=TarShards,
     images=(FOLDER,),
+    image_folders=(FOLDER,),
     get="CC12M: github.com/google-research-datasets/conceptual-12m lists addresses, which img2dataset makes shards of",
     licence="CC12M: free for any use, as is; images: their owners' terms",
 )

@@ -4,10 +4,8 @@
 may have in other ways is read too: a thing has a "name" or "names", a relation its things or their ids.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from envs.common.errors import UserError
 from generators.sources.annotated import (
@@ -18,30 +16,18 @@ from generators.sources.annotated import (
     relation_or_objects,
     two_regions,
 )
+from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inner, inside
 from generators.sources.image_folders import ImageFolders
-from generators.sources.json_file import LARGEST, Entry
+from generators.sources.json_file import Entry
 from generators.sources.json_stream import stream_list
-from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
+from generators.sources.kept_out import VISUAL_GENOME
 from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
 
-IMAGE_DATA, REGIONS = "vg/image_data.json", "vg/region_descriptions.json"
+REGIONS = "vg/region_descriptions.json"
 RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
-FOLDERS = ("vg/VG_100K", "vg/VG_100K_2")
-COLLECTIONS = {"image_id": VISUAL_GENOME, "coco_id": COCO, "flickr_id": FLICKR}
 
 Read = Callable[[Entry, Refused], Annotations]
-
-
-class Numbers(NamedTuple):
-    """A photograph's numbers: Visual Genome's first, then those that are known of others."""
-
-    all: tuple[PhotographId, ...]
-
-    @property
-    def name(self) -> str:
-        """COCO's number where it has one: the same in every source."""
-        return str(next((number for number in self.all if number.collection == COCO), self.all[0]))
 
 
 class VisualGenome(AnnotatedPhotographs):
@@ -56,46 +42,6 @@ class VisualGenome(AnnotatedPhotographs):
         known = chosen_images.take(annotations_of(file, every, read, refused := Refused()))
         super().__init__(f"Visual Genome {recipe}", known, MADE[recipe], chosen_images.left_out, refused)
         self.files = ImageFolders([place.path(folder) for folder in FOLDERS], chosen_images.files, place.resolution)
-
-
-class Selection:
-    """The photographs that are taken, and how many aren't."""
-
-    def __init__(self, kept_out: KeptOut, empty: str) -> None:
-        """`empty`: why those are left out that have nothing to make captions of."""
-        self.kept_out, self.empty = kept_out, empty
-        self.left_out: Counter[str] = Counter()
-        self.files: list[str] = []
-
-    def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
-        """Names and annotations of those that are taken, in their order."""
-        for file, numbers, its in every:
-            reason = self.kept_out.reason(numbers.all) or ("" if its.phrases else self.empty)
-            if reason:
-                self.left_out[reason] += 1
-            else:
-                self.files.append(file)
-                yield numbers.name, its
-
-
-def image_numbers(path: Path) -> dict[int, Numbers]:
-    """The numbers of all photographs by that of Visual Genome, from its `image_data.json`."""
-    every: dict[int, Numbers] = {}
-    for entry in stream_list(path):
-        numbers = (number_in(entry, key) for key in COLLECTIONS if key in entry.content or key == "image_id")
-        its = Numbers(tuple(number for number in numbers if number))
-        if not its.all or its.all[0].collection != VISUAL_GENOME or its.all[0].number in every:
-            raise entry.error("has the 'image_id' of an entry before it, or none")
-        every[its.all[0].number] = its
-    return every
-
-
-def number_in(entry: Entry, key: str) -> PhotographId | None:
-    """A number, which may be null."""
-    number = entry.field(key, int, type(None))
-    if number is not None and not 0 <= number < LARGEST**2:
-        raise entry.error(f"has a {key!r} that is no number of an image")
-    return PhotographId(COLLECTIONS[key], number) if number is not None else None
 
 
 def annotations_of(
@@ -154,26 +100,16 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
     """A thing's attributes and its name, the first of several; empty where it has none."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
+    own = names[:1] if isinstance(names, list) else [names]
     attributes = thing.content.get("attributes") or []
-    words = [*attributes, *(names[:1] if isinstance(names, list) else [names])] if isinstance(attributes, list) else [0]
-    if not all(isinstance(word, str) for word in words):
+    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *own)):
         raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
-    return refused.clean(" ".join(words)) if names else refused.clean("")
-
-
-def inner(entry: Entry, key: str) -> list[Entry]:
-    """The objects of a list of an entry, whose errors name both places."""
-    return [each._replace(place=f"{entry.place}.{each.place}") for each in entry.entries(key)]
-
-
-def inside(entry: Entry, key: str) -> Entry:
-    """The object in an entry."""
-    return Entry(entry.file, f"{entry.place}.{key}", entry.field(key, dict))
+    return refused.clean(" ".join((*attributes, *own)) if any(own) else "")
 
 
 def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
     """The recipe, the file that it reads, and how."""
-    recipe = place.recipe(SOURCE.recipes)
+    recipe = place.recipe(tuple(READ))
     if recipe == "regions":
         return recipe, place.path(REGIONS), read_regions
     files = [place.path(file) for file in RELATIONS]
@@ -183,6 +119,7 @@ def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
     return recipe, file, read_relations
 
 
+READ = {"regions": (REGIONS,), "relations": RELATIONS}
 MADE = {"regions": two_regions, "relations": relation_or_objects}
 SOURCE = SourceSpec(
     name="visual genome",
@@ -190,9 +127,9 @@ SOURCE = SourceSpec(
     build=VisualGenome,
     open=VisualGenome,
     files=(IMAGE_DATA,),
-    one_of=(REGIONS, *RELATIONS),
     images=("vg", *FOLDERS),
-    recipes=tuple(MADE),
+    image_folders=FOLDERS,
+    recipes=READ,
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
