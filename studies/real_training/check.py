@@ -1,13 +1,15 @@
 """What a study on photographs is refused for before anything is made, and what `--check` reports."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
 from envs.common.processes import in_child
 from generators.benchmarks import registry as benchmarks
-from generators.parsers.registry import read_parser
+from generators.parsers.registry import DEFAULT, read_parser
 from generators.sources import registry as sources
+from generators.sources.kept_out import KeptOut
+from generators.sources.place import one_node
 from studies.grids.launch import check as check_grid
 from studies.real_training.config import NONE, Config, grid_of
 from studies.real_training.data import names_of
@@ -125,38 +127,25 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE")
 def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
     from generators.benchmarks.photographs import Place
+    from generators.sources.state import state
+    from studies.real_training.describe import opening_of
     from studies.transferring.check import states
 
-    complete = True
-    for name, problem, counts in source_states(config, root, folders):
-        spec = sources.load(name)
-        print(f"source {name}: {'incomplete' if problem else 'complete'}{counts}")
-        if problem:
-            print(f"  {problem}\n  get it: {spec.get}\n  licence: {spec.licence}")
-        complete &= not problem
-    specs = [benchmarks.load(name) for name in config.benchmarks or benchmarks.names()]
-    for state in states(specs, Place(root, folders=folders)):
-        print(f"benchmark {state.name}: {'complete' if state.complete else 'incomplete'}, {state.records} records")
-        if not state.complete:
-            print(f"  {state.problem}\n  get it: {state.source}\n  licence: {state.licence}")
-        complete &= state.complete
-    return int(not complete)
-
-
-def source_states(config: Config, root: Path, folders: Mapping[str, Path]) -> Iterator[tuple[str, str, str]]:
-    """Each source, what is missing of it, and how much there is."""
-    from generators.parsers.registry import DEFAULT
-    from generators.sources.place import one_node
-    from studies.real_training.describe import kept_out, opening_of
-
-    out = kept_out(config, root, folders)
+    there = []
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
-        opening = opening_of(config, name, DEFAULT, root, folders, out)
-        try:
-            opened = sources.load(name).open(opening.place(name, one_node))
-        except UserError as error:
-            yield name, str(error), ""
-            continue
-        left = [f"{count} left out: {reason}" for reason, count in opened.left_out.items()]
-        counts = [f"{number} {what}" for what, number in opened.counts().items()]
-        yield name, "", "".join(f", {text}" for text in (*counts, *left))
+        place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
+        its = state(sources.load(name), place)
+        there.append(reported(f"source {name}", its.complete, "", its.problem, its.get, its.licence))
+    specs = [benchmarks.load(name) for name in config.benchmarks or benchmarks.names()]
+    for its in states(specs, Place(root, folders=folders)):
+        count = f", {its.records} records"
+        there.append(reported(f"benchmark {its.name}", its.complete, count, its.problem, its.source, its.licence))
+    return int(not all(there))
+
+
+def reported(name: str, complete: bool, count: str, problem: str, get: str, licence: str) -> bool:
+    """Print what is known of a source or a benchmark; returns whether it is complete."""
+    print(f"{name}: {'complete' if complete else 'incomplete'}{count}")
+    if not complete:
+        print(f"  {problem}\n  get it: {get}\n  licence: {licence}")
+    return complete
