@@ -32,8 +32,9 @@ class Opening:
     caption: str
     parser: str
     parses: Path
-    allow_unanswered: bool
     kept_out: "KeptOut"
+    unanswered: frozenset[str] = frozenset()
+    """Captions to which the parser's server gave no answer, and which are one node: none of them is requested again."""
 
     def place(self, source: str, parse: Callable[[str], "SceneGraph"]) -> "SourcePlace":
         """Where one of the sources is, and what becomes of its captions."""
@@ -69,10 +70,25 @@ def open_photographs(opening: Opening) -> Opened:
     from generators.sources.place import one_node
     from generators.sources.registry import load
 
-    parser = None
-    if opening.parser != DEFAULT:
-        parser = open_parser(opening.parser, opening.parses, opening.allow_unanswered)
-    return Opened([load(name).open(opening.place(name, parser or one_node)) for name in opening.sources], parser)
+    parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
+    parse = parser or one_node
+    if parser and opening.unanswered:
+        parse = AnsweredAlone(parser, opening.unanswered)
+    return Opened([load(name).open(opening.place(name, parse)) for name in opening.sources], parser)
+
+
+@dataclass(frozen=True)
+class AnsweredAlone:
+    """A parser that leaves some captions whole."""
+
+    parser: "CaptionParser"
+    whole: frozenset[str]
+
+    def __call__(self, text: str) -> "SceneGraph":
+        """The graph of a caption."""
+        from generators.sources.place import one_node
+
+        return one_node(text) if text in self.whole else self.parser(text)
 
 
 @dataclass(frozen=True)
@@ -186,8 +202,8 @@ def mixed(parts: Sequence["Captioned"], synthetic: "Captioned | None", mix: floa
     return Mixture([*parts, synthetic], [*shares, mix]) if synthetic else Mixture(parts, shares)
 
 
-def numbers_of(opened: Opened) -> Numbers:
-    """How much there is of opened photographs."""
+def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
+    """How much there is of opened photographs; `unanswered` captions are one node for want of an answer."""
     from studies.real_training.hold_out import held_out
 
     chosen = held_out(name for source in opened.sources for name in source.names_of_images)
@@ -198,8 +214,16 @@ def numbers_of(opened: Opened) -> Numbers:
         captions=sum(source.counts()["captions"] for source in opened.sources),
         left_out=added(source.left_out for source in opened.sources),
         refused=added(source.refused_texts for source in opened.sources),
-        parsed=opened.parser.counts().text if opened.parser else "",
+        parsed=parsed_of(opened, unanswered),
     )
+
+
+def parsed_of(opened: Opened, unanswered: int) -> str:
+    """How many captions were parsed, and how many are one node; empty where none needed a parser."""
+    if opened.parser is None or not opened.parser.counts().captions:
+        return ""
+    text = opened.parser.counts().text.partition(";")[0]  # how many were known before is of one command alone
+    return text + (f", and {unanswered} without an answer" if unanswered else "")
 
 
 def added(parts: Any) -> tuple[tuple[str, int], ...]:

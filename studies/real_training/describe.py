@@ -1,7 +1,7 @@
 """Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from envs.common.errors import UserError
@@ -54,7 +54,6 @@ def opening_of(
         caption=config.caption,
         parser=parser,
         parses=config.parses.resolve(),
-        allow_unanswered=config.allow_unanswered,
         kept_out=out,
     )
 
@@ -66,11 +65,11 @@ def described(config: Config, root: Path, folders: Mapping[str, Path]) -> dict[t
     for sources, parser in dict.fromkeys((its.sources, its.parser) for _, its in chosen(config)):
         opening = opening_of(config, sources, parser, root, folders, out)
         if parser != DEFAULT:
-            parse_captions(opening)
+            opening = replace(opening, unanswered=parse_captions(opening, config.allow_unanswered))
         opened = open_photographs(opening)
-        numbers = numbers_of(opened)
+        numbers = numbers_of(opened, len(opening.unanswered))
         found[sources, parser] = Described(opened.identity, opening, numbers, relational(opened))
-        print("\n".join(lines_of(sources, parser, numbers)), flush=True)
+        print("\n".join(lines_of(sources, numbers)), flush=True)
     return found
 
 
@@ -86,16 +85,21 @@ class Collector:
         return one_node(text)
 
 
-def parse_captions(opening: Opening) -> None:
-    """Parse all captions of some sources with a bar, and keep their graphs; raises for those without an answer."""
-    parser = open_parser(opening.parser, opening.parses, opening.allow_unanswered)
+def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
+    """Parse all captions of some sources with a bar, and keep their graphs; returns those without an answer.
+
+    Raises for them unless they are allowed.
+    """
+    parser = open_parser(opening.parser, opening.parses, allow_unanswered)
     collector = Collector()
     for name in opening.sources:
         load(name).open(opening.place(name, collector))
     try:
-        parse_all(parser, list(collector.texts))
+        if collector.texts:
+            parse_all(parser, list(collector.texts))
     except Unanswered as error:
         raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
+    return frozenset(parser.unanswered())
 
 
 def relational(opened: Opened) -> bool:
@@ -110,9 +114,9 @@ def relational(opened: Opened) -> bool:
     )
 
 
-def lines_of(sources: str, parser: str, numbers: Numbers) -> list[str]:
+def lines_of(sources: str, numbers: Numbers) -> list[str]:
     """What there is, for people."""
     lines = [f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions"]
     lines += [f"  left out of {sources}: {count} photographs, {reason}" for reason, count in numbers.left_out]
     lines += [f"  left out of {sources}: {count} texts, {reason}" for reason, count in numbers.refused]
-    return lines + ([f"  {parser}: {numbers.parsed}"] if numbers.parsed else [])
+    return lines

@@ -22,7 +22,7 @@ def launch(preset: str, config: Config, plain: Config) -> int | None:
     config = replace(config, scorers=only(config.scorers, config.models))
     out = config.out or Path(f"runs/real_data-{preset}")
     if config.dry_run:
-        plan(config, out, folders)
+        plan(config, folders)
         return None
     with run_folder(out, config, EXECUTION) as folder:
         run(config, folder, folders)

@@ -13,10 +13,10 @@ from studies.real_training.describe import described
 from studies.runs.cell import Execution, Job
 
 
-def data_of(config: Config, out: Path, folders: Mapping[str, Path]) -> tuple[Path, Mapping[str, Path]]:
-    """The root of the photographs, and their folders elsewhere: the user's, or those of a rehearsal."""
+def root_of(config: Config, out: Path) -> Path:
+    """The root of the photographs: the user's, or that of a rehearsal."""
     if not config.rehearse:
-        return config.data_root, folders
+        return config.data_root
     from studies.real_training.rehearsal import write_files
 
     grid = grid_of(config)
@@ -32,7 +32,7 @@ def run(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
     from studies.runs.results import collect
 
     grid = grid_of(config)
-    root, folders = data_of(config, out, folders)
+    root = root_of(config, out)
     photos = described(config, root, folders)
     runs = planned(config, photos, rendered_splits(config, cores(grid)))
     check_false_captions(runs)
@@ -82,7 +82,7 @@ def print_carried(runs: Sequence[Planned], out: Path) -> None:
             print(f"{its.cell.name}: {text}")
 
 
-def plan(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
+def plan(config: Config, folders: Mapping[str, Path]) -> None:
     """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
     import torch
 

@@ -18,7 +18,6 @@ from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.recipe import Recipe
 from models.towers.config import TextSpace, TowerConfig
 from models.training.feed import Feed
-from studies.grids import launch as grid_launch
 from studies.real_training import check as checks
 from studies.real_training import describe, run
 from studies.real_training.config import EXECUTION, Config
@@ -95,7 +94,6 @@ def study(folder, monkeypatch):
         return folder / out
 
     monkeypatch.setattr(dispatch, "run_cells", run_jobs)
-    monkeypatch.setattr(grid_launch, "in_child", lambda function, *arguments: function(*arguments))
     monkeypatch.chdir(folder)
     return here
 
@@ -135,7 +133,7 @@ def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys):
         assert len(service.requests) == requests
     trained = IMAGES - SHOWN - HELD_OUT
     assert f"coco: {trained} photographs, {HELD_OUT} held out; {2 * (IMAGES - SHOWN)} captions" in printed
-    assert f"left out of coco: {SHOWN} photographs, in sugarcrepe" in printed
+    assert f"left out of coco: {SHOWN} photographs, COCO val2017" in printed
     assert f"{2 * (IMAGES - SHOWN)} captions: {IMAGES - SHOWN} parsed, {IMAGES - SHOWN} fell back" in printed
     assert {(its["model"], its["parser"]) for its in results} == {
         ("clip", "one-node"),
@@ -149,8 +147,7 @@ def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys):
     scored = {(row["model"], row["parser"], row["name"]) for row in rows if row["kind"] == "headline" and row["name"]}
     assert len(scored) == 3 * 2  # micro and macro
     report = (out / "report.html").read_text()
-    assert f"{SHOWN} in sugarcrepe" in report
-    assert "SugarCrepe" not in report or "theirs" in report
+    assert f"{SHOWN} COCO val2017" in report
     assert (out / "benchmarks/report.html").exists()
     again = capsys.readouterr().out
     assert "3 cells, 3 of them finished before" in again
