@@ -35,7 +35,7 @@ def tidy(cells: Sequence[Mapping[str, Any]], scores: Mapping[str, Sequence[Mappi
     return frame.astype({name: float for name in ("official", "neutral", "tie_rate")})
 
 
-def headlines(frame: pd.DataFrame, published: Mapping[str, Published] = {}) -> pd.DataFrame:
+def headlines(frame: pd.DataFrame, published: Mapping[str, Published]) -> pd.DataFrame:
     """A row for each model and place with means over seeds and deviations, in percent, a column for each headline.
 
     Rows of papers are marked as theirs. Columns that say where are left out where they say the same in all rows.
