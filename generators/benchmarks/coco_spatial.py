@@ -6,5 +6,10 @@ from generators.sources.kept_out import COCO
 FILES = {"two objects": "whatsup/coco_qa_two_obj.json", "one object": "whatsup/coco_qa_one_obj.json"}
 
 BENCHMARK = questions(
-    "coco-spatial", FILES, "coco/val2017", lambda image: f"{image:012d}.jpg", {"two objects": 440, "one object": 2247}, COCO
+    "coco-spatial",
+    FILES,
+    "coco/val2017",
+    lambda image: f"{image:012d}.jpg",
+    {"two objects": 440, "one object": 2247},
+    COCO,
 )

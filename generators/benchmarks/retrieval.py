@@ -45,7 +45,6 @@ def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
-
 def karpathy_test(place: Place, dataset: str, test: str) -> list[Captioned]:
     """The images and captions of Karpathy's test split, from his `dataset` file or from a list of the `test` alone."""
     if place.path(dataset).is_file():

@@ -5,11 +5,11 @@ from types import MappingProxyType
 
 from generators.benchmarks.registry import load, names
 from generators.sources.coco import numbers_of
+from generators.sources.genome import IMAGE_DATA, image_numbers
 from generators.sources.image_folders import files_in
 from generators.sources.json_file import read_json
 from generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
 from generators.sources.place import SourcePlace
-from generators.sources.genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
 VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
@@ -28,7 +28,7 @@ def images_of_tests(
     files that can't be read.
     """
     whole = {split: list(validation_numbers(place, split)) for split in validation}
-    images = {number: f"COCO {split}" for split, every in whole.items() for its in every for number in its}
+    images = {number: f"COCO {split}" for split in reversed(whole) for its in whole[split] for number in its}
     for name in names():
         for number in shown(name, place):
             images.setdefault(number, f"in {name}")

@@ -131,7 +131,7 @@ class AnnotatedPhotographs(Photographs):
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         """A caption made of what is known of each image; which one depends on its name and its draw alone."""
         return [
-            self.recipe(self.annotations(index), generator(int(draw), "caption", self.names_of_images[index]))
+            self.recipe(self.annotations(int(index)), generator(int(draw), "caption", self.names_of_images[index]))
             for index, draw in zip(indices, draws, strict=True)
         ]
 

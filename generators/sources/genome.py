@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from generators.sources.annotated import Annotations
-from generators.sources.json_file import LARGEST, Entry
+from generators.sources.json_file import LARGEST, Entry, checked
 from generators.sources.json_stream import stream_list
 from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 
@@ -68,7 +68,8 @@ def number_in(entry: Entry, key: str) -> PhotographId | None:
 
 def inner(entry: Entry, key: str) -> list[Entry]:
     """The objects of a list of an entry, whose errors name both places."""
-    return [each._replace(place=f"{entry.place}.{each.place}") for each in entry.entries(key)]
+    listed = enumerate(entry.field(key, list))
+    return [checked(Entry(entry.file, f"{entry.place}.{key}[{k}]", item)) for k, item in listed]
 
 
 def inside(entry: Entry, key: str) -> Entry:

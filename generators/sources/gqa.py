@@ -60,7 +60,7 @@ def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
         for relation in relations_of(thing):
             target, text = relation.field("object", str), refused.clean(relation.field("name", str))
             if target not in things:
-                raise relation.error(f"has an 'object' that its image doesn't have: {target:.40}")
+                raise relation.error(f"has an 'object' that its image doesn't have: {target!r:.40}")
             if text and key in places and target in places:
                 related.append(Relation(places[key], text, places[target]))
     return Annotations(tuple(filter(None, phrases.values())), tuple(related))

@@ -100,7 +100,9 @@ class Reader:
                     return value
             except json.JSONDecodeError as error:  # perhaps because the rest of it wasn't read
                 if self.ended or len(self.text) - self.at > MOST:
-                    raise self.error(f"{error.msg} in an entry that begins with {self.text[self.at :][:40]!r}") from error
+                    raise self.error(
+                        f"{error.msg} in an entry that begins with {self.text[self.at :][:40]!r}"
+                    ) from error
             except (ValueError, RecursionError) as error:
                 raise self.error(str(error)) from error
             self.more()

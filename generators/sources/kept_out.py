@@ -84,5 +84,7 @@ def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[
     for file in files:
         found = pattern.search(file)
         if not found:
-            raise UserError(f"{path} names {file!r:.200}, which isn't called as {collection} calls images; get it again")
+            raise UserError(
+                f"{path} names {file!r:.200}, which isn't called as {collection} calls images; get it again"
+            )
         yield PhotographId(collection, int(found[1]))

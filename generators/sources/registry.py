@@ -1,9 +1,8 @@
 """Finds training sources by name: the files of this folder that export a `SOURCE`. Add one by adding a file."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from envs.common.exports import Exports
@@ -28,7 +27,7 @@ class SourceSpec:
     """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
     image_folders: tuple[str, ...] = ()
     """Those of them of which one at least has images."""
-    recipes: Mapping[str, tuple[str, ...]] = MappingProxyType({"": ()})
+    recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
     """Ways to make captions, the usual one first, each with further files, of which it needs one."""
     get: str = ""
     """Where to get its files."""

@@ -1,7 +1,7 @@
 """One tar shard of images and captions, read where it lies: its members are listed once and never unpacked.
 
-A sample is the files of one name: "00012.jpg" with "00012.txt", or with "00012.json" that has a "caption". What can't be
-trained on is refused and counted by why: only the files' places and captions are kept, as an index beside the shard.
+A sample is the files of one name: "00012.jpg" with "00012.txt", or with "00012.json" that has a "caption". What can't
+be trained on is refused and counted by why.
 """
 
 import json
@@ -81,10 +81,8 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
             check_end(path, tar.offset)
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror}); name a file that is there") from error
     except Exception as error:  # tarfile and what it calls raise all kinds for bytes from strangers
-        raise UserError(f"{path} is no whole, uncompressed tar file ({str(error):.200}); get it again") from error
+        raise UserError(f"{path} is no whole, uncompressed tar file ({error!s:.200}); get it again") from error
     return members
 
 
@@ -92,7 +90,7 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
     """Whether a member isn't a plain file below the folder that the shard would be unpacked to."""
     parts = info.name.replace("\\", "/").split("/")
     plain = info.isreg() and not info.issparse() and info.size >= 0
-    return not plain or not parts[0] or ".." in parts or ":" in parts[0] or not writable(info.name)
+    return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
 def check_end(path: Path, offset: int) -> None:
@@ -174,4 +172,3 @@ def check_image(file: Any, member: Member) -> None:
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
     if picture.format == "JPEG" and b"\xff\xd9" not in content[-1024:]:
         raise Refusal("an image that is torn off")
-

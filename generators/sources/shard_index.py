@@ -103,4 +103,3 @@ def is_sound(index: Index, size: int) -> bool:
         return False
     ends = index.offsets + index.sizes
     return bool((index.offsets >= 0).all() and (index.sizes >= 0).all() and (ends <= size).all())
-

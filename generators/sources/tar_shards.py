@@ -70,7 +70,7 @@ class ShardImages:
                 file.seek(offset)
                 return square(open_picture(BytesIO(file.read(size))), self.resolution)
         except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
-            problem = f"can't be read ({type(error).__name__}: {str(error):.200})"
+            problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
         name = f"{self.names[index]!r:.200}"
         raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
 
@@ -95,7 +95,7 @@ class TarShards(Photographs):
         self.names_of_images = Texts(name for name, keep in zip(names, kept, strict=True) if keep)
         texts = (text for index in found for text in index.texts)
         self.captions_texts = Texts(text for text, keep in zip(texts, kept, strict=True) if keep)
-        self.graphs = None if place.parse is one_node else graphs_of(self.captions_texts[:], place.parse)
+        self.graphs = None if place.parse is one_node else graphs_of(list(self.captions_texts), place.parse)
         owners = np.repeat(np.arange(len(shards)), [len(index.keys) for index in found])[kept]
         places = np.concatenate([np.stack([index.offsets, index.sizes], 1) for index in found])[kept]
         self.files = ShardImages(shards, owners, places, self.names_of_images, place.resolution)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import overload
 
 import numpy as np
 from jaxtyping import Int64, UInt8
@@ -40,39 +39,24 @@ class Texts(Sequence[str]):
         """Texts from their letters in UTF-8 and where each ends; raises `ValueError` for what can't be that."""
         made = cls(())
         made.letters, made.ends = letters.tobytes(), ends
-        whole = np.diff(ends, prepend=0) >= 0
-        if letters.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or not whole.all():
+        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        if letters.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or (ends < starts).any():
             raise ValueError("these are no texts")
-        if (ends[-1] if len(ends) else 0) != len(made.letters) or any(not text for text in made):
+        begun = letters[starts[starts < len(letters)]]
+        if (ends[-1] if len(ends) else 0) != len(letters) or ((begun & 0xC0) == 0x80).any():
             raise ValueError("these are no whole texts")
-        return made
-
-    @classmethod
-    def joined(cls, several: Sequence["Texts"]) -> "Texts":
-        """The texts of several lists, one list after the other."""
-        made = cls(())
-        starts = np.cumsum([0, *(len(texts.letters) for texts in several)])
-        ends = [texts.ends + start for texts, start in zip(several, starts[:-1], strict=True)]
-        made.letters, made.ends = b"".join(texts.letters for texts in several), np.concatenate([made.ends, *ends])
+        made.letters.decode()
         return made
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> str:
         k = range(len(self))[index]
         return self.letters[int(self.ends[k - 1]) if k else 0 : int(self.ends[k])].decode()
 
     def __iter__(self) -> Iterator[str]:
         return (self[k] for k in range(len(self)))
-
-
 
 
 def refusal(text: str) -> str:

@@ -281,7 +281,8 @@ def make_negbench_retrieval(root: Path) -> Counts:
     """Captions are a list in Python's notation, with either quote."""
     for name, file in negbench_retrieval.FILES.items():
         rows = [
-            (f"data/{k:012d}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)])) for k in range(IMAGES)
+            (f"data/{k:012d}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)]))
+            for k in range(IMAGES)
         ]
         write_csv(root / file, ("filepath", "captions"), rows)
     write_images(root / negbench.IMAGES, [f"{k:012d}.jpg" for k in range(IMAGES)])

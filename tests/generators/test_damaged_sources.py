@@ -72,7 +72,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, recipe, file, tmp_p
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 20])
 def test_a_stream_gives_what_json_does(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(json_stream, "CHUNK", chunk)
-    content = {f"k{k}": {"n": 10**k, "é": ["a\n\"]}", None, -1.5e-3, {"[": "}"}]} for k in range(9)}
+    content = {f"k{k}": {"n": 10**k, "é": ['a\n"]}', None, -1.5e-3, {"[": "}"}]} for k in range(9)}
     for indent in (None, 1):
         (tmp_path / "a.json").write_text(json.dumps(content, indent=indent) + "\n ", encoding="utf-8-sig")
         (tmp_path / "b.json").write_text(json.dumps(list(content.values()), indent=indent, ensure_ascii=False))
@@ -117,10 +117,10 @@ def test_what_is_no_list_of_objects_is_refused(tmp_path, monkeypatch, text, chun
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", ['{"a": {}, "a": {}}', '{1: {}}', '{"\\ud800": {}}', '{"a" {}}', '{"a": 1}'])
+@pytest.mark.parametrize("text", ['{"a": {}, "a": {}}', "{1: {}}", '{"\\ud800": {}}', '{"a" {}}', '{"a": 1}'])
 def test_what_is_no_object_of_objects_is_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(UserError, match="a.json"):
+    with pytest.raises(UserError, match=r"a\.json"):
         list(stream_object(tmp_path / "a.json"))
 
 
@@ -128,12 +128,10 @@ def test_a_damaged_entry_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(json_stream, "CHUNK", 64)
     monkeypatch.setattr(json_stream, "MOST", 1000)
     (tmp_path / "a.json").write_text('[{"a": "' + "b" * 10**6)
-    with (
-        pytest.raises(UserError, match="Unterminated string"),
-        json_stream.Reader(tmp_path / "a.json", "[") as reader,
-    ):
+    with json_stream.Reader(tmp_path / "a.json", "[") as reader:
         next(iter(reader.places("]")))
-        reader.value()
+        with pytest.raises(UserError, match="Unterminated string"):
+            reader.value()
     assert len(reader.text) < 5000
 
 
@@ -142,7 +140,6 @@ def test_texts_are_a_list():
     texts = Texts(some)
     assert list(texts) == some
     assert [texts[k] for k in (-1, 0)] == ["☃☃☃", "a"]
-    assert texts[1:] == some[1:]
     assert len(texts) == 4
     with pytest.raises(IndexError):
         texts[4]

@@ -147,7 +147,10 @@ REFUSED = {
     "html": ({"x__jpg": picture("x"), "x__txt": b"<a href='http://x'>a cat</a>"}, "HTML in the text"),
     "a script": ({"x__jpg": picture("x"), "x__txt": b"cat <script>alert(1)</script>"}, "HTML in the text"),
     "latin-1": ({"x__jpg": picture("x"), "x__txt": b"caf\xe9"}, "a text that isn't UTF-8"),
-    "half a character": ({"x__jpg": picture("x"), "x__json": b'{"caption": "\\ud800"}'}, "half a character in the text"),
+    "half a character": (
+        {"x__jpg": picture("x"), "x__json": b'{"caption": "\\ud800"}'},
+        "half a character in the text",
+    ),
     "no json": ({"x__jpg": picture("x"), "x__json": b"[" * 99999}, "a .json that is no JSON object"),
     "a long text": ({"x__jpg": picture("x"), "x__txt": b"cat " * 999}, "a text that is too long"),
     "a huge text": ({"x__jpg": picture("x"), "x__txt": b"cat " * (1 << 19)}, "a text that is too long"),
@@ -210,7 +213,7 @@ def test_a_size_below_zero_ends(tmp_path):
     write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("a"), "a.txt": b"cat"})
     path = tmp_path / "shards/0.tar"
     content = bytearray(path.read_bytes())
-    content[124:136] = b"\xff" * 10 + b"\xfc\x00"  # minus 1024, in base 256
+    content[124:136] = b"\xff" * 10 + b"\xfe\x00"  # minus 512, in base 256
     content[148:156] = b"%06o\0 " % (256 + sum(content[:148]) + sum(content[156:512]))
     path.write_bytes(content)
     assert "uncompressed tar" in refusal(tmp_path)
@@ -226,15 +229,10 @@ def test_shards_may_lie_elsewhere(root, tmp_path):
 
 
 def test_images_that_break_later_are_named_and_may_be_listed(root):
-    opened(root)
     path = root / "shards/00000.tar"
-    content, state = path.read_bytes(), path.stat()
-    start = content.index(picture("1")) + 300
-    path.write_bytes(content[:start] + bytes(200) + content[start + 200 :])
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    data = opened(root)
+    content, data = path.read_bytes(), opened(root)
+    path.write_bytes(b"")
     with pytest.raises(UserError, match=r"the image '00000.tar/00001' can't be read .* left_out.txt") as error:
-        data.files.shards[0].write_bytes(b"")
         data.images([1])
     assert len(str(error.value).splitlines()) == 1
     path.write_bytes(content)
@@ -253,6 +251,17 @@ def test_photographs_of_tests_are_known_by_their_address(root):
     assert len(data) == 4
 
 
+def read_all(root: Path) -> str:
+    """Why shards are refused; empty where all of them can be read."""
+    try:
+        data = opened(root)
+        json.dumps([*data.texts(), dict(data.left_out)])
+        data.images(range(len(data)))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
 def test_damaged_shards_are_read_or_refused_in_one_line(root):
     """Bits flipped and bytes replaced at random: seeded, 200 in all, more with MENAGERIE_EXAMPLES."""
     path = root / "shards/00001.tar"
@@ -262,11 +271,7 @@ def test_damaged_shards_are_read_or_refused_in_one_line(root):
         for at in rng.integers(len(content.rstrip(b"\0")), size=rng.integers(1, 9)):
             damaged[at] = int(rng.integers(256)) if rng.random() < 0.5 else damaged[at] ^ (1 << int(rng.integers(8)))
         path.write_bytes(damaged)
-        try:
-            data = opened(root)
-            json.dumps([*data.texts(), dict(data.left_out)])
-            data.images(range(len(data)))
-        except UserError as error:
-            refused += 1
-            assert len(str(error).splitlines()) == 1
+        reason = read_all(root)
+        refused += bool(reason)
+        assert len(reason.splitlines()) <= 1
     assert refused > 10
