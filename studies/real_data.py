@@ -3,9 +3,7 @@ mixed with them, and scores them on real benchmarks in the same command.
 
     python studies/real_data.py --preset smoke              # rendered files in COCO's format, under a minute
     python studies/real_data.py --check --data-root DATA    # what is complete, and what to get
-    python studies/real_data.py --data-root DATA --from none runs/binding_grid-laptop --mix 0 0.5
     python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
-    python studies/real_data.py --preset figure5 --data-root DATA --device cuda
 
 A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs that
 tests show are left out and counted. Ends with `report.html`, `results.csv`, `cells.jsonl` and, in `benchmarks/`, the

@@ -46,30 +46,30 @@ class Config:
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
     sources: Annotated[tuple[str, ...], WHAT, FIRST] = ("coco",)
-    """Training sources; those of a+b together, a and b apart."""
+    """Training sources: those of a+b together, a and b apart."""
     parser: Annotated[tuple[str, ...], WHAT, FIRST] = (DEFAULT,)
-    """Parsers of captions, NAME or NAME:OPTION=VALUE,… (docs/parsing.md), for models that read scene graphs."""
+    """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     mix: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST] = ()
-    """Weights to start with: a run, a cell or a checkpoint of the same models and towers; none: no weights."""
+    """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
     seeds: Annotated[int, WHAT, FIRST] = 1
     """Number of seeds, from 0."""
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """What every model is scored on at its end; none takes all that are complete in --data-root."""
+    """What models are scored on in the end. None takes all that are complete in --data-root."""
     check: Annotated[bool, WHAT, FIRST] = False
-    """Only report which sources and benchmarks are complete, and what to get for the others."""
+    """Only report what is complete on disk. And what to get for the rest, from where, under which licence."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be trained, and how long it takes."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
-    """Folder of the files of sources and benchmarks (docs/real-data.md, docs/transfer.md)."""
-    images: Annotated[tuple[str, ...], DATA, FIRST] = ()
+    """Folder of sources and benchmarks (docs/transfer.md)."""
+    images: Annotated[tuple[str, ...], DATA] = ()
     """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
     caption: Annotated[str, DATA] = ""
     """How captions are made of sources that know several ways; empty takes the first of each."""
     rehearse: Annotated[bool, DATA] = False
     """Render scenes of --world as the files of COCO into --out, and train on these in place of photographs."""
-    split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
+    split: Annotated[tuple[Path, ...], DATA] = ()
     """A split file for --mix."""
     world: Annotated[str, DATA] = "pug"
     """World of the scenes for --mix, without --split and --recipe."""
@@ -85,16 +85,16 @@ class Config:
     """Take captions to which a parser's server gave no answer as one node."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
     """What a model with a vocabulary of its own does with other words of benchmarks."""
-    tuned: Annotated[str, TRAINING, FIRST] = ""
+    tuned: Annotated[str, TRAINING] = ""
     """Each model's rates: `paper`, a name in studies/recipes, or the best.json of studies/tune.py."""
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
-    pretrained: Annotated[str, MODEL, FIRST] = ""
+    pretrained: Annotated[str, MODEL] = ""
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     epochs: Annotated[float, TRAINING, FIRST] = 20.0
-    """Passes over the photographs, with any --mix; 0 takes --steps."""
+    """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
     """Training recipe of all models. With pretrained weights each model's paper gives rates, warm-ups, weight decay and
     betas in place of these."""
@@ -106,7 +106,7 @@ class Config:
     """cpu or cuda."""
     threads: Annotated[int, PLACE] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST] = 0
+    workers: Annotated[int, PLACE] = 0
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
     loaders: Annotated[int, PLACE] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
