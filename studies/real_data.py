@@ -1,5 +1,5 @@
-"""From synthetic scenes to photographs: trains any scorers on captioned photographs, alone, after rendered scenes or
-mixed with them, and scores them on real benchmarks in the same command.
+"""From synthetic scenes to photographs: trains any scorers on captioned photographs, alone, after
+rendered scenes or mixed with them, and scores them on real benchmarks in the same command.
 
     python studies/real_data.py --preset smoke              # rendered files in COCO's format, under a minute
     python studies/real_data.py --check --data-root DATA    # what is complete, and what to get
