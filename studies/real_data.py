@@ -1,8 +1,8 @@
 """From synthetic scenes to photographs: trains any scorers on captioned photographs, alone, after
 rendered scenes or mixed with them, and scores them on real benchmarks in the same command.
 
-    python studies/real_data.py --preset smoke              # rendered files in COCO's format, under a minute
-    python studies/real_data.py --check --data-root DATA    # what is complete, and what to get
+    python studies/real_data.py --preset smoke             # rendered files in the place of COCO's
+    python studies/real_data.py --check --data-root DATA   # what is complete, and what to get
     python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
 
 A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs that
