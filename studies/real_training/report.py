@@ -129,12 +129,14 @@ def lacking(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def print_table(study: Study) -> None:
-    """The headlines on the terminal, a line for each number."""
+    """The headlines on the terminal, a row each: places may be few and headlines many."""
     from rich.console import Console
     from rich.table import Table
 
-    header, *rows = to_rows(headlines(tidy(study.results(), study.scores()), published(study)))
-    shown = Table(*header, title="official scores, %, mean and deviation over seeds")
-    for row in rows:
-        shown.add_row(*row)
+    table = headlines(tidy(study.results(), study.scores()), published(study))
+    where = [name for name in table if name in AXES]
+    labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
+    shown = Table("benchmark", *labels, title="official scores, %, mean and deviation over seeds")
+    for name in table.columns.drop(where):
+        shown.add_row(name, *table[name])
     Console().print(shown)
