@@ -1,6 +1,6 @@
 """Some items of a data set, as a data set of their own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Int64, UInt8
@@ -53,5 +53,5 @@ class Part(Captioned):
         """The texts of the whole, those of other items among them: what reads the part can read all of it."""
         return self.whole.texts()
 
-    def _there(self, indices: Indices) -> Sequence[int]:
+    def _there(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         return self.indices[np.asarray(indices, np.int64)]
