@@ -50,9 +50,23 @@ def score_all(
     score: Callable[[P, Prepared], None],
     outputs: Outputs,
 ) -> Path:
-    """Score what isn't finished, one model after another; returns the report.
+    """`score_waiting`, and its last report; raises where nothing can be scored."""
+    left_out = score_waiting(pieces, out, prepare, score, outputs)
+    if len(left_out) == len(pieces):
+        raise UserError(f"no model can be scored on anything: {next(iter(left_out.values()))}")
+    return outputs.report(out, pieces, left_out)
 
-    Raises where nothing can be scored. What a `UserError` of `prepare` or `score` is about is left out, with a line.
+
+def score_waiting(
+    pieces: Sequence[P],
+    out: Path,
+    prepare: Callable[[Model], Prepared],
+    score: Callable[[P, Prepared], None],
+    outputs: Outputs,
+) -> dict[str, str]:
+    """Score what isn't finished, one model after another; returns why pieces were left out, by name.
+
+    What a `UserError` of `prepare` or `score` is about is left out, with a line.
     """
     waiting = [piece for piece in pieces if finished(piece.folder) is None]
     print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
@@ -75,9 +89,7 @@ def score_all(
                 print(f"finished {piece.name}", flush=True)
             outputs.tables(out, pieces)
         outputs.report(out, pieces, left_out)
-    if len(left_out) == len(pieces):
-        raise UserError(f"no model can be scored on anything: {next(iter(left_out.values()))}")
-    return outputs.report(out, pieces, left_out)
+    return left_out
 
 
 def leave_out(left_out: dict[str, str], pieces: Sequence[Piece], error: UserError) -> None:

@@ -50,8 +50,8 @@ class Curve(NamedTuple):
     folder: Path
 
 
-def training_curves(curves: Sequence[Curve]) -> Figure | None:
-    """All cells that have a training log; None if none has."""
+def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | None:
+    """All cells that have a training log; None if none has. `chance`, in percent, is that of validation."""
     logged = [(curve, read_training(curve.folder)) for curve in curves]
     logged = [(curve, table) for curve, table in logged if table]
     if not logged:
@@ -76,7 +76,7 @@ def training_curves(curves: Sequence[Curve]) -> Figure | None:
         column[-1].set_xlabel("step", fontsize=9)
         column[-1].tick_params(labelbottom=True)  # which is hidden where more panels follow below
     for row, panel in zip(axes, PANELS, strict=True):
-        dress(list(row), panel)
+        dress(list(row), panel, chance)
         for axis in row[::columns]:
             axis.set_ylabel(panel.name, fontsize=9)
     by_label = {line.get_label(): line for axis in axes[0] for line in axis.get_lines()}
@@ -107,14 +107,14 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: object) -> 
         axis.plot(thinned(steps), thinned(values), linewidth=1.2, **style)
 
 
-def dress(row: Sequence[Axes], panel: Panel) -> None:
+def dress(row: Sequence[Axes], panel: Panel, chance: float) -> None:
     """Names and limits of one row of panels."""
     for axis in row:
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         if panel.column == PERCENT:
-            axis.axhline(50, color="0.5", linewidth=0.8, zorder=0)
+            axis.axhline(chance, color="0.5", linewidth=0.8, zorder=0)
             axis.set_ylim(None, 101)
         else:
             axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))

@@ -114,7 +114,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
-        parsed=described(pieces[0].subject.parser),
+        parsed=list(filter(None, dict.fromkeys(described(piece.subject.parser) for piece in pieces))),
         notes=provenance(),
     )
 
