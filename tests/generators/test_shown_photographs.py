@@ -8,7 +8,7 @@ import pytest
 
 from envs.common.errors import UserError
 from generators.benchmarks import registry, shown
-from generators.benchmarks.photographs import Place, files_of
+from generators.benchmarks.photographs import Place, images_of
 from generators.benchmarks.shown import images_of_tests
 from generators.sources import registry as sources
 from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
@@ -62,7 +62,7 @@ def test_all_images_of_a_benchmark_are_known(tmp_path, name):
     place = Place(tmp_path, 16, tag=tiny_tags)
     bench = registry.load(name).build(place)
     found = set(shown.shown(name, SourcePlace(tmp_path, 16)))
-    numbers = {int(re.search(r"(\d+)\.jpg$", file)[1]) for file in files_of(bench.records)}
+    numbers = {int(re.search(r"(\d+)\.jpg$", file)[1]) for file in images_of(bench.records)}
     assert {number.number for number in found} == numbers
     assert {number.collection for number in found} <= {COCO, VISUAL_GENOME, FLICKR}
     kept = of_tests(tmp_path)
