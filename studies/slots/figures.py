@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib
 
-from envs.common.figure_style import line_style
+from envs.common.figure_style import chance_line, line_style
 from studies.ablation.report import column_name
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
@@ -37,6 +37,7 @@ def sweep_figure(
             draw_accuracies(axis, done, split, column, field, values)
             for number, name in enumerate(beside, start=1):
                 draw_level(axis, accuracies(done.get(Place(split, name), ()), *column), name, number)
+            chance_line(axis, stretch=False)
             axis.set_title(column_name(*column).replace(": ", "\n"), fontsize=9)
         draw_parameters(line[-1], parameters, field, values)
         line[0].set_ylabel("accuracy (%)", fontsize=8)
@@ -66,7 +67,7 @@ def draw_level(axis: Axes, values: Sequence[float], name: str, number: int) -> N
     """The mean of a model that has no such field, named on its line."""
     if values:
         colour = line_style(number)["color"]
-        axis.axhline(statistics.mean(values), color=colour, linewidth=1, linestyle=":")
+        axis.axhline(statistics.mean(values), color=colour, linewidth=1, linestyle="--")
         axis.annotate(
             *(name, (1.0, statistics.mean(values))),
             xycoords=("axes fraction", "data"),

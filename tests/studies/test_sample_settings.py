@@ -29,7 +29,7 @@ from studies.sample_search.budget import (
 )
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
-from studies.sample_search.tables import state_of
+from studies.sample_search.trial_table import state_of
 from studies.trials.queue import Trials
 from studies.trials.space import draw, from_cube, to_cube
 from studies.trials.workers import work
