@@ -34,6 +34,7 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
+    titles = {model: spec_of(model).title or spec_of(model).name for model in config.models}
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     lone = len(config.places) == 1
@@ -47,12 +48,12 @@ def write_report(
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=f"{config.title}: {listed([spec_of(model).title or spec_of(model).name for model in config.models])}",
+        title=f"{config.title}: {listed(list(titles.values()))}",
         task=config.task,
         config=reported_config(config),
         notes=notes,
         **summary_of(config, results),
-        models=to_rows(model_table(config.models, results)),
+        models=to_rows(model_table(config.models, results, titles)),
         tasks=task_tables(config, results),
         chances=CHANCES,
         meanings=explained(tasks, config.task),
