@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from studies.analysis.pareto import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
+from studies.sample_search.tables import compared
 
 AXIS = Axis(100, 10_000)
 
@@ -86,6 +87,31 @@ def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
 )
 def test_ratios_say_what_is_unknown(clip, oc_clip, text):
     assert ratio(clip, oc_clip) == text
+
+
+@pytest.mark.parametrize(
+    ("clip", "oc_clip", "text"),
+    [
+        (Bound(300, False), Bound(100, False), "a needs 300 images, b 100: 3.00 times the images of b"),
+        (
+            Bound(300, True),
+            Bound(100, False),
+            "b needs 100 images, a more than 300: more than 3.00 times the images of b",
+        ),
+        (
+            Bound(80, False),
+            Bound(112, True),
+            "a needs 80 images, b more than 112: a needs less than 0.71 times the images of b",
+        ),
+        (
+            Bound(300, True),
+            Bound(200, True),
+            "neither reached the target, a with up to 300 images and b with up to 200",
+        ),
+    ],
+)
+def test_ratios_are_said_in_words(clip, oc_clip, text):
+    assert compared("a", clip, "b", oc_clip) == text
 
 
 def test_the_axis_counts_logarithms():
