@@ -162,12 +162,16 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
     """Which of two models reached the target with how many images, and what that says of their ratio."""
     if needs.censored and its.censored:
         return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
-    share = f"{needs.images / its.images:.2f} times the images of {other}"
+    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
     if needs.censored:
-        return f"{other} needs {its.images} images, {one} more than {needs.images}: more than {share}"
+        return (
+            f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
+        )
     if its.censored:
-        return f"{one} needs {needs.images} images, {other} more than {its.images}: {one} needs less than {share}"
-    return f"{one} needs {needs.images} images, {other} {its.images}: {share}"
+        return (
+            f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
+        )
+    return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
 
 
 def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:

@@ -90,28 +90,26 @@ def test_ratios_say_what_is_unknown(clip, oc_clip, text):
 
 
 @pytest.mark.parametrize(
-    ("clip", "oc_clip", "text"),
+    ("clip", "other", "text"),
     [
-        (Bound(300, False), Bound(100, False), "a needs 300 images, b 100: 3.00 times the images of b"),
         (
-            Bound(300, True),
-            Bound(100, False),
-            "b needs 100 images, a more than 300: more than 3.00 times the images of b",
+            Bound(30, False),
+            Bound(10, False),
+            "a reached the target with 30 images, b with 10: a needs 3.00 times as many",
         ),
         (
-            Bound(80, False),
-            Bound(112, True),
-            "a needs 80 images, b more than 112: a needs less than 0.71 times the images of b",
+            *(Bound(30, True), Bound(10, False)),
+            "b reached the target with 10 images, a not even with 30: a needs more than 3.00 times as many",
         ),
         (
-            Bound(300, True),
-            Bound(200, True),
-            "neither reached the target, a with up to 300 images and b with up to 200",
+            *(Bound(80, False), Bound(112, True)),
+            "a reached the target with 80 images, b not even with 112: a needs less than 0.71 times as many",
         ),
+        (Bound(30, True), Bound(20, True), "neither reached the target, a with up to 30 images and b with up to 20"),
     ],
 )
-def test_ratios_are_said_in_words(clip, oc_clip, text):
-    assert compared("a", clip, "b", oc_clip) == text
+def test_ratios_are_said_in_words(clip, other, text):
+    assert compared("a", clip, "b", other) == text
 
 
 def test_the_axis_counts_logarithms():
