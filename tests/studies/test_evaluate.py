@@ -85,7 +85,7 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if int(row["n"]))
     report = (folder / "runs" / "whole" / "report.html").read_text()
     assert "<code>…</code>: not scored, or left out" in report
-    assert "<tr><td>oc-clip</td><td>runs/a: oc-clip</td></tr>" in report, "what a short name stands for"
+    assert "<tr><td>a: oc-clip</td><td>runs/a: oc-clip</td></tr>" in report, "what a short name stands for"
     assert "<td>one animal</td><td>both captions mention" in report
     (records,) = re.findall(r"packed: numbers of records</h3>.*?</table>", report, re.DOTALL)
     for name, n in {(row["subset"], row["n"]) for row in rows if (row["split"], row["task"]) == ("packed", "swap")}:
