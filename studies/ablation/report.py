@@ -17,6 +17,7 @@ from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.curves import Curve, training_curves
 from studies.runs.cell import Job, finished
 
@@ -50,6 +51,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
         verdicts=VERDICTS,
+        meaning=meaning(max(map(len, jobs.values()))),
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
         claims=[

@@ -14,6 +14,7 @@ from generators.captions.hard_negatives import TASKS
 from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.tables import to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.bars import bars
 from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
@@ -65,6 +66,7 @@ def write_report(
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.unseen},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
+        meaning=meaning(config.seeds),
         untuned=untuned(config),
         subsets=subsets_explained(config.tests),
         seeds=config.seeds,

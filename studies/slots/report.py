@@ -12,6 +12,7 @@ from studies.ablation.report import HEADER, VERDICTS, accuracy_figure, scores_of
 from studies.ablation.rows import ablated
 from studies.ablation.runs import columns_of, read_runs
 from studies.analysis.tables import to_csv, to_latex, to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.curves import Curve, training_curves
 from studies.runs.cell import CHECKPOINT, Job
 from studies.slots.figures import sweep_figure
@@ -50,6 +51,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         claims=[("claim", "on our world", "difference, points"), *verdicts(done, points, masks)],
         tables={name: to_rows(table) for name, table in tables.items()},
         verdicts=VERDICTS,
+        meaning=meaning(max(map(len, jobs.values()))),
         captions=CAPTIONS,
         figures=figures(out / "figures", done),
         finished=len({job.folder for its in jobs.values() for job in whole(its)}),
