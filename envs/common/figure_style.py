@@ -97,11 +97,11 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
     return [(axis, [model]) for axis, model in panels]
 
 
-def chance_line(axes: Axes, name: str = "y", stretch: bool = True, **style: Any) -> None:
-    """Mark what guessing gives, 50 %, on the axis "x" or "y"; without `stretch` only where that is in sight."""
+def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
+    """Mark the accuracy of who guesses on the axis "x" or "y"; without `stretch` only where that is in sight."""
     low, high = sorted(getattr(axes, f"get_{name}lim")())
-    if stretch or low <= 50 <= high:
-        (axes.axvline if name == "x" else axes.axhline)(50, **CHANCE | style)
+    if stretch or low <= percent <= high:
+        (axes.axvline if name == "x" else axes.axhline)(percent, **CHANCE | style)
 
 
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
