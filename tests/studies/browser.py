@@ -21,7 +21,7 @@ FRAME = """<!doctype html><html><body style="margin: 0">
 <iframe style="border: 0; width: WIDTHpx; height: 900px" srcdoc="PAGE"></iframe>
 <script>setInterval(() => {
   const body = document.querySelector("iframe").contentDocument?.body;
-  if (body?.dataset.verdict) document.body.dataset.verdict = body.dataset.verdict;
+  if (body?.dataset.verdict !== undefined) document.body.dataset.verdict = body.dataset.verdict;
 }, 20);</script></body></html>"""
 
 
