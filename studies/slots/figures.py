@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+WIDEST = 9.8  # inches, as wide as a page
 Parameters = Mapping[str, int]  # of each row
 
 
@@ -29,7 +30,7 @@ def sweep_figure(
     """A line of panels for each swept field: accuracy in each column, then parameters. Dots are seeds, the line is
     their mean; models `beside` are level lines with their names."""
     fields = [field for field, values in swept.items() if values]
-    figure = Figure((2.3 * (len(columns) + 1) + 0.4, 2.4 * len(fields)), layout="constrained")
+    figure = Figure((min(2.3 * (len(columns) + 1) + 0.4, WIDEST), 2.4 * len(fields)), layout="constrained")
     axes = figure.subplots(len(fields), len(columns) + 1, squeeze=False)
     for line, field in zip(axes, fields, strict=True):
         values = sorted(swept[field])

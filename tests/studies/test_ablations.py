@@ -138,7 +138,7 @@ def test_every_run_is_in_the_table(folder):
     report = (out / "report.html").read_text()
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't requested
-    assert "How much the animals of a caption count beside its relations" in report
+    assert "how much the animals of a caption count beside its relations" in report
     assert "(table 7 of OC-CLIP: " in report
     assert "<td>spatial: left right unseen order, above under unseen order</td>" in report
     assert r"\bottomrule" in (out / "ablations.tex").read_text()
