@@ -26,6 +26,7 @@ MOST_TOGETHER = 6
 CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
 PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
 BESIDE = 4  # such panels
+STRETCH = 8  # line widths that one of several lines on one another is seen at a time
 SEEN = 3.3  # inches of a figure that a narrow window shows before it is scrolled
 
 
@@ -139,7 +140,7 @@ def show_hidden(axes: Axes) -> None:
             above = len(labels) - 1 - below
             line.set_markersize(line.get_markersize() + 3 * min(above, 3))
             if below:
-                line.set_linestyle((0, (4 * (above + 1), 4 * below)))
+                line.set_linestyle((0, (STRETCH * (above + 1), STRETCH * below)))
 
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
