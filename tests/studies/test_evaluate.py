@@ -10,6 +10,7 @@ import pytest
 
 from envs.common.pages import foldable
 from generators.storage.split_file import content_identity
+from models.library.sources import HuggingFace
 from studies.evaluation.models import Model, short_labels, worded
 from tests.studies.browser import CHROMIUM, after, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
@@ -36,6 +37,7 @@ test_views = 1
 test_scenes = 8
 """
 # Four trained models and an untrained one, three splits: a packed file, two recipes.
+SOURCE = HuggingFace("any", "any")
 IN_SIGHT = """<script>window.onload = () => {
   const cells = [...document.querySelectorAll("table:not(.text) tbody td:nth-child(2)")];
   const lost = cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth);
@@ -105,9 +107,9 @@ def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
 
 def test_labels_of_tables_are_as_short_as_they_may_be():
     def cell(run, words):
-        return Model(f"{run}: {words}", source=None, run=run, cell=words)
+        return Model(f"{run}: {words}", source=SOURCE, run=run, cell=words)
 
-    lone = Model("ViT-B-16/openai", source=None)
+    lone = Model("ViT-B-16/openai", source=SOURCE)
     first, second = cell("runs/a", "clip, seed 0"), cell("runs/a", "clip, seed 1")
     assert list(short_labels([first, second, lone]).values()) == ["clip, seed 0", "clip, seed 1", "ViT-B-16/openai"]
     other = cell("runs/b", "clip, seed 0")
