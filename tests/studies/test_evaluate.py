@@ -2,12 +2,17 @@
 
 import csv
 import json
+import re
 import shutil
 import sys
 
 import pytest
 
+from envs.common.pages import foldable
 from generators.storage.split_file import content_identity
+from models.library.sources import HuggingFace
+from studies.evaluation.models import Model, short_labels, worded
+from tests.studies.browser import CHROMIUM, after, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
@@ -32,6 +37,12 @@ test_views = 1
 test_scenes = 8
 """
 # Four trained models and an untrained one, three splits: a packed file, two recipes.
+SOURCE = HuggingFace("any", "any")
+IN_SIGHT = """<script>window.onload = () => {
+  const cells = [...document.querySelectorAll("table:not(.text) tbody td:nth-child(2)")];
+  const lost = cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth);
+  document.body.setAttribute("data-verdict", (cells.length ? lost.length : "none") + " out of sight");
+};</script>"""
 MODELS = ["runs/a", "mine.py:Mine", "--code", "mine.py:Mine", "--architecture", "nano"]
 SPLITS = ["--splits", "packed.h5", "binding.toml", "spatial.toml", "--resolution", "32", "--threads", "1"]
 
@@ -75,9 +86,37 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     assert "is not in this model's vocabulary" in output
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if int(row["n"]))
     report = (folder / "runs" / "whole" / "report.html").read_text()
+    assert "<code>…</code>: not scored, or left out" in report
+    assert "<tr><td>a: oc-clip</td><td>runs/a: oc-clip</td></tr>" in report, "what a short name stands for"
+    assert "<td>one animal</td><td>both captions mention" in report
+    (records,) = re.findall(r"packed: numbers of records</h3>.*?</table>", report, re.DOTALL)
+    for name, n in {(row["subset"], row["n"]) for row in rows if (row["split"], row["task"]) == ("packed", "swap")}:
+        assert f"<td>{foldable(name)}</td><td>{n}</td>" in records
     assert "11 of 15 pairs" in report
     assert "Left out" in report
     assert "src=" not in report  # it needs no other file
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.parametrize("width", [1200, 420])
+def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
+    report = folder / "runs" / "whole" / "report.html"
+    assert after(report, tmp_path, IN_SIGHT, width) == "0 out of sight"
+    assert verdict(report, tmp_path, width) == "0 images; "
+
+
+def test_labels_of_tables_are_as_short_as_they_may_be():
+    def cell(run, words):
+        return Model(f"{run}: {words}", source=SOURCE, run=run, cell=words)
+
+    lone = Model("ViT-B-16/openai", source=SOURCE)
+    first, second = cell("runs/a", "clip, seed 0"), cell("runs/a", "clip, seed 1")
+    assert list(short_labels([first, second, lone]).values()) == ["clip, seed 0", "clip, seed 1", "ViT-B-16/openai"]
+    other = cell("runs/b", "clip, seed 0")
+    assert list(short_labels([first, other]).values()) == ["a: clip, seed 0", "b: clip, seed 0"]
+    same = cell("old/a", "clip, seed 0")
+    assert list(short_labels([first, same]).values()) == [first.label, same.label]
+    assert (worded("pairs", 0.2), worded("seed", 1), worded("factors", ["a", "b"])) == ("20%", "1", "a b")
 
 
 def test_on_the_split_of_a_run_it_gives_the_runs_numbers(folder):

@@ -99,7 +99,7 @@ def test_binding_grid(folder):
 
 def test_the_difference_of_perfect_and_inverted_is_all(folder):
     html = (folder / "runs" / "binding" / "report.html").read_text()
-    assert "Inverted − oracles.py:Perfect" in html
+    assert "Inverted − oracles.py:<wbr>Perfect" in html
     assert re.search(r"-100\.0 \[(-100\.0, -100\.0|only 2 pairs|one animal pair)", html)
 
 

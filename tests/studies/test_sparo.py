@@ -221,7 +221,7 @@ def test_a_run_ends_with_its_tables(folder):
     masks = list(csv.DictReader((out / "masks.csv").open()))
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
     sweeps = list(csv.DictReader((out / "sweeps.csv").open()))
-    assert {"slots=4", "slots=8", "dim=8", "CLIP, average pooling"} <= {next(iter(row.values())) for row in sweeps}
+    assert {"slots=4", "slots=8", "dim=8", "CLIP with average pooling"} <= {next(iter(row.values())) for row in sweeps}
     for name in ("sweeps", "slots", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert r"\bottomrule" in (out / "tables.tex").read_text()

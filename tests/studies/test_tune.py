@@ -19,7 +19,7 @@ from studies import binding_grid, spatial_grid, tune
 from studies.grids.cells import recipe_line, training_recipe
 from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
 from studies.runs.scorer_options import scorer_options
-from studies.tuning.report import history
+from studies.tuning.report import RING, history
 from studies.tuning.space import first_point
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
@@ -239,8 +239,14 @@ def test_the_chosen_trial_is_marked(tuned):
 
 def test_a_dozen_models_have_a_panel_each():
     models = [f"model {k}" for k in range(12)]
-    rows = [{"model": model, "trial": k, "validation": 0.5 + k / 10} for model in models for k in range(3)]
+    rows = [
+        {"model": model, "trial": k, "validation": 0.5 + k / 10, "repeated": 0.6 - k / 10 if k else None}
+        for model in models
+        for k in range(3)
+    ]
     figure = history(rows, models, {"model 3": 2})
     assert [axis.get_title() for axis in figure.axes] == models
-    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == 11]
-    assert [line.get_ydata()[0] for line in rings] == pytest.approx([70])
+    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == RING]
+    assert [line.get_ydata()[0] for line in rings] == pytest.approx([40]), "at the mean over seeds, which decides"
+    means = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "_"]
+    assert means == pytest.approx([50, 40]), "of the trials that were repeated"
