@@ -17,7 +17,7 @@ from studies.ablations import PRESETS, check, grid_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells
-from tests.studies.command import ROOT, run
+from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
@@ -149,5 +149,5 @@ def test_lines_of_progress_name_the_row(folder):
 
 
 def test_a_second_run_trains_nothing(folder):
-    result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
+    result = run_here([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
     assert "5 runs, 0 of them to train" in result.stdout

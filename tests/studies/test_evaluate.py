@@ -55,10 +55,10 @@ def folder(tmp_path_factory):
     for kind in ("binding", "spatial"):
         (folder / f"{kind}.toml").write_text(f'kind = "{kind}"\n{RECIPE}')
     models = ["--models", "clip", "oc-clip", "clip-gap", "mine.py:Mine"]
-    done = run([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
+    done = run_here([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
     assert done.returncode == 0, done.stderr
     (split,) = folder.glob("store/*/binding-*.h5")
-    assert run([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
+    assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
     shutil.copy(split, split.with_name("same.h5"))
     done = run([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
     assert done.returncode == 0, done.stderr
@@ -146,7 +146,7 @@ def test_killed_twice_it_ends_with_the_same_table(folder):
         kill_when(command, folder, lambda pieces=pieces: len(results_of(out)) >= pieces)
         assert pieces <= len(results_of(out)) < 11
     kept = {file: file.stat().st_mtime_ns for file in results_of(out)}
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert f"15 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
@@ -160,7 +160,7 @@ def test_finished_pieces_serve_other_commands(folder):
     (cell,) = (json.loads(line) for line in (folder / "runs/a/cells.jsonl").open() if '"model": "clip"' in line)
     (split,) = folder.glob("store/*/same.h5")
     command = [*EVALUATE, f"runs/a/cells/{cell['id']}", "--splits", str(split), "--out", "runs/whole"]
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 1 of them finished before" in done.stdout
     assert {row["split"] for row in rows_of(folder / "runs" / "whole")} == {"same"}

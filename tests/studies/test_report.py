@@ -4,7 +4,7 @@ import pytest
 
 from envs.common.pages import write_page
 from tests.studies.browser import CHROMIUM, after, verdict
-from tests.studies.command import GRID, QUICK, run
+from tests.studies.command import GRID, QUICK, run_here
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium h
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    result = run([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
+    result = run_here([*GRID, *QUICK, "--steps", "10", "--out", "runs/r"], folder)
     assert result.returncode == 0, result.stderr
     return folder / "runs/r/report.html"
 

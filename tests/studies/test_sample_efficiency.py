@@ -26,7 +26,7 @@ from studies.runs.train import Watch
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
 from studies.trials.launch import one_command
-from tests.studies.command import ROOT, kill_when, run, until
+from tests.studies.command import ROOT, kill_when, run, run_here, until
 
 SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
@@ -66,7 +66,7 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     out = tmp_path / "runs/b"
     command = [*STUDY, *QUICK, "--out", "runs/b"]
     kill_when(command, tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) == 2)
-    result = run(command, tmp_path)
+    result = run_here(command, tmp_path)
     assert result.returncode == 0, result.stderr
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):
@@ -153,7 +153,7 @@ def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys, tmp_path
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/none"
-    result = run([*STUDY, *QUICK, "--storage", url, "--out", "runs/p"], tmp_path)
+    result = run_here([*STUDY, *QUICK, "--storage", url, "--out", "runs/p"], tmp_path)
     assert result.returncode == 2
     assert "can't be opened" in result.stderr
     config = (tmp_path / "runs/p/config.json").read_text()
