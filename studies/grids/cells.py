@@ -79,7 +79,7 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     fields = asdict(recipe or training_recipe(grid, model)).items()
     text = f"{towers(grid, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
-    options = asdict(spec_of(model).config(**options_of(grid, model))).items()
+    options = asdict(spec_of(model).configured(options_of(grid, model))).items()
     text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
     if not grid.tuned:
         return text

@@ -124,7 +124,7 @@ def dress(row: Sequence[Axes], panel: Panel, chance: float) -> None:
             axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))
 
 
-def thinned(values: Column) -> Column:
+def thinned(values: Column) -> Float64[np.ndarray, " points"]:
     """Means of neighbours, so that about `POINTS` are left."""
     size = max(1, len(values) // POINTS)
     return np.array([values[start : start + size].mean() for start in range(0, len(values), size)])

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from envs.common.figure_style import short
+from models.registry import spec_of
 from studies.analysis.tables import DASH
 
 
@@ -21,6 +22,11 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]], titles
     return pd.DataFrame(
         rows, columns=["model", "in full", "parameters", "images in all steps", "negatives in its loss"]
     )
+
+
+def titles_of(models: Sequence[str]) -> dict[str, str]:
+    """The full names of models."""
+    return {model: spec_of(model).title or spec_of(model).name for model in models}
 
 
 def values(own: Sequence[dict[str, Any]], name: str) -> str:

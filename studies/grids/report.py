@@ -11,7 +11,6 @@ from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
-from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.tables import to_rows
 from studies.analysis.two_levels import meaning
@@ -20,7 +19,7 @@ from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
 from studies.grids.error_section import write_errors
 from studies.grids.figures import heat_maps, sample_sheet, ticked
-from studies.grids.model_table import model_table
+from studies.grids.model_table import model_table, titles_of
 from studies.grids.tables import difference_table, latex, place_names, summary_of, task_tables, tasks_of, varying
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.grids.tuned_recipes import SEARCHED
@@ -35,7 +34,7 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
-    titles = {model: spec_of(model).title or spec_of(model).name for model in config.models}
+    titles = titles_of(config.models)
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     lone = len(config.places) == 1

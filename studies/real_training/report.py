@@ -12,11 +12,10 @@ from envs.common.figure_files import write_figure
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from models.carry_over import Carried
-from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.curves import Curve, training_curves
-from studies.grids.model_table import model_table
+from studies.grids.model_table import model_table, titles_of
 from studies.real_training.cells import Photos, Planned
 from studies.real_training.config import NONE, Config, constant
 from studies.real_training.score import FOLDER, Tests, pieces
@@ -51,6 +50,7 @@ class Study(NamedTuple):
 def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> Path:
     """Write tables and the page from what is finished."""
     results, config = study.results(), study.config
+    titles = titles_of(config.models)
     frame = tidy(results, study.scores())
     write_text(study.out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
     to_csv(study.out / "results.csv", frame)
@@ -61,8 +61,7 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
     return write_page(
         study.out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title="Training on photographs: "
-        + ", ".join(spec_of(model).title or spec_of(model).name for model in config.models),
+        title=f"Training on photographs: {', '.join(titles.values())}",
         rehearsed=config.rehearse,
         table=to_rows(table) if results else [],
         same=", ".join(
@@ -70,7 +69,7 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
             for name, value in constant(config).items()
         ),
         data=to_rows(data_table(study.photos)),
-        models=to_rows(model_table(config.models, results)),
+        models=to_rows(model_table(config.models, results, titles)),
         carried=carried(results),
         lacking=lacking(frame),
         left_out=left_out or {},

@@ -53,7 +53,7 @@ class Done(NamedTuple):
     @property
     def slots(self) -> int:
         """How many slots SPARO has as it is."""
-        return spec_of(MODEL).config(**self.jobs_of(self.rows.base)[0].cell.options).slots
+        return spec_of(MODEL).configured(self.jobs_of(self.rows.base)[0].cell.options).slots
 
     def parameters(self) -> dict[str, int]:
         """The parameters of each row that has a finished run."""
