@@ -28,7 +28,7 @@ from generators.audit.chance import Contrast, bound
 from generators.audit.findings import Finding, first
 from generators.audit.symmetry import MENTION, PLACES, Turn, answer_turn, open_to, rules_for
 from generators.captions.phrases import plural
-from generators.storage.split_file import REMEDY, Records, Split
+from generators.storage.split_file import Records, Split
 from generators.vocabulary import Vocabulary
 
 RIDGE = 1.0  # on features that are counts
@@ -94,7 +94,7 @@ def check_cues(split: Split) -> Iterator[Finding]:
         yield Finding(claim, True, detail)
     else:
         beyond = f"{strongest.subset}: {strongest.strength:.1f} above the bound {limit:.1f}"
-        yield Finding(claim, False, f"{beyond}; {detail}; {REMEDY}")
+        yield Finding(claim, False, f"{beyond}; {detail}")
 
 
 def accuracy(half: Contrast) -> float:

@@ -37,13 +37,13 @@ def check_regeneration(split: Split) -> Iterator[Finding]:
         yield skipped(CLAIM, str(reason))
         return
     except UserError as error:
-        yield Finding(CLAIM, False, f"its recipe can't be made: {error}; {REMEDY}")
+        yield Finding(CLAIM, False, f"its recipe can't be made: {error}")
         return
     strange = sorted(split.subsets.keys() ^ made.keys())
     yield Finding("the subsets are those of the recipe", not strange, f"first: {strange[0]}" if strange else "")
     for name in (name for name in made if name in split.subsets):
         difference = first_difference(split.subsets[name], made[name])
-        detail = f"{difference}; {REMEDY}" if difference else f"{len(made[name])} records"
+        detail = difference or f"{len(made[name])} records"
         yield Finding(f"{name} is what the recipe makes", not difference, detail)
 
 

@@ -167,7 +167,6 @@ def soundly_sized(scene: Scene) -> bool:
 
 # Checks of every split, and of each kind.
 CHECKS = (
-    *file_checks.CHECKS,
     check_not_empty,
     *separation.CHECKS,
     check_hold_out,
@@ -195,10 +194,22 @@ def audit(path: Path, pixels: str = "sample", report: Progress = lambda *its: No
     choose("--pixels", pixels, HOW_MANY)
     split = read_split(path, verify=False)
     check_readable(split)
-    findings = [finding for check in (*CHECKS, *CHECKS_OF[split.recipe["kind"]]) for finding in check(split)]
+    findings = check_records(split)
     if next(finding for finding in findings if finding.claim == file_checks.FITS).holds:
         return [*findings, *check_pixels(split, pixels, report)]
     return [*findings, skipped("images and masks", "there is nothing to compare them with until the store fits")]
+
+
+def check_records(split: Split) -> list[Finding]:
+    """All findings but those on pixels; each that fails says the way out."""
+    own = (*CHECKS, *CHECKS_OF[split.recipe["kind"]])
+    found = (with_way_out(finding) for check in own for finding in check(split))
+    return [*(finding for check in file_checks.CHECKS for finding in check(split)), *found]
+
+
+def with_way_out(finding: Finding) -> Finding:
+    """A failed finding with what to do about it: the file is wrong as it is."""
+    return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
 
 
 def check_readable(split: Split) -> None:

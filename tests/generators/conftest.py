@@ -12,6 +12,7 @@ from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
 from generators.storage import split_file
 from generators.storage.image_store import ImageStore
+from generators.vocabulary import Vocabulary
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
@@ -47,3 +48,19 @@ def copied(split, tmp_path) -> Path:
     folder = tmp_path / split.parent.name
     shutil.copytree(split.parent, folder)
     return folder / split.name
+
+
+def in_memory(recipe: SplitRecipe) -> split_file.Split:
+    """A split whose images are nowhere, for checks that read records only."""
+    planned = recipe.subsets()
+    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
+    return split_file.Split(
+        path=Path("none.h5"),
+        recipe=split_file.recorded(recipe),
+        identity="",
+        vocabulary=Vocabulary.of(load_world(recipe.world)),
+        shards=[],
+        subsets={name: split_file.describe(name, scenes, row_of, recipe) for name, scenes in planned.items()},
+        intact=True,
+        recipe_version=split_file.recipe_version(recipe),
+    )
