@@ -64,7 +64,7 @@ class Audit:
     """Check a split file and the images of its store; exit status 1 if a check fails."""
 
     file: tyro.conf.Positional[Path]
-    """The split file."""
+    """The split file, packed or not, or the folder of an export."""
     pixels: str = "sample"
     """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
     digests and their scenes."""

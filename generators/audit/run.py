@@ -31,6 +31,7 @@ from generators.audit import (
     spatial,
     wording,
 )
+from generators.audit.exported import audit_export
 from generators.audit.findings import Finding, animal_pair, first, rules_of, skipped
 from generators.audit.mentions import RequestedChances, requested_chances, states_in_part
 from generators.audit.pixels import HOW_MANY, Progress, check_pixels
@@ -187,11 +188,13 @@ CHECKS_OF = {
 
 
 def audit(path: Path, pixels: str = "sample", report: Progress = lambda *its: None) -> list[Finding]:
-    """All findings on a split file; one that can't be read raises `UserError`.
+    """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
 
     `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
     """
     choose("--pixels", pixels, HOW_MANY)
+    if path.is_dir():
+        return audit_export(path, pixels, report)
     split = read_split(path, verify=False)
     check_readable(split)
     findings = check_records(split)
