@@ -18,6 +18,7 @@ subsets, are one test: the strongest is compared with a bound that chance exceed
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from math import prod, sqrt
+from typing import NamedTuple
 
 from envs.scene import Scene
 from envs.slots import COUNTING
@@ -43,6 +44,22 @@ SIGNS = {
 }
 
 
+TOGETHER = "all tests"
+
+
+class Turned(NamedTuple):
+    """A scene, a product of its signs, and the group of scenes that share the coin that decides it."""
+
+    scene: Scene
+    sign: int
+    group: Hashable
+
+    @property
+    def turned(self) -> "Turned":
+        """The same with the opposite sign."""
+        return self._replace(sign=-self.sign)
+
+
 def check_balance(split: Split) -> Iterator[Finding]:
     """Place, order of mention, texture, background and view give no answer away."""
     contrasts = list(all_contrasts(split))
@@ -58,14 +75,22 @@ def check_balance(split: Split) -> Iterator[Finding]:
 
 
 def all_contrasts(split: Split) -> Iterator[Contrast]:
-    """The contrasts of all subsets; of train those of the order of mention only, as its scenes are not drawn."""
-    kind = split.recipe["kind"]
+    """The contrasts of all subsets; of train those of the order of mention only, as its scenes are not drawn.
+
+    Those of all tests together find what is too little in each.
+    """
+    if split.recipe["kind"] == "counting":
+        tests = {name: records.scenes for name, records in split.subsets.items() if name != "train"}
+        for name, scenes in (tests | {TOGETHER: [scene for its in tests.values() for scene in its]}).items():
+            yield from number_contrasts(name, scenes)
+        return
+    together: dict[str, list[Turned]] = defaultdict(list)
     for name, records in split.subsets.items():
-        if kind == "counting":
-            if name != "train":
-                yield from number_contrasts(name, records.scenes)
-        else:
-            yield from pair_contrasts(split, name, records)
+        for product, rows in products(split, name, records).items():
+            yield from stratified(SIGNS[product], name, product, rows, split.vocabulary.textures)
+            together[product] += rows if name != "train" else []
+    for product, rows in together.items():
+        yield from stratified(SIGNS[product], TOGETHER, product, rows, split.vocabulary.textures)
 
 
 def strata(scenes: Sequence[Scene]) -> dict[str, Callable[[Scene], bool]]:
@@ -94,45 +119,40 @@ def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
     return signs
 
 
-def pair_contrasts(split: Split, name: str, records: Records) -> Iterator[Contrast]:
-    """The contrasts of one subset of scenes of two."""
+def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
+    """For each product of signs that chance decides in a subset, its value in the scenes of two where it does."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
-    products = [its for its in SIGNS if (drawn if "m" in its else name != "train")]
     rows = [
         (scene, signs_of(scene, graph))
         for scene, graph in zip(records.scenes, records.graphs, strict=True)
         if len({thing.animal for thing in scene.things}) == len(scene.things) == 2
     ]
-    for product in products:
-        turn = turn_of(product, kind, name)
-        if turn is None:
-            continue
-        its = [
-            (scene, prod(signs[sign] for sign in product), turn.group(scene))
-            for scene, signs in rows
-            if signs.keys() >= set(product) and open_to(turn, rules, scene)
-        ]
-        yield from stratified(SIGNS[product], name, product, its, split.vocabulary.textures)
+    found = {}
+    for product in (its for its in SIGNS if (drawn if "m" in its else name != "train")):
+        if turn := turn_of(product, kind, name):
+            found[product] = [
+                Turned(scene, prod(signs[sign] for sign in product), (turn.group.__name__, turn.group(scene)))
+                for scene, signs in rows
+                if signs.keys() >= set(product) and open_to(turn, rules, scene)
+            ]
+    return found
 
 
 def stratified(
-    what: str, name: str, product: str, rows: Sequence[tuple[Scene, int, Hashable]], textures: Sequence[str]
+    what: str, name: str, product: str, rows: Sequence[Turned], textures: Sequence[str]
 ) -> Iterator[Contrast]:
     """The contrast of a product over all rows and each part of them; with a, also relative to each texture."""
+    for part, inside in strata([row.scene for row in rows]).items():
+        own = ((row.group, row.sign) for row in rows if inside(row.scene))
+        yield signed(what.format(texture="the first texture in the alphabet"), name + part, own)
     if "a" not in product:
-        for part, inside in strata([scene for scene, *_ in rows]).items():
-            own = ((group, sign) for scene, sign, group in rows if inside(scene))
-            yield signed(what, name + part, own)
         return
-    yield from stratified(what.format(texture="that texture"), name, "", rows, ())
     for texture in textures:
         # Relative to the other of a scene's textures the sign is the opposite one.
-        shown = [(scene, {thing.texture for thing in scene.things}, sign, group) for scene, sign, group in rows]
-        kept = [(s, sign if texture == min(both) else -sign, g) for s, both, sign, g in shown if texture in both]
-        for part, inside in strata([scene for scene, *_ in kept]).items():
-            own = ((group, sign) for scene, sign, group in kept if inside(scene))
-            yield signed(what.format(texture=texture), name + part, own)
+        shown = [(row, {thing.texture for thing in row.scene.things}) for row in rows]
+        kept = [row if texture == min(both) else row.turned for row, both in shown if texture in both]
+        yield from stratified(what.format(texture=texture), name, "", kept, ())
 
 
 def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:

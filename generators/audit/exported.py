@@ -6,7 +6,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def audit_export(folder: Path, pixels: str, report: Progress) -> list[Finding]:
     except UserError as error:
         return [Finding(CLAIM, False, f"its recipe can't be made: {error}; {REMEDY}")]
     chosen = {choose(f"subset in {folder / SHEET}", name, made): made[name] for name in export.subsets}
-    same = mark(Split(**{**vars(export.split), "subsets": chosen}), export.form) == export.mark
+    same = mark(replace(export.split, subsets=chosen), export.form) == export.mark
     findings = [Finding(CLAIM, same, "" if same else f"{folder / MARK} is of another split; {REMEDY}")]
     with tempfile.TemporaryDirectory() as cache:
         return [*findings, *compared(export, chosen, pixels == "all", Path(cache), report)]

@@ -37,7 +37,7 @@ def contradicted(scene: Scene, centers: Float[np.ndarray, "things 2"]) -> str:
         for i in (i for i, own in enumerate(words) if word in own):
             for j in (j for j, other in enumerate(words) if opposite in other):
                 if not centers[i, axis] < centers[j, axis]:
-                    return f"the {scene.things[i].animal} isn't {scene.things[i].slot} of the {scene.things[j].animal}"
+                    return f"the {scene.things[i].animal} by its centre is not {word} of the {scene.things[j].animal}"
     return ""
 
 

@@ -7,7 +7,7 @@ pictures rendered again, that this was the right one.
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from generators.audit.findings import Finding, skipped
 from generators.audit.masks import wrong_ids, wrong_places
 from generators.audit.shown import Block, ShownRows, spread
 from generators.storage.digests import PIXELS, digest_of
+from generators.storage.image_store import Progress
 from generators.storage.split_file import REMEDY, Split
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
@@ -37,7 +38,6 @@ CLAIMS = {
     "colors": "things have the colours of their textures",
     "again": "images and masks are the same when rendered again",
 }
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -76,7 +76,7 @@ def check_pixels(split: Split, how_many: str, report: Progress = lambda *its: No
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
     with tempfile.TemporaryDirectory() as cache:  # not the store's atlas, which may be what is wrong
-        workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS) if how_many == "all" else 1
+        workers = min(os.cpu_count() or 1, MOST_WORKERS) if how_many == "all" else 1
         renderer = Renderer(world, shown.resolution, Path(cache), workers)
         yield from check_rows(shown, reference_colors(world, renderer), report)
         yield check_again(shown, renderer, how_many, report)

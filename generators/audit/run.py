@@ -9,7 +9,7 @@ Besides it looks for answers that don't need the picture (balance, cues), makes 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -198,7 +198,7 @@ def audit(path: Path, pixels: str = "sample", report: Progress = lambda *its: No
     split = read_split(path, verify=False)
     check_readable(split)
     findings = check_records(split)
-    if next(finding for finding in findings if finding.claim == file_checks.FITS).holds:
+    if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
         return [*findings, *check_pixels(split, pixels, report)]
     return [*findings, skipped("images and masks", "there is nothing to compare them with until the store fits")]
 
@@ -206,8 +206,16 @@ def audit(path: Path, pixels: str = "sample", report: Progress = lambda *its: No
 def check_records(split: Split) -> list[Finding]:
     """All findings but those on pixels; each that fails says the way out."""
     own = (*CHECKS, *CHECKS_OF[split.recipe["kind"]])
-    found = (with_way_out(finding) for check in own for finding in check(split))
-    return [*(finding for check in file_checks.CHECKS for finding in check(split)), *found]
+    found = (with_way_out(finding) for check in own for finding in done(check, split))
+    return [*(finding for check in file_checks.CHECKS for finding in done(check, split)), *found]
+
+
+def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
+    """What a check finds; it fails on records of which it can make nothing, such as a single thing in a test of pairs."""
+    try:
+        yield from check(split)
+    except (ValueError, LookupError) as error:
+        yield Finding(f"{check.__name__.replace('_', ' ')}: records are of the split's kind", False, repr(error))
 
 
 def with_way_out(finding: Finding) -> Finding:

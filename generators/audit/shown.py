@@ -12,6 +12,7 @@ from envs.scene import Scene
 from generators.captions.templates import SWAPS
 from generators.storage.pixels import PixelReader
 from generators.storage.split_file import Split
+from generators.storage.tables import open_hdf5
 
 BLOCK = 512  # rows in memory at once
 
@@ -55,19 +56,24 @@ class ShownRows:
     @cached_property
     def resolution(self) -> int:
         """Side of the images, in pixels."""
-        return self.reader.read(int(self.rows[0]), "masks").shape[0]
+        location = self.split.location(self.shard_of(int(self.rows[0])))
+        with open_hdf5(location.file, location.remedy) as file:
+            return file[location.group]["masks"].shape[1]
+
+    def shard_of(self, row: int) -> int:
+        """The number of the shard that holds a row."""
+        return int(np.searchsorted(self.reader.starts, row, side="right")) - 1
 
     def where(self, row: int) -> str:
         """A row, its file, a record that shows it and its scene, for messages."""
-        i = int(np.searchsorted(self.reader.starts, row, side="right")) - 1
+        i = self.shard_of(row)
         file = self.split.location(i).file.name
         start = int(self.reader.starts[i])
         return f"row {row} ({row - start} of {file}), {self._place_of[row]}, {self._scene_of[row].key}"
 
     def remedy(self, row: int) -> str:
         """The way out if the file of a row is wrong."""
-        i = int(np.searchsorted(self.reader.starts, row, side="right")) - 1
-        location = self.split.location(i)
+        location = self.split.location(self.shard_of(row))
         return location.remedy.replace("delete it", f"delete {location.file.name}")
 
     def blocks(self, rows: Int64[np.ndarray, " n"]) -> Iterator[Block]:

@@ -257,7 +257,10 @@ def check_store(split: Split) -> None:
         if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
             raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")
         paired = records.partners >= 0
-        swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        try:
+            swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        except ValueError as error:  # a single thing has nothing to exchange
+            raise UserError(f"a scene of {name} in {split.path} can have no partner ({error}); {REMEDY}") from error
         rows = records.partners[paired]
         if (rows >= len(shown)).any() or (shown[rows] != split.vocabulary.encode(swapped)).any():
             raise UserError(f"the partners of {name} in {split.path} show other scenes in this store; {REMEDY}")

@@ -69,7 +69,7 @@ def test_another_picture_is_found_among_all(copied_export):
 
 
 def test_a_missing_file_is_found(copied_export):
-    min((path for path in copied_export.rglob("*validation*") if path.suffix in (".json", ".tar"))).unlink()
+    min(path for path in copied_export.rglob("*validation*") if path.suffix in (".json", ".tar")).unlink()
     (finding,) = (its for its in audit(copied_export) if not its.holds)
     assert "validation" in finding.detail
     assert "export the split again" in finding.detail
@@ -82,7 +82,7 @@ def test_another_recipe_in_the_sheet_is_found(copied_export):
 
 
 def test_a_folder_that_is_no_export_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="is not a whole export of a split .* export the split again"):
+    with pytest.raises(UserError, match=r"is not a whole export of a split .* export the split again"):
         audit(tmp_path)
 
 
