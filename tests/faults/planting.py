@@ -56,16 +56,15 @@ def rewrite(split: Split, links: Mapping[int, str] | None = None) -> None:
 
 
 def plant_in_store(path: Path, plant: Callable, digests: bool) -> None:
-    """Change the pixels of every shard of a split's store; with `digests` these are computed again."""
+    """Change the pixels of the first shard of a split's store; with `digests` these are computed again."""
     split = read_split(path)
-    for i in range(len(split.shards)):
-        with h5py.File(split.location(i).file, "r+") as shard:
-            scenes = split.vocabulary.decode(shard["scenes"][:])
-            images, masks = shard["images"][:], shard["masks"][:]
-            plant(scenes, images, masks)
-            shard["images"][:], shard["masks"][:] = images, masks
-            if digests:
-                shard[DIGESTS][:] = digests_of(scenes, images, masks)
+    with h5py.File(split.location(0).file, "r+") as shard:
+        scenes = split.vocabulary.decode(shard["scenes"][:])
+        images, masks = shard["images"][:], shard["masks"][:]
+        plant(scenes, images, masks)
+        shard["images"][:], shard["masks"][:] = images, masks
+        if digests:
+            shard[DIGESTS][:] = digests_of(scenes, images, masks)
 
 
 def taken(records: Records, indices: Iterable[int]) -> Records:
