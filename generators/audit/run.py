@@ -211,7 +211,7 @@ def check_records(split: Split) -> list[Finding]:
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
-    """What a check finds; it fails on records that it can make nothing of, such as a single thing in a test of pairs."""
+    """What a check finds; records that it can make nothing of, such as a single thing in a test of pairs, fail it."""
     try:
         yield from check(split)
     except (ValueError, LookupError) as error:
