@@ -72,7 +72,9 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     own = patches[rows, torch.tensor(order, device=patches.device)]
     things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
-    if not getattr(scorer.config, "competitive", True):
+    if not getattr(scorer.config, "competitive", True) or getattr(
+        scorer.config, "focus", False
+    ):  # no shares of a patch
         left = torch.zeros_like(left)
     rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())

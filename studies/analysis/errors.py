@@ -13,8 +13,8 @@ from envs.facing import place_of
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
-from studies.analysis.paired_bootstrap import FEW, intervals
 from studies.analysis.tables import DASH
+from studies.analysis.two_levels import FEW, intervals
 
 # What records are grouped by, in the order of tables. One of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
@@ -88,8 +88,8 @@ def tallies(source: Source) -> pd.DataFrame:
 def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     """A row of `COLUMNS` for each subset, task, factor and value, over all records of some cells.
 
-    Accuracies are shares. `low` and `high` are the 95 % interval of a bootstrap over `clusters`, the animal pairs of
-    each seed, which are drawn whole; NaN where a value has too few.
+    Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals` over `clusters`, the animal
+    pairs of each seed; NaN where a value has too few.
     """
     found = pd.concat([tallies(source) for source in sources], ignore_index=True).astype({"animals": str})
     parts = []
@@ -98,7 +98,8 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
             part.pivot_table(name, "animals", ["factor", "value"], "sum", fill_value=0, observed=True)
             for name in ("points", "n")
         )
-        low, high = intervals(points.to_numpy(float), n.to_numpy(float))
+        seeds = [cluster.partition(" ")[0] for cluster in points.index]
+        low, high = intervals(points.to_numpy(float), n.to_numpy(float), seeds).clip(0, 1)
         means = {"accuracy": points.sum() / n.sum(), "low": low, "high": high}
         whole = pd.DataFrame(means | {"clusters": (n > 0).sum(), "n": n.sum().astype(int)}, points.columns)
         whole = whole.loc[sorted(points.columns, key=by_factor)]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from studies.analysis.paired_bootstrap import CONFIDENCE, FEW, FEWEST, RESAMPLES, few_pairs
 from studies.analysis.surrogate import CHANCE
+from studies.analysis.two_levels import CONFIDENCE, FEW, FEWEST, RESAMPLES, few_pairs
 
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]

@@ -1,9 +1,11 @@
 """Attention: who competes with whom, and what is left to the default tokens."""
 
+import pytest
 import torch
 
+from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
-from models.scorers.oc_clip.binding import competitive_attention, regular_attention, visual_slots
+from models.scorers.oc_clip.binding import competitive_attention, focused_attention, regular_attention, visual_slots
 from tests.models.builders import images, scorer, texts
 
 
@@ -53,6 +55,35 @@ def test_regular_queries_do_not_compete():
     attention = regular_attention(queries, present)
     torch.testing.assert_close(attention.sum(-1), torch.tensor([1.0, 1.0, 0.0]).expand(2, 3))
     torch.testing.assert_close(attention[:, :1], regular_attention(queries[:, :1], present[:, :1]))
+
+
+def test_focus_weighs_likeness_by_the_share_that_competition_leaves():
+    """As written: exp(logit) times the share of equation 1, over the patches."""
+    queries, defaults = logits(2, 3, 9).double(), logits(2, 4, 9).double()
+    weights = queries.exp() * reference(queries, defaults)[:, :3]
+    attention = focused_attention(queries, torch.ones(2, 3, 1, dtype=torch.bool), defaults)
+    torch.testing.assert_close(attention, weights / weights.sum(-1, keepdim=True))
+
+
+def test_focus_without_competitors_is_regular_attention():
+    queries, present = logits(2, 3, 9), torch.tensor([[True, False, False]])[..., None]
+    attention = focused_attention(queries, present, logits(2, 0, 9))
+    torch.testing.assert_close(attention, regular_attention(queries, present))
+
+
+def test_focus_leaves_to_nobody_what_no_query_names():
+    """Patches 0-2 are the query's, 3-8 no one's: in the competition alone they have a fifth of it."""
+    queries, defaults = torch.zeros(1, 1, 9), torch.full((1, 1, 9), 2.0)
+    queries[..., :3] = 6.0
+    present = torch.ones(1, 1, 1, dtype=torch.bool)
+    shares, focused = (attend(queries, present, defaults) for attend in (competitive_attention, focused_attention))
+    assert shares[..., 3:].sum() / shares.sum() > 0.15
+    assert focused[..., 3:].sum() < 0.001
+
+
+def test_focus_needs_the_competition():
+    with pytest.raises(UserError, match=r"--oc-clip.focus .* leave out --oc-clip.no-competitive"):
+        scorer("oc-clip", competitive=False, focus=True)
 
 
 def test_competition_is_a_field():

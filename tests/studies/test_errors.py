@@ -19,8 +19,8 @@ from generators.splits.spatial import SpatialRecipe
 from generators.storage.dataset import SplitDataset
 from generators.storage.pixels import PixelReader
 from studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
-from studies.analysis.paired_bootstrap import FEWEST, interval, intervals
 from studies.analysis.surest import SHOWN, surest
+from studies.analysis.two_levels import FEWEST
 from studies.grids.error_section import write_errors
 from studies.grids.task_words import explained
 from studies.runs.evaluation import PREDICTIONS, predictions
@@ -116,19 +116,6 @@ def test_damaged_predictions_are_named(made, tmp_path):
     (tmp_path / "predictions.csv").write_text("subset,task\n")
     with pytest.raises(UserError, match=r"predictions.csv can't be read .* delete its folder"):
         breakdown((Source(0, tmp_path, made[0]),))
-
-
-def test_intervals_of_all_records_are_those_of_the_bootstrap():
-    rng = np.random.default_rng(0)
-    counts = rng.integers(1, 9, 60).astype(float)
-    sums = rng.binomial(counts.astype(int), 0.7).astype(float)
-    half, lone = np.arange(60) < 30, np.arange(60) == 7
-    masks = np.stack([np.ones(60), half, lone], 1)
-    low, high = intervals(sums[:, None] * masks, counts[:, None] * masks)
-    assert [low[0], high[0]] == pytest.approx(interval(sums, counts, 0), abs=0.02)
-    assert [low[1], high[1]] == pytest.approx(interval(sums[half], counts[half], 0), abs=0.03)
-    assert high[1] - low[1] > high[0] - low[0]
-    assert np.isnan([low[2], high[2]]).all()
 
 
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):

@@ -14,6 +14,7 @@ ABLATIONS = Ablations(
         "swapped graph only": "local_negatives=('swapped',)",
         "shuffled graph only": "local_negatives=('shuffled',)",
         "regular attention": "competitive=False",
+        "focused competition": "focus=True",
         "no default token": "default_tokens=0",
         "1 default token": "default_tokens=1",
         "joint relation": "relation='joint'",

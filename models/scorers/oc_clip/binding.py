@@ -75,6 +75,22 @@ def regular_attention(logits: Float[Tensor, "... m p"], present: Bool[Tensor, ".
     return full_precision(logits).softmax(-1) * present
 
 
+def focused_attention(
+    logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"], default_logits: Float[Tensor, "... default p"]
+) -> Float[Tensor, "... m p"]:
+    """Regular attention of each query, every patch weighted by the query's share of it in the competition.
+
+    Of the patches that the competition leaves to a query those that look like it count most: a thing that no query
+    names goes to nobody, where in the competition alone it goes to whoever is least unlike it. Sums to one over the
+    patches of a present query. Ours, not the paper's.
+    """
+    logits, default_logits = full_precision(logits), full_precision(default_logits)
+    rest = torch.logsumexp(default_logits, dim=-2, keepdim=True)
+    whole = torch.cat([logits.masked_fill(~present, -torch.inf), rest.expand(*logits.shape[:-2], 1, -1)], dim=-2)
+    shares = logits - torch.logsumexp(whole, dim=-2, keepdim=True)
+    return (logits + shares).softmax(-1) * present
+
+
 def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n p d"]) -> Float[Tensor, "n *b m d"]:
     """Means of an image's values, weighted by each query's share of the patches (figure 9)."""
     weights = attention + EPSILON

@@ -11,11 +11,17 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from envs.common.errors import choose
+from envs.common.errors import UserError, choose
 from models.objectives import Targets, contrastive_loss, local_relation_loss
 from models.recipe import ALTERED, Recipe
 from models.scorer import Scorer, tower_parameters
-from models.scorers.oc_clip.binding import BindingModule, competitive_attention, regular_attention, visual_slots
+from models.scorers.oc_clip.binding import (
+    BindingModule,
+    competitive_attention,
+    focused_attention,
+    regular_attention,
+    visual_slots,
+)
 from models.scorers.oc_clip.graph_batch import GraphBatch, GraphReader
 from models.scorers.oc_clip.spec import OCCLIPConfig
 from models.scorers.oc_clip.structured_similarity import RELATION_SCORERS, structured_similarity
@@ -48,6 +54,8 @@ class OCCLIPScorer(Scorer):
         config = config or OCCLIPConfig()
         super().__init__(towers, texts, config.logit_scale)
         self.config = config
+        if config.focus and not config.competitive:
+            raise UserError("--oc-clip.focus weighs shares of the competition; leave out --oc-clip.no-competitive")
         built = build_towers(towers, texts)
         built.require_patches("oc-clip")
         self.take_towers(built)
@@ -153,7 +161,8 @@ class OCCLIPScorer(Scorer):
         present = texts.graphs.node_present[..., None]
         if not self.config.competitive:
             return regular_attention(logits, present)
-        return competitive_attention(logits, present, default)
+        attend = focused_attention if self.config.focus else competitive_attention
+        return attend(logits, present, default)
 
     def _score(
         self,

@@ -27,6 +27,9 @@ class OCCLIPConfig:
     competitive: bool = True
     """Queries compete for each patch (equation 1); False: each spreads over the patches by itself, the
     regular cross-attention of the paper's ablation, in which default tokens have no part."""
+    focus: bool = False
+    """With competition, each query also spreads over its patches by likeness, as in regular cross-attention: what no
+    query names goes to nobody. Not in the paper."""
     default_tokens: int = 4
     """Queries that take what the caption doesn't mention."""
     query_norm: bool = True
