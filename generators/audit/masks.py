@@ -42,14 +42,14 @@ def contradicted(scene: Scene, centers: Float[np.ndarray, "things 2"]) -> str:
 
 
 def mean_colors(
-    images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"], things: int
+    images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"], things: int, fewest: int = 1
 ) -> Float64[np.ndarray, "n things 3"]:
-    """The mean colour of every thing, NaN where its mask is empty."""
+    """The mean colour of every thing, NaN where its mask has less than `fewest` pixels."""
     means = np.full((len(images), things, 3), np.nan)
     for k in range(things):
         own = masks == k + 1
         pixels = own.sum((1, 2))
-        shown = pixels > 0
+        shown = pixels >= fewest
         sums = np.einsum("nhwc,nhw->nc", images, own, dtype=np.float64)
         means[shown, k] = sums[shown] / pixels[shown, None]
     return means

@@ -27,7 +27,7 @@ from generators.storage.image_store import Progress
 from generators.storage.split_file import REMEDY, Split
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
-SAMPLE = 24  # rows of a sample, besides one of each shard
+SAMPLE = 24  # rows of a sample at least; it has one of each shard
 MOST_WORKERS = 8
 CLAIMS = {
     "read": "every image and mask can be read",

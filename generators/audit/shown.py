@@ -104,8 +104,9 @@ class ShownRows:
 
 
 def spread(rows: Int64[np.ndarray, " n"], starts: Int64[np.ndarray, " shards"], least: int) -> Int64[np.ndarray, " m"]:
-    """At least `least` of `rows` (all if there are fewer): one of each shard, the others evenly among all."""
+    """One of `rows` from each shard, and others evenly among all until there are `least`, or all of them."""
     shards = np.searchsorted(starts, rows, side="right")
     chosen = {int(np.flatnonzero(shards == shard).mean()) for shard in np.unique(shards)}
-    chosen.update(np.linspace(0, len(rows) - 1, min(least, len(rows))).round().astype(int).tolist())
+    more = max(0, min(least, len(rows)) - len(chosen))
+    chosen.update(np.linspace(0, len(rows) - 1, more).round().astype(int).tolist())
     return rows[sorted(chosen)]

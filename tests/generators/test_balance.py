@@ -110,7 +110,7 @@ def test_a_test_in_which_texts_of_one_kind_are_always_true_fails():
     def so(scene):
         return all((thing.texture == "red") <= (thing.animal < "f") for thing in scene.things)
 
-    (finding,) = failed(check_cues, only(in_memory(replace(BINDING, test_scenes=800)), so))
+    (finding,) = failed(check_cues, only(in_memory(replace(BINDING, test_scenes=3000)), so))
     assert "words" in finding.detail
 
 
