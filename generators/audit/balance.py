@@ -128,15 +128,17 @@ def products(split: Split, name: str, records: Records) -> dict[str, list[Turned
         for scene, graph in zip(records.scenes, records.graphs, strict=True)
         if len({thing.animal for thing in scene.things}) == len(scene.things) == 2
     ]
-    found = {}
-    for product in (its for its in SIGNS if (drawn if "m" in its else name != "train")):
-        if turn := turn_of(product, kind, name):
-            found[product] = [
-                Turned(scene, prod(signs[sign] for sign in product), (turn.group.__name__, turn.group(scene)))
-                for scene, signs in rows
-                if signs.keys() >= set(product) and open_to(turn, rules, scene)
-            ]
-    return found
+    turns = {its: turn_of(its, kind, name) for its in SIGNS if (drawn if "m" in its else name != "train")}
+    held = {turn: [open_to(turn, rules, scene) for scene, _ in rows] for turn in set(turns.values()) if turn}
+    return {
+        product: [
+            Turned(scene, prod(signs[sign] for sign in product), (turn.group.__name__, turn.group(scene)))
+            for (scene, signs), is_open in zip(rows, held[turn], strict=True)
+            if is_open and signs.keys() >= set(product)
+        ]
+        for product, turn in turns.items()
+        if turn
+    }
 
 
 def stratified(

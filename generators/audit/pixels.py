@@ -6,10 +6,10 @@ pictures rendered again, that this was the right one.
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def check_pixels(split: Split, how_many: str, report: Progress = lambda *its: No
         yield from check_rows(shown, None, report)
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
-    with tempfile.TemporaryDirectory() as cache:  # not the store's atlas, which may be what is wrong
+    with TemporaryDirectory() as cache:  # not the store's atlas, which may be what is wrong
         workers = min(os.cpu_count() or 1, MOST_WORKERS) if how_many == "all" else 1
         renderer = Renderer(world, shown.resolution, Path(cache), workers)
         yield from check_rows(shown, reference_colors(world, renderer), report)

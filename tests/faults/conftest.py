@@ -11,6 +11,7 @@ from generators.captions.templates import swap_textures
 from generators.splits.binding import BindingRecipe
 from generators.storage import split_file
 from generators.storage.image_store import ImageStore
+from tests.generators.conftest import shared_entries  # noqa: F401, a fixture for all tests here
 
 RECIPE = BindingRecipe(
     world="tiny", pairs=0.75, hard_negatives=0.5, views=2, test_views=4, test_scenes=120, template="conjunction"

@@ -1,6 +1,8 @@
 """One small split for all tests that read; those that damage a file copy it first."""
 
 import shutil
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -50,6 +52,17 @@ def copied(split, tmp_path) -> Path:
     return folder / split.name
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_entries(tmp_path_factory):
+    """What audits render they find again in the next test, as the renderer gives the same each time."""
+    folder = tmp_path_factory.mktemp("entries")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("generators.audit.pixels.TemporaryDirectory", lambda: nullcontext(folder))
+        patch.setattr("generators.audit.pixels.MOST_WORKERS", 1)  # a process takes longer to start than to render these
+        yield
+
+
+@cache
 def in_memory(recipe: SplitRecipe) -> split_file.Split:
     """A split whose images are nowhere, for checks that read records only."""
     planned = recipe.subsets()

@@ -8,7 +8,6 @@ import pytest
 from generators.audit.balance import all_contrasts, check_balance
 from generators.audit.chance import bound, signed
 from generators.audit.cues import check_cues, check_order
-from generators.audit.regeneration import check_regeneration
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
 from generators.splits.dependence import DependenceRecipe
@@ -20,20 +19,21 @@ BINDING = BindingRecipe(world="eight", pairs=0.4, hard_negatives=0.5, views=2, s
 SPATIAL = SpatialRecipe(world="eight", pairs=0.2, views=1, test_scenes=200)
 DEPENDENCE = DependenceRecipe(world="eight", views=2, test_scenes=200)
 COUNTING = CountingRecipe(world="eight", views=1, test_scenes=200)
+SMALL = replace(BINDING, test_scenes=80)
 SOUND = {
     "binding": BINDING,
     "spatial": SPATIAL,
     "dependence": DEPENDENCE,
     "counting": COUNTING,
-    "all pairs": replace(BINDING, pairs=1.0, hard_negatives=1.0),
-    "left first": replace(BINDING, mention_order="slots"),
-    "dependence, left first": replace(DEPENDENCE, mention_order="slots"),
-    "phrasings": replace(SPATIAL, template="free-relation"),
-    "statements": replace(BINDING, template="statement-conjunction"),
-    "sizes": replace(BINDING, world="tiny-sizes"),
-    "incomplete": replace(BINDING, mentioned=0.7, attributes=0.8, negated=0.3),
-    "texture held out": replace(BINDING, hold_out=("texture=red & animal=penguin", "pair={camel, elephant}")),
-    "order held out": replace(SPATIAL, hold_out=("relation=left & first=elephant", "background=city & animal=camel")),
+    "all pairs": replace(SMALL, pairs=1.0, hard_negatives=1.0),
+    "left first": replace(SMALL, mention_order="slots"),
+    "dependence, left first": replace(DEPENDENCE, test_scenes=80, mention_order="slots"),
+    "phrasings": replace(SPATIAL, test_scenes=80, template="free-relation"),
+    "statements": replace(SMALL, template="statement-conjunction"),
+    "sizes": replace(SMALL, world="tiny-sizes"),
+    "incomplete": replace(SMALL, mentioned=0.7, attributes=0.8, negated=0.3),
+    "texture held out": replace(SMALL, hold_out=("texture=red & animal=penguin", "pair={camel, elephant}")),
+    "order held out": replace(SPATIAL, test_scenes=80, hold_out=("relation=left & first=elephant", "background=city & animal=camel")),
 }
 
 
@@ -44,7 +44,7 @@ def failed(check, split):
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_splits_pass(name):
     split = in_memory(SOUND[name])
-    for check in (check_balance, check_cues, check_order, check_regeneration):
+    for check in (check_balance, check_cues, check_order):
         assert failed(check, split) == []
 
 
