@@ -7,6 +7,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file, write_text
@@ -77,6 +78,14 @@ def read_config(folder: Path) -> CheckpointConfig:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of the checkpoint in `folder` by name; one that is damaged raises."""
+    try:
+        return load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
+
+
 def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     """The scorer in `folder`; a checkpoint of another model than `model` raises, and so do
     weights that are missing or left over.
@@ -87,10 +96,7 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     folder = Path(folder)
     config = read_config(folder)
     name = checked_name(folder, config.model, model)
-    try:
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
+    weights = read_weights(folder)
     for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
     stage = spec_of(name).stage

@@ -59,6 +59,8 @@ class Ablations:
     """Fields that change nothing where no caption states a relation."""
     ratio: tuple[str, str] | None = None
     """Two scalar weights whose ratio after training the report shows."""
+    ratio_says: str = ""
+    """What the report says of it."""
     claims: tuple[Claim, ...] = ()
 
 

@@ -10,6 +10,7 @@ with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores
 it skips what is finished: also with further models and benchmarks.
 """
 
+import math
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -47,6 +48,10 @@ class Config:
     """Folder of the graphs that are kept, also by python -m generators parse."""
     out: Path = Path("runs/transfer")
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
+    codes: Path = Path("codes")
+    """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
+    codes_limit: float = 5.0
+    """GB of codes that are kept, those that were used last; 0 keeps none."""
     code: tuple[str, ...] = ()
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
     architecture: str = "micro"
@@ -92,6 +97,8 @@ def check(config: Config) -> None:
     read_parser(config.parser)
     if config.threads < 0 or config.workers < 0:
         raise UserError("--threads and --workers must be at least 0")
+    if not 0 <= config.codes_limit < math.inf:
+        raise UserError(f"--codes-limit is a number of GB, got {config.codes_limit}")
 
 
 def report_states(config: Config) -> int:
@@ -113,11 +120,12 @@ def score(config: Config) -> None:
     import torch
 
     from generators.benchmarks.photographs import Place
+    from models.evaluation.code_store import CodeFolder
     from models.towers.config import TowerConfig
     from studies.evaluation.models import models_of
     from studies.runs.folder import run_folder
     from studies.transferring.check import usable
-    from studies.transferring.graphs import with_parser
+    from studies.transferring.graphs import parsed
     from studies.transferring.pieces import pieces_of, subject_of
     from studies.transferring.run import run
 
@@ -128,17 +136,17 @@ def score(config: Config) -> None:
     workers = config.workers or os.cpu_count() or 1
     place = Place(config.data_root, workers=workers, allow_missing=config.allow_missing, folders=folders_of(config))
     specs = specs_of(config)
-    if not config.benchmarks:
-        specs = usable(specs, place)
-    if not specs:
+    read = [(spec, spec.build(place)) for spec in specs] if config.benchmarks else usable(specs, place)
+    if not read:
         raise UserError(f"no benchmark is complete in {config.data_root}; --check reports what to get")
-    place = with_parser(place, config.parser, config.parses, specs)
-    subjects = [subject_of(spec, place) for spec in specs]
+    parser, benches = parsed([bench for _, bench in read], config.parser, config.parses)
+    subjects = [subject_of(spec, bench, parser) for (spec, _), bench in zip(read, benches, strict=True)]
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
+    codes = CodeFolder(config.codes, round(config.codes_limit * 1e9)) if config.codes_limit else None
     ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name
     with run_folder(config.out, config, ignored) as out:
         pieces = pieces_of(models, subjects, out, config.unknown_words == "skip")
-        print(f"report: {run(pieces, out, config.device)}")
+        print(f"report: {run(pieces, out, config.device, codes)}")
 
 
 def main() -> int | None:

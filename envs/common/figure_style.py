@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.typing import ColorType
 
@@ -18,8 +22,12 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6
 MARKERS = "osD^v<>P"
 # Of more models each has a panel of its own, in which the others are pale.
 MOST_TOGETHER = 6
+# Where who guesses is: dots in every figure, and nothing else is dotted.
+CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
 PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
 BESIDE = 4  # such panels
+STRETCH = 8  # line widths that one of several lines on one another is seen at a time
+SEEN = 3.3  # inches of a figure that a narrow window shows before it is scrolled
 
 
 def line_style(number: int) -> dict[str, str]:
@@ -90,12 +98,54 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
     return [(axis, [model]) for axis, model in panels]
 
 
+def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
+    """Mark the accuracy of who guesses on the axis "x" or "y"; without `stretch` only where that is in sight."""
+    low, high = sorted(getattr(axes, f"get_{name}lim")())
+    if stretch or low <= percent <= high:
+        (axes.axvline if name == "x" else axes.axhline)(percent, **CHANCE | style)
+
+
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """A legend in one line above all axes."""
-    figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=9, frameon=False)
-
-
-def legend_beside(figure: Figure, keys: Sequence[Artist]) -> None:
-    """A legend to the right of all axes, in which the names of models are no formulas."""
-    for text in figure.legend(handles=keys, loc="outside right upper", fontsize=9, frameon=False).get_texts():
+    """A legend above all axes, from the left and within `SEEN`, for which the figure grows. Names are no formulas."""
+    longest = max(len(str(key.get_label())) for key in keys)
+    columns = max(1, int(SEEN / (0.07 * longest + 0.5)))
+    figure.set_figheight(figure.get_figheight() + 0.18 * -(-len(keys) // columns) + 0.1)
+    place = {"loc": "outside upper left", "ncols": columns, "fontsize": 9, "frameon": False, "columnspacing": 1.2}
+    for text in figure.legend(handles=keys, borderpad=0.2, labelspacing=0.3, **place).get_texts():
         text.set_parse_math(False)
+
+
+def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, width: float = 2.6) -> Colorbar:
+    """A colour bar above the axes, from their left and so many inches wide."""
+    height = figure.get_figheight()
+    place = {"location": "top", "anchor": (0.0, 0.0), "shrink": min(1.0, width / figure.get_figwidth())}
+    bar = figure.colorbar(colours, ax=axes, aspect=16, fraction=0.2 / height, pad=0.1 / height, **place)
+    bar.set_label(label, fontsize=8, loc="left")
+    bar.ax.tick_params(labelsize=8)
+    return bar
+
+
+def show_hidden(axes: Axes) -> None:
+    """Where lines of several labels lie on one another, dash them so that each is seen on its share of the way."""
+    groups: list[list[Line2D]] = []
+    for line in axes.get_lines():
+        if line.get_label().startswith("_"):
+            continue
+        near = next((its for its in groups if any(hides(line, other, axes.dataLim.height) for other in its)), None)
+        groups.append([line]) if near is None else near.append(line)
+    for group in groups:
+        labels = list(dict.fromkeys(line.get_label() for line in group))
+        for line in group if len(labels) > 1 else ():
+            below = labels.index(line.get_label())
+            above = len(labels) - 1 - below
+            line.set_markersize(line.get_markersize() + 3 * min(above, 3))
+            if below:
+                line.set_linestyle((0, (STRETCH * (above + 1), STRETCH * below)))
+
+
+def hides(line: Line2D, other: Line2D, height: float) -> bool:
+    """Whether two lines can't be told apart on a fifth of their way, in axes whose data are so high."""
+    (x, y), (other_x, other_y) = (np.asarray(its.get_xydata(), float).T for its in (line, other))
+    if len(x) != len(other_x) or not len(x) or (x != other_x).any():
+        return False
+    return bool((abs(y - other_y) <= 0.01 * height).mean() >= 0.2)

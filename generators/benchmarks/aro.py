@@ -3,10 +3,12 @@
 Records of Visual Genome show a part of an image, in a box, with a true and a false caption.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from generators.benchmarks.photographs import Box, Photograph, Place, Record
 from generators.sources.json_file import Entry, read_json_list
+from generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
 
 IMAGES = "aro/images"
 SOURCE = "github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)"
@@ -23,3 +25,8 @@ def boxed_records(place: Place, file: str, group: Callable[[Entry], str]) -> lis
         texts = (entry.text("true_caption"), entry.text("false_caption"))
         records.append(Record(entry.place, group(entry), (Photograph(image, box),), texts, image))
     return records
+
+
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of a file."""
+    return file_numbers(VISUAL_GENOME, path, (entry.text("image_path") for entry in read_json_list(path)))

@@ -49,6 +49,8 @@ class Benchmark(ABC):
 
     name: str
     items: Sequence[Item]
+    looked_at: str = "swap"
+    """The group that a run's looks at validation score."""
 
     @property
     def groups(self) -> Sequence[str]:

@@ -70,4 +70,5 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/marthaflinderslewis/clip-binding",
     licence="BSD-3",
     build=build,
+    photographs=None,
 )

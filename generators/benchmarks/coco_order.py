@@ -21,6 +21,7 @@ BENCHMARK = BenchmarkSpec(
     source=images.BENCHMARK.source,
     licence=images.BENCHMARK.licence,
     build=build,
+    photographs=images.BENCHMARK.photographs,
     counts={"all": 25010},
     published={"CLIP ViT-B/32, OpenAI": {"all": 47.4}},
 )

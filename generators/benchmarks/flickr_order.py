@@ -23,6 +23,7 @@ BENCHMARK = BenchmarkSpec(
     source=images.BENCHMARK.source,
     licence=images.BENCHMARK.licence,
     build=build,
+    photographs=images.BENCHMARK.photographs,
     counts={"all": 5000},
     published={"CLIP ViT-B/32, OpenAI": {"all": 58.8}},
 )

@@ -57,4 +57,5 @@ BENCHMARK = BenchmarkSpec(
     source="the authors of Abbasi et al. 2023",
     licence="not stated",
     build=build,
+    photographs=None,
 )

@@ -39,4 +39,5 @@ BENCHMARK = BenchmarkSpec(
     source="made of the Natural Colors Dataset (Anwar et al. 2020) as DCSM's appendix describes",
     licence="see the Natural Colors Dataset",
     build=build,
+    photographs=None,
 )

@@ -3,12 +3,14 @@
 Four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
 from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.csv_file import Row, read_csv
+from generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILES = {
     "coco": "negbench/COCO_val_mcq_llama3.1_rephrased.csv",
@@ -64,6 +66,12 @@ def read(row: Row, name: str) -> Record:
     return Record(f"{name} {row.line}", f"{name} {template}", (Photograph(image),), (true, *options), image)
 
 
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of a file that has COCO's."""
+    rows = [] if path.name == Path(FILES["voc2007"]).name else read_csv(path, ("image_path",))
+    return file_numbers(COCO, path, (row.text("image_path") for row in rows))
+
+
 BENCHMARK = BenchmarkSpec(
     name="negbench",
     about="four captions, of which some deny what is shown",
@@ -72,6 +80,7 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/m1k2zoo/negbench (links in its README); images of COCO val2017 and VOC2007 in one folder",
     licence="MIT; images: see COCO and VOC",
     build=build,
+    photographs=shown,
     counts={"coco": 5914, "voc2007": 5031},
     published={
         "CLIP ViT-B/32, OpenAI": {

@@ -1,10 +1,14 @@
 """NegBench's retrieval (Alhamoud et al. 2025): COCO captions as they are, and with what isn't in the picture denied."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from generators.benchmarks.negbench import IMAGES
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.benchmarks.retrieval import Retrieval, records_of
 from generators.sources.csv_file import read_csv
+from generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILES = {
     "original": "negbench/COCO_val_retrieval.csv",
@@ -28,6 +32,11 @@ def build(place: Place) -> Retrieval:
     return Retrieval("negbench-retrieval", place.path(IMAGES), records, place)
 
 
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of a file."""
+    return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
+
+
 BENCHMARK = BenchmarkSpec(
     name="negbench-retrieval",
     about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
@@ -36,4 +45,5 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",
     build=build,
+    photographs=shown,
 )

@@ -1,8 +1,10 @@
 """Benchmarks of real photographs: records of image files and texts, read from a folder of somebody's data."""
 
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -81,24 +83,26 @@ class PhotographSet(Benchmark):
 
     made_texts: bool = False
     """Whether its texts were made here and are part of its results."""
+    reader: type[ImageFiles] = ImageFiles
+    """What reads its images."""
 
     def __init__(self, name: str, folder: Path, records: Sequence[Record], place: Place) -> None:
         """Raises for two records of one name, and where images are missing, unless that is allowed."""
         self.name = name
         check_records(name, folder, records)
-        lost = missing_files(folder, records)
+        lost = missing_images(folder, records, self.reader)
         if lost and not place.allow_missing:
             raise UserError(
-                f"{name}: {len(lost)} of {len(files_of(records))} images are missing in {folder}, the first is "
+                f"{name}: {len(lost)} of {len(images_of(records))} images are missing in {folder}, the first is "
                 f"{min(lost)!r}; put them there, or score the other records with --allow-missing"
             )
-        self.records = [record for record in records if not lost & files_of([record])]
-        self.dropped = [record for record in records if lost & files_of([record])]
+        self.records = [record for record in records if not lost & images_of([record])]
+        self.dropped = [record for record in records if lost & images_of([record])]
         self.missing = Counter(record.group for record in self.dropped)
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
         reading["boxes"] = [image.box for image in shown]
-        self.files = ImageFiles(folder, [image.file for image in shown], place.resolution, **reading)
+        self.files = self.reader(folder, [image.file for image in shown], place.resolution, **reading)
         self.numbers = {image: number for number, image in enumerate(shown)}
 
     @property
@@ -117,12 +121,26 @@ class PhotographSet(Benchmark):
     def content(self) -> Iterator[str]:
         """All that decides a result, but for the pixels: records, and the sizes of image files in bytes."""
         yield from (repr(tuple(record)) for record in self.records)
-        for name in sorted(files_of(self.records)):
+        for name in sorted(set(map(self.reader.file_of, images_of(self.records)))):
             yield f"{name} {(self.files.root / name).stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """These images, as they are read."""
         return self.files.read(numbers)
+
+    def fingerprint(self, number: int) -> str:
+        """Hash of all that decides the pixels of an image."""
+        return self.files.fingerprint(number)
+
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographSet":
+        """The same records over images that are read as other squares; no annotation is read again."""
+        made = copy(self)
+        made.files = self.files.framed(resolution, squashed, interpolation)
+        return made
+
+    @abstractmethod
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
+        """The same with other texts, without the tests of which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """What papers report of it beside the groups, from the outcomes of its items; of most, all records alike."""
@@ -154,6 +172,13 @@ class Photographs(PhotographSet):
             for record in self.records
         ]
 
+    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
+        """The same with other texts; the items that have none left are gone."""
+        made = copy(self)
+        kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
+        made.items = [item for item in kept if all(text.text for text in item.texts)]
+        return made
+
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """By the benchmark's rule."""
         rule = self._rules if callable(self._rules) else self._rules[item.group]
@@ -176,15 +201,16 @@ def words_of(record: Record) -> str:
     return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
-def files_of(records: Sequence[Record]) -> set[str]:
-    """The files that records name."""
+def images_of(records: Sequence[Record]) -> set[str]:
+    """The images that records name, each a file or in one."""
     return {image.file for record in records for image in record.images}
 
 
-def missing_files(folder: Path, records: Sequence[Record]) -> set[str]:
-    """The files that aren't there; one that would lie elsewhere raises."""
-    root = folder.resolve()
-    return {file for file in files_of(records) if not os.path.isfile(inside(root, file))}
+def missing_images(folder: Path, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
+    """The images whose files aren't there; one that would lie elsewhere raises."""
+    root, named = folder.resolve(), images_of(records)
+    there = {file for file in set(map(reader.file_of, named)) if os.path.isfile(inside(root, file))}
+    return {name for name in named if reader.file_of(name) not in there}
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

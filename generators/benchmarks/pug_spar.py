@@ -53,4 +53,5 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/facebookresearch/PUG",
     licence="CC BY-NC 4.0",
     build=build,
+    photographs=None,
 )

@@ -3,12 +3,13 @@
 Add one by adding a file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.exports import Exports
+from generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:
     from generators.benchmarks.photographs import PhotographSet, Place
@@ -30,6 +31,9 @@ class BenchmarkSpec:
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""
+    photographs: Callable[[Path], Iterable[PhotographId]] | None
+    """The photographs of COCO, Visual Genome or Flickr in one of its annotation files, which training leaves out; None
+    where its images are its own."""
     one_of: tuple[str, ...] = ()
     """Annotation files of which one is enough."""
     counts: Mapping[str, int] = field(default_factory=dict)

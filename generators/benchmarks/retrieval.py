@@ -4,7 +4,7 @@ An image is right where any of its captions is among the best k of all captions,
 best k of all images. Captions are taken as they are, all of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from envs.common.errors import UserError
@@ -12,9 +12,11 @@ from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
 from generators.benchmarks.photographs import Photograph, Place, Record
 from generators.captions.templates import Caption
 from generators.sources.json_file import read_json, read_json_list
+from generators.sources.kept_out import PhotographId, file_numbers
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
+Captioned = tuple[str, tuple[str, ...]]  # an image file and its captions
 
 
 class Retrieval(MatrixBenchmark):
@@ -38,20 +40,40 @@ class Retrieval(MatrixBenchmark):
         return Pool(group, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[tuple[str, tuple[str, ...]]], group: str = "") -> list[Record]:
+def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
     """Records from image files with their captions."""
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
-def karpathy_test(place: Place, dataset: str, test: str) -> list[tuple[str, tuple[str, ...]]]:
+def karpathy_test(place: Place, dataset: str, test: str) -> list[Captioned]:
     """The images and captions of Karpathy's test split, from his `dataset` file or from a list of the `test` alone."""
     if place.path(dataset).is_file():
-        entries = [entry for entry in read_json(place.path(dataset)).entries("images") if entry.text("split") == SPLIT]
-        return [
-            (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.entries("sentences")))
-            for entry in entries
-        ]
+        return karpathy_images(place.path(dataset))
     if place.path(test).is_file():
-        entries = read_json_list(place.path(test))
-        return [(entry.text("image").rpartition("/")[2], entry.texts("caption")) for entry in entries]
+        return listed_images(place.path(test))
     raise UserError(f"there is neither {place.path(dataset)} nor {place.path(test)}; get one of them")
+
+
+def karpathy_images(path: Path) -> list[Captioned]:
+    """The test split of Karpathy's file."""
+    entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
+    return [
+        (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.entries("sentences")))
+        for entry in entries
+    ]
+
+
+def listed_images(path: Path) -> list[Captioned]:
+    """The images of BLIP's list of the test split."""
+    entries = read_json_list(path)
+    return [(entry.text("image").rpartition("/")[2], entry.texts("caption")) for entry in entries]
+
+
+def photographs_of_test(collection: str, dataset: str) -> Callable[[Path], Iterator[PhotographId]]:
+    """Reads which photographs of a collection a file has: Karpathy's if it is called like `dataset`, else BLIP's."""
+
+    def shown(path: Path) -> Iterator[PhotographId]:
+        read = karpathy_images if path.name == Path(dataset).name else listed_images
+        return file_numbers(collection, path, (file for file, _ in read(path)))
+
+    return shown

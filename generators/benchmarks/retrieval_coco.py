@@ -2,7 +2,8 @@
 
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, karpathy_test, records_of
+from generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
+from generators.sources.kept_out import COCO
 
 DATASET, TEST = "coco/dataset_coco.json", "coco/coco_karpathy_test.json"
 IMAGES = "coco/val2014"
@@ -25,5 +26,6 @@ BENCHMARK = BenchmarkSpec(
     ),
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
     build=build,
+    photographs=photographs_of_test(COCO, DATASET),
     counts={"all": 5000},
 )

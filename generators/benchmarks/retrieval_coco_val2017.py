@@ -1,9 +1,13 @@
 """Retrieval on COCO val2017, whose images many have: other images than Karpathy's test split, so other figures."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.benchmarks.retrieval import Retrieval, records_of
 from generators.sources.coco import read_photographs
+from generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILE, IMAGES = "coco/annotations/captions_val2017.json", "coco/val2017"
 
@@ -15,6 +19,11 @@ def build(place: Place) -> Retrieval:
     return Retrieval("retrieval-coco-val2017", place.path(IMAGES), records, place)
 
 
+def shown(path: Path) -> Iterator[PhotographId]:
+    """Its photographs."""
+    return file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path)))
+
+
 BENCHMARK = BenchmarkSpec(
     name="retrieval-coco-val2017",
     about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
@@ -23,5 +32,6 @@ BENCHMARK = BenchmarkSpec(
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
     build=build,
+    photographs=shown,
     counts={"all": 5000},
 )

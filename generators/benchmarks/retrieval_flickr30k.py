@@ -2,7 +2,8 @@
 
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, karpathy_test, records_of
+from generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
+from generators.sources.kept_out import FLICKR
 
 DATASET, TEST = "flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json"
 IMAGES = "flickr30k/images"
@@ -26,5 +27,6 @@ BENCHMARK = BenchmarkSpec(
     ),
     licence="research only; images: Flickr's terms",
     build=build,
+    photographs=photographs_of_test(FLICKR, DATASET),
     counts={"all": 1000},
 )

@@ -3,13 +3,15 @@
 Seven files of captions of COCO val2017 images, each with one hard negative; the image prefers its caption strictly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.json_file import read_json
+from generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 COUNTS = MappingProxyType(
     {
@@ -50,6 +52,11 @@ def read_part(place: Place, name: str) -> list[Record]:
     return records
 
 
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of one file."""
+    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).values()))
+
+
 BENCHMARK = BenchmarkSpec(
     name="sugarcrepe",
     about="captions with an attribute, an object or a relation added, replaced or swapped",
@@ -58,5 +65,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
     licence="MIT; images: Flickr's terms, see COCO",
     build=build,
+    photographs=shown,
     counts=COUNTS,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records
+from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.photographs import Photographs, Place, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
@@ -37,6 +37,7 @@ BENCHMARK = BenchmarkSpec(
     source=SOURCE,
     licence=LICENCE,
     build=build,
+    photographs=shown,
     counts={"all": 28748},
     published={"CLIP ViT-B/32, OpenAI": {"macro over attributes": 63.2}},
 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records
+from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.photographs import Photographs, Place, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
@@ -39,6 +39,7 @@ BENCHMARK = BenchmarkSpec(
     source=SOURCE,
     licence=LICENCE,
     build=build,
+    photographs=shown,
     counts={"all": 23937},
     published={"CLIP ViT-B/32, OpenAI": {"macro over relations": 59.9}},
 )

@@ -84,5 +84,6 @@ BENCHMARK = BenchmarkSpec(
     source="github.com/amitakamath/whatsup_vlms (links to its data in the README)",
     licence="MIT",
     build=build,
+    photographs=None,
     counts={"A": 412, "B": 408},
 )

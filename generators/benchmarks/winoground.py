@@ -63,5 +63,6 @@ BENCHMARK = BenchmarkSpec(
     source="huggingface.co/datasets/facebook/winoground (data/examples.jsonl, images.zip), once its terms are accepted",
     licence="Meta's research licence; not to be passed on",
     build=build,
+    photographs=None,
     counts={rule: 400 for rule in QUADS},
 )

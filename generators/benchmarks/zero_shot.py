@@ -9,10 +9,10 @@ The phrasings of a class are averaged: their codes, of length 1, for scorers of 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
@@ -31,25 +31,36 @@ NO_WORD = re.compile(r"n\d{8}|\d+")  # what folders are called whose classes hav
 MEASURES = (Measure("acc1", True, 1), Measure("acc5", True, 5))
 
 
+class ImageSet(NamedTuple):
+    """Images of one data set, and what they may show."""
+
+    name: str
+    records: tuple[Record, ...]
+    """Their clusters are keys of their classes."""
+    classes: Mapping[str, str]
+    """The names of all classes, by key."""
+    templates: Sequence[str]
+
+
 class ZeroShot(MatrixBenchmark):
     """Each set of images is a pool, its texts the classes."""
 
     measures = MEASURES
 
-    def __init__(self, folder: Path, sets: Mapping[str, Sequence[Record]], place: Place) -> None:
-        """`sets` have the images of each set; their clusters are their classes' folders."""
-        super().__init__("zero-shot", folder, [record for records in sets.values() for record in records], place)
-        self.pools = [self._pool(folder / name, tuple(records), place) for name, records in sets.items()]
+    def __init__(self, name: str, folder: Path, sets: Sequence[ImageSet], place: Place) -> None:
+        """`sets` have their images below `folder`."""
+        super().__init__(name, folder, [record for its in sets for record in its.records], place)
+        here = set(self.records)
+        self.pools = [self._pool(its, tuple(r for r in its.records if r in here), place) for its in sets]
 
-    def _pool(self, folder: Path, records: tuple[Record, ...], place: Place) -> Pool:
-        classes = class_names(folder)
+    def _pool(self, its: ImageSet, records: tuple[Record, ...], place: Place) -> Pool:
         texts = tuple(
-            tuple(Caption(text, place.parse(text)) for text in phrasings(name, templates_of(folder)))
-            for name in classes.values()
+            tuple(Caption(text, place.parse(text)) for text in phrasings(name, its.templates))
+            for name in its.classes.values()
         )
-        places = {own: column for column, own in enumerate(classes)}
+        places = {own: column for column, own in enumerate(its.classes)}
         pairs = tuple((row, places[record.cluster]) for row, record in enumerate(records))
-        return Pool(folder.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
+        return Pool(its.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy, and the mean over classes of the first."""
@@ -67,15 +78,21 @@ class ZeroShot(MatrixBenchmark):
 def build(place: Place) -> ZeroShot:
     """All sets that are there."""
     root = place.path(FOLDER)
-    sets = {folder.name: list(images_of(folder)) for folder in folders_in(root)}
+    sets = [set_in(folder) for folder in folders_in(root)]
     if not sets:
         raise UserError(f"there are no folders in {root}; put sets of images there, {FOLDER}/SET/CLASS/*.jpg")
-    return ZeroShot(root, sets, place)
+    return ZeroShot("zero-shot", root, sets, place)
 
 
-def images_of(folder: Path) -> Iterator[Record]:
+def set_in(folder: Path) -> ImageSet:
+    """The set of a folder."""
+    classes = class_names(folder)
+    return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
+
+
+def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
     """The images of a set, class by class."""
-    for own in class_names(folder):
+    for own in classes:
         files = sorted(file.name for file in (folder / own).iterdir() if file.suffix.lower() in SUFFIXES)
         if not files:
             raise UserError(f"the class {own!r} in {folder} has no images ({', '.join(SUFFIXES)}); copy the set again")
@@ -118,10 +135,15 @@ def class_names(folder: Path) -> dict[str, str]:
 def templates_of(folder: Path) -> Sequence[str]:
     """The templates of a set."""
     own = folder / "templates.txt"
-    templates = lines(own) if own.is_file() else known()["templates"].get(folder.name, TEMPLATES)
+    templates = lines(own) if own.is_file() else known_templates(folder.name)
     if bare := next((template for template in templates if SLOT not in template), None):
         raise UserError(f"{own} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
     return templates
+
+
+def known_templates(name: str) -> Sequence[str]:
+    """CLIP's templates for a set of that name, or a plain one."""
+    return known()["templates"].get(name, TEMPLATES)
 
 
 def phrasings(name: str, templates: Sequence[str]) -> Iterator[str]:
@@ -156,5 +178,6 @@ BENCHMARK = BenchmarkSpec(
     source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
     licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark)",
     build=build,
+    photographs=None,
     published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
 )

@@ -107,6 +107,10 @@ class CaptionParser:
         """Whether a caption that was parsed before is one node because there is no graph of it."""
         return self._known[caption].graph is None
 
+    def unanswered(self) -> list[str]:
+        """The captions so far that have no answer yet."""
+        return [caption for caption, parsed in self._known.items() if not parsed.answered]
+
     def counts(self) -> Counts:
         """Of all captions so far."""
         outcomes = self._known.values()

@@ -1,19 +1,23 @@
 """COCO captions: photographs with several captions each (Chen et al. 2015, "Microsoft COCO captions")."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxtyping import UInt8
-from torch import Tensor
-
 from envs.common.errors import UserError
-from generators.captioned import Captioned, Indices, all_texts, pick
+from generators.captioned import Indices, all_texts, pick
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import Caption
 from generators.sources.image_files import ImageFiles
 from generators.sources.json_file import Entry, read_json
+from generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
+from generators.sources.photographs import Photographs, some_left
+from generators.sources.place import SourcePlace, one_node
 from generators.sources.registry import SourceSpec
+from generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
+
+FOLDER = "coco"
+ANNOTATIONS, IMAGES = "coco/annotations/captions_train2017.json", "coco/train2017"
 
 
 class Photograph(NamedTuple):
@@ -22,18 +26,20 @@ class Photograph(NamedTuple):
     identity: int | str
     file: str
     texts: list[str]
+    numbers: tuple[PhotographId, ...] = ()
+    """Its numbers in COCO and on Flickr, as far as its entry has them."""
+
+    @property
+    def name(self) -> str:
+        """COCO's number where its file is called like one of COCO's, else its file."""
+        return str(self.numbers[0]) if self.numbers and coco_number(self.file) else self.file
 
 
-def one_node(text: str) -> SceneGraph:
-    """The graph of a caption that nothing parses: all of it is one node."""
-    return SceneGraph((text,))
-
-
-class CocoCaptions(Captioned):
+class CocoCaptions(Photographs):
     """`CocoCaptions("captions_train2017.json", "train2017", 224)`: the images of a file in its order.
 
-    White space in captions is normalised. `parse` makes their graphs; without it the whole caption is one node, and
-    there are no edges: structured scorers need a parser.
+    White space in captions is normalised, and those with HTML are left out. `parse` makes their graphs; without it the
+    whole caption is one node, and there are no edges: structured scorers need a parser.
     """
 
     def __init__(
@@ -42,20 +48,23 @@ class CocoCaptions(Captioned):
         images: str | Path,
         resolution: int,
         parse: Callable[[str], SceneGraph] = one_node,
+        kept_out: KeptOut | None = None,
     ) -> None:
         """Raises unless all images have captions and all their files are there; parses every caption at once."""
         self.name = str(annotations)
         photographs = read_photographs(Path(annotations))
-        self.identities = [photograph.identity for photograph in photographs]
-        self.options = [[Caption(text, parse(text)) for text in photograph.texts] for photograph in photographs]
-        self.files = ImageFiles(images, [photograph.file for photograph in photographs], resolution)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The central squares of the images."""
-        return self.files.read(indices)
+        kept_out = kept_out or KeptOut()
+        allowed, self.left_out = kept_out.allowed([photograph.numbers for photograph in photographs])
+        kept, refused = without_markup(photographs[k] for k in allowed)
+        self.refused_texts = {MARKUP_REASON: refused} if refused else {}
+        self.left_out |= {f"{MARKUP_REASON} of all captions": bare} if (bare := len(allowed) - len(kept)) else {}
+        some_left(self.name, len(kept), self.left_out)
+        self.identities = [photograph.identity for photograph in kept]
+        self.names_of_images = [photograph.name for photograph in kept]
+        texts = list(dict.fromkeys(text for photograph in kept for text in photograph.texts))
+        captions = {text: Caption(text, graph) for text, graph in zip(texts, graphs_of(texts, parse), strict=True)}
+        self.options = [[captions[text] for text in photograph.texts] for photograph in kept]
+        self.files = ImageFiles(images, [photograph.file for photograph in kept], resolution)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         """One of each image's captions; which one depends on its draw and its COCO id, in whatever file that is."""
@@ -65,6 +74,25 @@ class CocoCaptions(Captioned):
     def texts(self) -> Iterator[str]:
         """Every caption with its nodes and predicates."""
         return all_texts(caption for options in self.options for caption in options)
+
+    def counts(self) -> dict[str, int]:
+        """Images, and captions of all of them."""
+        return {"images": len(self), "captions": sum(map(len, self.options))}
+
+    def content(self) -> Iterator[str]:
+        """Captions and graphs, and the ids that choose among them."""
+        return (repr(part) for part in zip(self.identities, self.options, strict=True))
+
+
+def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph], int]:
+    """Photographs with their captions that have no HTML, and how many captions have; one without any is left out."""
+    kept, refused = [], 0
+    for photograph in photographs:
+        texts = [text for text in photograph.texts if not has_markup(text)]
+        refused += len(photograph.texts) - len(texts)
+        if texts:
+            kept.append(photograph._replace(texts=texts))
+    return kept, refused
 
 
 def read_photographs(path: Path) -> list[Photograph]:
@@ -85,10 +113,17 @@ def read_images(file: Entry) -> dict[int | str, Photograph]:
     """The images of a file by their ids, still without captions."""
     entries = file.entries("images")
     identities = distinct(entries, "id")
+    files = [entry.field("file_name", str) for entry in entries]
     return {
-        identity: Photograph(identity, entry.field("file_name", str), [])
-        for identity, entry in zip(identities, entries, strict=True)
+        identity: Photograph(identity, name, [], numbers_of(name, entry))
+        for identity, name, entry in zip(identities, files, entries, strict=True)
     }
+
+
+def numbers_of(name: str, entry: Entry) -> tuple[PhotographId, ...]:
+    """What is known of a photograph: COCO's id is the number in the names that it gives to files."""
+    found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
+    return tuple(number for number in found if number)
 
 
 def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
@@ -114,4 +149,22 @@ def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
     return list(seen)
 
 
-SOURCE = SourceSpec("coco", "photographs with several captions each, as COCO has them", CocoCaptions)
+def open_place(place: SourcePlace) -> CocoCaptions:
+    """The images of the training set of 2017."""
+    place.kept_out.require(COCO)
+    place.recipe(tuple(SOURCE.recipes))
+    return CocoCaptions(place.path(ANNOTATIONS), place.path(IMAGES), place.resolution, place.parse, place.kept_out)
+
+
+SOURCE = SourceSpec(
+    name="coco",
+    about="photographs with several captions each, as COCO has them",
+    build=CocoCaptions,
+    open=open_place,
+    files=(ANNOTATIONS,),
+    images=(FOLDER, IMAGES),
+    image_folders=(IMAGES,),
+    get="cocodataset.org, 2017 Train images and 2017 Train/Val annotations",
+    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
+    counts=((IMAGES, 118_287),),
+)

@@ -1,14 +1,19 @@
 """Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
 
+import hashlib
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import cache as once
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError, features
 from torch import Tensor
 
 from envs.common.errors import UserError
@@ -44,10 +49,11 @@ class ImageFiles:
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.root, self.names, self.resolution = Path(root).resolve(), list(names), resolution
-        self.cache = 3 * resolution**2 * len(names) < CACHE_BYTES if cache is None else cache
+        self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
         self._decoded: dict[int, np.ndarray] = {}
+        self._contents: dict[str, str] = {}
         self._check()
 
     def __getstate__(self) -> dict:
@@ -55,6 +61,35 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def sizes(self) -> Iterator[str]:
+        """Of each image its file and how many bytes it has, as a text."""
+        for name, box in zip(self.names, self.boxes, strict=True):
+            yield f"{name} {inside(self.root, name).stat().st_size} {box or ''}"
+
+    @property
+    def cache(self) -> bool:
+        """Whether decoded images are kept in memory."""
+        return 3 * self.resolution**2 * len(self) < CACHE_BYTES if self._cache is None else self._cache
+
+    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
+        """The same images, read as other squares."""
+        made = copy(self)
+        made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation
+        return made
+
+    def fingerprint(self, index: int) -> str:
+        """Hash of all that decides an image's pixels: the bytes of its file, its box, how it is read, and by what."""
+        name, box = self.names[index], self.boxes[index]
+        if name not in self._contents:
+            self._contents[name] = self._content(name)
+        reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
+        return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
+
+    @classmethod
+    def file_of(cls, name: str) -> str:
+        """The file that has the image `name`."""
+        return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         """The images of `indices`."""
@@ -76,7 +111,7 @@ class ImageFiles:
 
     def _decode(self, name: str, box: tuple[int, int, int, int] | None) -> UInt8[np.ndarray, "r r 3"]:
         try:
-            picture = open_picture(inside(self.root, name))
+            picture = self._open(name)
             part = picture if box is None else cut(picture, *box)
             return square(part, self.resolution, self.squashed, self.interpolation)
         except UserError:
@@ -87,13 +122,42 @@ class ImageFiles:
             problem = f"can't be read ({type(error).__name__}: {error})"
         raise UserError(f"the image {name!r} in {self.root} {problem}; get it again, or take it out of the data")
 
+    def _open(self, name: str) -> Image.Image:
+        """The picture of an image, in RGB."""
+        return open_picture(inside(self.root, name))
+
+    def _content(self, name: str) -> str:
+        """Hash of the bytes of an image."""
+        return content_of(inside(self.root, name))
+
     def _check(self) -> None:
-        missing = [name for name in self.names if not os.path.isfile(inside(self.root, name))]
+        files = {name: self.file_of(name) for name in self.names}
+        there = {file for file in dict.fromkeys(files.values()) if os.path.isfile(inside(self.root, file))}
+        missing = [name for name, file in files.items() if file not in there]
         if missing:
             raise UserError(
                 f"{len(missing)} of {len(self)} images are missing in {self.root}, the first is {missing[0]!r}; "
                 "put them there, or name the folder that has them"
             )
+
+
+def content_of(path: Path) -> str:
+    """Hash of the bytes of an image file; raises where it can't be read."""
+    try:
+        if (size := path.stat().st_size) > LARGEST_FILE:
+            return f"{size} bytes"  # its decoder refuses it
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"the image {path} can't be read ({error.strerror}); get it again") from error
+
+
+@once
+def readers(kind: type[ImageFiles]) -> str:
+    """What makes pixels of files: our code, and the libraries behind it."""
+    libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
+    code = b"".join(Path(inspect.getfile(base)).read_bytes() for base in kind.__mro__ if issubclass(base, ImageFiles))
+    return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
 
 
 def inside(root: Path, name: str) -> Path:
@@ -108,9 +172,11 @@ def inside(root: Path, name: str) -> Path:
     return path
 
 
-def open_picture(path: Path) -> Image.Image:
-    """An image file, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder does."""
-    if path.stat().st_size > LARGEST_FILE:
+def open_picture(path: Path | BytesIO) -> Image.Image:
+    """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
+    does."""
+    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
+    if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
         check_picture(picture)

@@ -1,11 +1,15 @@
 """Finds training sources by name: the files of this folder that export a `SOURCE`. Add one by adding a file."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.common.exports import Exports
+
+if TYPE_CHECKING:
+    from generators.sources.photographs import Photographs
+    from generators.sources.place import SourcePlace
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,21 @@ class SourceSpec:
     name: str
     about: str
     build: Callable[..., Any]
+    open: Callable[["SourcePlace"], "Photographs"] | None = None
+    """Opens it from a folder of data; None where it isn't one of photographs."""
+    files: tuple[str, ...] = ()
+    """Annotation files below the data root."""
+    images: tuple[str, ...] = ()
+    """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
+    image_folders: tuple[str, ...] = ()
+    """Those of them of which one at least has images."""
+    recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
+    """Ways to make captions, the usual one first, each with further files, of which it needs one."""
+    get: str = ""
+    """Where to get its files."""
+    licence: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+    """The official number of images of folders."""
 
 
 EXPORTS = Exports("generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")

@@ -1,19 +1,19 @@
 """Scores of all images of a pool with all its texts, in blocks: vectors are made once, other codes chunk by chunk."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from envs.common.errors import UserError
 from generators.benchmarks.matrix import Pool
 from generators.captions.templates import Caption
-from models.evaluation.scoring import BLOCK
+from models.evaluation.encoding import BLOCK, Encode
 from models.scorer import Scorer
 
 TEXTS = 256  # phrasings that are encoded at once
@@ -32,12 +32,10 @@ class Columns(NamedTuple):
 
 
 @torch.no_grad()
-def score_pool(
-    scorer: Scorer, images: Callable[[Sequence[int]], UInt8[Tensor, "n 3 h w"]], pool: Pool
-) -> Float[np.ndarray, "n m"]:
+def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, "n m"]:
     """The score of every image with every text, float32; scores that are not finite raise.
 
-    `images` gives the pixels of the images of some numbers. Equal texts are scored once, so that they tie.
+    `encode` gives the codes of blocks of images. Equal texts are scored once, so that they tie.
     """
     shape = len(pool.images), len(pool.texts)
     if 4 * shape[0] * shape[1] > MOST_BYTES:
@@ -48,22 +46,27 @@ def score_pool(
     texts = list(dict.fromkeys(pool.texts))
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
-    passes = Passes(scorer, texts)
+    passes, codes = Passes(scorer, texts), encode(blocks_of(pool.images))
     for start in range(0, shape[0], CHUNK):
-        chunk = pool.images[start : start + CHUNK]
-        blocks = [chunk[k : k + BLOCK] for k in range(0, len(chunk), BLOCK)]
-        codes = [
-            encode_images(scorer, images(list(block)), BLOCK if start or len(blocks) > 1 else 0) for block in blocks
-        ]
-        rows = np.empty((len(chunk), len(texts)), np.float32)
+        rows = np.empty((min(CHUNK, shape[0] - start), len(texts)), np.float32)
+        chunk = list(islice(codes, CHUNK // BLOCK))
         for own in passes:
-            for k, (block, code) in enumerate(zip(blocks, codes, strict=True)):
-                rows[k * BLOCK : (k + 1) * BLOCK, own.place] = scores_of(scorer, code, own)[: len(block)]
+            for k, code in enumerate(chunk):
+                part = rows[k * BLOCK : (k + 1) * BLOCK]
+                part[:, own.place] = scores_of(scorer, code, own)[: len(part)]
         out[start : start + CHUNK] = rows[:, columns]
     scorer.train(was_training)
     if not np.isfinite(out).all():
         raise UserError(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
     return out
+
+
+def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
+    """Images by blocks; the last of several is filled up with its first: last bits may depend on the shape."""
+    blocks = [images[k : k + BLOCK] for k in range(0, len(images), BLOCK)]
+    if len(blocks) > 1:
+        blocks[-1] = [*blocks[-1], *blocks[-1][:1] * (BLOCK - len(blocks[-1]))]
+    return blocks
 
 
 class Passes:
@@ -106,12 +109,6 @@ def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor,
         return code
     parts = torch.tensor_split(normalize(code, dim=1), list(bounds[1:-1]))
     return normalize(torch.stack([part.mean(0) for part in parts]), dim=1)
-
-
-def encode_images(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"], size: int) -> Any:
-    """The code of a block of images, filled up to `size` with its first: last bits may depend on the shape."""
-    filled = torch.cat([pixels, pixels[:1].expand(max(size - len(pixels), 0), -1, -1, -1)])
-    return scorer.encode_images(scorer.pixel_scale(filled.to(scorer.device)))
 
 
 def scores_of(scorer: Scorer, code: Any, own: Columns) -> Float[np.ndarray, "b m"]:

@@ -1,6 +1,7 @@
 """Scores of a benchmark's items: every image is encoded once, and every pair of image and text scored once."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,8 @@ import torch
 from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Benchmark, Item, Scores
 from generators.captions.templates import Caption
-from models.scorer import Scorer
-
-BLOCK = 32  # images that are encoded at once
+from models.evaluation.encoding import BLOCK, Encode, encoded
+from models.scorer import Scorer, Tensors
 
 
 class Pair(NamedTuple):
@@ -22,9 +22,15 @@ class Pair(NamedTuple):
 
 
 @torch.no_grad()
-def score_items(scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | None = None) -> list[Scores]:
-    """The scores (k, m) of each item, or of each of `items`; scores that are not finite raise."""
+def score_items(
+    scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
+) -> list[Scores]:
+    """The scores (k, m) of each item, or of each of `items`; scores that are not finite raise.
+
+    `encode` gives the codes of images; without it they are encoded here, block by block.
+    """
     items = benchmark.items if items is None else items
+    encode = encode or partial(encoded, scorer, benchmark.images)
     was_training = scorer.training
     scorer.eval()
     pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
@@ -32,8 +38,9 @@ def score_items(scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | No
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
-    for block in benchmark.blocks(list(texts_of), BLOCK):
-        known.update(score_block(scorer, benchmark, {image: texts_of[image] for image in block}))
+    blocks = list(benchmark.blocks(list(texts_of), BLOCK))
+    for block, code in zip(blocks, encode(blocks), strict=True):
+        known.update(score_block(scorer, code, {image: texts_of[image] for image in block}))
     scorer.train(was_training)
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
     if not all(np.isfinite(matrix).all() for matrix in scores):
@@ -41,15 +48,14 @@ def score_items(scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | No
     return scores
 
 
-def score_block(scorer: Scorer, benchmark: Benchmark, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
+def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
     """The scores of some images with all their texts: all first texts, all second ones, and so on.
 
-    An image with fewer texts repeats its first, so that each round has the same shape: the last bit of a product
-    may depend on it.
+    `code` is that of the images. An image with fewer texts repeats its first, so that each round has the same shape:
+    the last bit of a product may depend on it.
     """
-    images = scorer.encode_images(scorer.pixel_scale(benchmark.images(list(wanted)).to(scorer.device)))
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
         read = scorer.read([text for text, _ in row], [graph for _, graph in row])
-        scores = scorer.paired(images, scorer.encode_texts(read))
+        scores = scorer.paired(code, scorer.encode_texts(read))
         yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)

@@ -6,7 +6,7 @@ from models.spec import ScorerSpec
 
 SPEC = ScorerSpec(
     name="clip-gap",
-    title="CLIP, average pooling",
+    title="CLIP with average pooling",
     source="Vani et al. 2024 (SPARO), baseline GAP",
     implementation=CLIP.implementation,
     config=CLIP.config,

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import open_clip
+import timm.models.vision_transformer as timm_vit
 import torch
 from jaxtyping import Float
+from open_clip.timm_model import TimmModel
 from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
 from envs.common.errors import UserError, choose
+from models.towers import paired
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.pixels import Framing, Statistics, framing_of, statistics_of
 from models.towers.sizes import SMALL_TOWERS
@@ -33,8 +36,22 @@ class Towers(NamedTuple):
     architecture: str
 
     def require_patches(self, scorer: str) -> None:
-        """Raise unless the image tower is a plain ViT of open_clip, whose patches can be had."""
+        """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""
         check_patches(self.model, self.architecture, scorer)
+
+    def patch_sizes(self, scorer: str) -> tuple[int, int]:
+        """Width and number of the patches of `patch_tokens`; raises unless the image tower is a plain ViT, of open_clip
+        or of timm."""
+        visual = getattr(self.model, "visual", None)
+        if is_timm_vit(visual) and hasattr(self.model, "text_projection"):
+            return visual.trunk.embed_dim, visual.trunk.patch_embed.num_patches
+        self.require_patches(scorer)
+        return visual.class_embedding.numel(), visual.positional_embedding.shape[0] - 1
+
+
+def is_timm_vit(visual: nn.Module | None) -> bool:
+    """Whether an image tower is a plain ViT of timm."""
+    return isinstance(visual, TimmModel) and isinstance(visual.trunk, timm_vit.VisionTransformer)
 
 
 def check_patches(model: nn.Module, architecture: str, scorer: str) -> None:
@@ -62,6 +79,9 @@ def check_towers(config: TowerConfig) -> None:
             raise UserError(
                 f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch}"
             )
+    elif config.architecture in paired.TEXTS_OF:
+        if config.pretrained and config.load:
+            paired.check_weights(config.architecture, config.pretrained)
     elif config.pretrained and config.load and not Path(config.pretrained).is_file():
         choose("pretrained weights", config.pretrained, open_clip.list_pretrained_tags_by_model(config.architecture))
 
@@ -84,18 +104,27 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     open_clip only warns where weights were trained with another activation than the architecture has
     ("ViT-B-16/openai"), and forgets their pixel statistics where it doesn't load them; both are set here.
     """
-    tag = open_clip.get_pretrained_cfg(config.architecture, config.pretrained) if config.pretrained else {}
+    pair = config.architecture in paired.TEXTS_OF
+    tag = open_clip.get_pretrained_cfg(config.architecture, config.pretrained) if config.pretrained and not pair else {}
+    if pair:
+        tag = paired.preparation(config.architecture, config.pretrained)
+    loaded = bool(config.pretrained and config.load)
     prepared = {name: tag[name] for name in ("mean", "std", "interpolation", "resize_mode") if name in tag}
     try:
         with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
-            return open_clip.create_model(
+            model = open_clip.create_model(
                 config.architecture,
-                pretrained=config.pretrained if config.pretrained and config.load else None,
+                pretrained=config.pretrained if loaded and not pair else None,
                 force_quick_gelu=bool(tag.get("quick_gelu")),
                 force_preprocess_cfg=prepared,
                 force_image_size=config.resolution,
                 force_context_length=None if config.pretrained else texts.context,
             )
+            if pair and loaded:
+                paired.load_pair(model, config.architecture, config.pretrained, config.resolution)
+            return model
+    except UserError:
+        raise
     except Exception as error:  # no network, a foreign file, no transformers: each raises its own
         weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
         reason = " ".join(str(error).split("\n")[:2]).strip() or type(error).__name__
@@ -116,6 +145,9 @@ def quiet(level: int) -> Iterator[None]:
 
 def patch_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:
     """The image tower's patch-level encoding, before pooling and projection."""
+    if is_timm_vit(model.visual):
+        trunk = model.visual.trunk
+        return trunk.forward_features(pixels)[:, trunk.num_prefix_tokens :]
     model.visual.output_tokens = True
     try:
         return model.visual(pixels)[1]

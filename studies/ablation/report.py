@@ -9,13 +9,15 @@ import matplotlib
 import pandas as pd
 
 from envs.common.figure_files import write_figure
+from envs.common.figure_style import COLOURS, chance_line
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
 from studies.ablation.rows import Place, base_row
 from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
-from studies.analysis.tables import DASH, described, pivot, to_latex, to_rows
+from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.curves import Curve, training_curves
 from studies.runs.cell import Job, finished
 
@@ -23,6 +25,13 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
+# What may come out of a claim, in the words of reports.
+VERDICTS = {
+    "confirmed": "the interval leaves out 0, on the side that the paper says",
+    "contradicted": "the interval leaves out 0, on the other side",
+    "undecided": "the interval holds 0, or there is none: these records don't tell",
+    "not tested": "a run that it needs isn't finished, or this study leaves it out",
+}
 
 
 def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
@@ -31,7 +40,8 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     data = {place.split: its[0].cell.data for place, its in jobs.items()}
     columns, training = {split: columns_of(its) for split, its in data.items()}, training_curves(curves(jobs))
-    ratios = {split: spec.ablations.ratio if its.kind == "spatial" else None for split, its in data.items()}
+    ratio = spec.ablations.ratio
+    ratios = {split: ratio if its.kind == "spatial" else None for split, its in data.items()}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
     return write_page(
@@ -40,6 +50,10 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         title=f"Ablations of {base}",
         tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
+        verdicts=VERDICTS,
+        meaning=meaning(max(map(len, jobs.values()))),
+        ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
+        ratio_says=spec.ablations.ratio_says,
         claims=[
             ("claim", "row", "tests, their records pooled", "on our world", f"points above {base}; below, if negative"),
             *(claim_row(done, claim, base) for claim in spec.ablations.claims if claim.split in columns),
@@ -100,7 +114,8 @@ def values_of(
 
 def difference_of(done: Runs, place: Place, columns: Columns, base: str) -> str:
     """How a row differs from the model as it is in the first column, as text."""
-    return str(against_base(done, place, columns[:1], base) or DASH)
+    found = against_base(done, place, columns[:1], base)
+    return str(found or gap(done.get(Place(place.split, base)) and done[place]))
 
 
 def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
@@ -119,7 +134,7 @@ def claim_row(done: Runs, claim: Claim, base: str) -> tuple[str, ...]:
 def verdict(done: Runs, claim: Claim, base: str) -> tuple[str, str]:
     """Whether the interval of the difference is on the claim's side of 0, and the difference."""
     delta = against_base(done, Place(claim.split, claim.row), claim.columns, base)
-    return judged(delta, claim.sign), str(delta or DASH)
+    return judged(delta, claim.sign), str(delta or gap(done.get(Place(claim.split, claim.row), True)))
 
 
 def judged(delta: Difference | None, sign: int) -> str:
@@ -146,21 +161,24 @@ def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:
 
 
 def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figure:
-    """A panel for each column: a dot for each seed of each row, the mean as a bar, the model as it is as a line."""
+    """A panel for each column: a dot for each seed of each row, the mean of several as a bar, the model as it is as a
+    dashed line, and chance where it is in sight."""
     rows = [place for place in done if place.split == split]
     figure = Figure((1.7 * len(columns) + 2.0, 0.28 * len(rows) + 1.0), layout="constrained")
     axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)[0]
     for axis, (subset, task) in zip(axes, columns, strict=True):
         for y, place in enumerate(rows):
             values = accuracies(done[place], subset, task)
-            axis.plot(values, [y] * len(values), "o", color="#0072b2", alpha=0.6, markersize=4)
-            if values:
+            axis.plot(values, [y] * len(values), "o", color=COLOURS[0], alpha=0.6, markersize=4)
+            if len(values) > 1:
                 axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
         if unchanged := accuracies(done[Place(split, base)], subset, task):
-            axis.axvline(statistics.mean(unchanged), color="0.6", linewidth=1, linestyle=":")
+            axis.axvline(statistics.mean(unchanged), color="0.6", linewidth=1, linestyle="--")
         axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
         axis.set_xlabel("accuracy (%)", fontsize=8)
         axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.margins(x=0.1)
+    for axis in axes:  # which share their limits
+        chance_line(axis, "x", stretch=False)
     return figure

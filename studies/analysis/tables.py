@@ -17,7 +17,8 @@ from studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all that there are.
 Labels = Sequence[str] | pd.Index | None
-DASH = "–"  # where there is no number
+DASH = "–"  # where there is nothing to be had: no scenes, no such task
+WAITING = "…"  # where nothing is finished yet
 ESCAPES = str.maketrans(
     {"\\": r"\textbackslash{}", **{c: "\\" + c for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}"}
 )
@@ -66,7 +67,7 @@ def described(
     table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
 ) -> pd.DataFrame:
     """A pivot as texts, in percent with one decimal, with or without deviations; `index` and `columns` choose and
-    order, and what the pivot lacks is a dash."""
+    order. A row that the pivot lacks is `WAITING`; what is undefined in one that it has is a dash."""
 
     def text(mean: float, deviation: float) -> str:
         if math.isnan(mean):
@@ -75,8 +76,16 @@ def described(
         return f"{scale * mean:.1f}" + (f" ± {scale * deviation:.1f}" if several else "")
 
     means, spreads = (part.reindex(index=index, columns=columns) for part in table)
-    both = zip(means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
-    return pd.DataFrame([list(map(text, *row)) for row in both], means.index, means.columns)
+    both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
+    texts = [
+        list(map(text, *its)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *its in both
+    ]
+    return pd.DataFrame(texts, means.index, means.columns)
+
+
+def gap(finished: object) -> str:
+    """What stands where there is no number, by whether what it would be of is finished."""
+    return DASH if finished else WAITING
 
 
 def by_task(task: str) -> tuple[int, str]:

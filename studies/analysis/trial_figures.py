@@ -1,12 +1,14 @@
 """Figures of a search's trials: which parameters gave which value."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
+
+from envs.common.figure_style import bar_above
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -18,35 +20,40 @@ Value = Callable[[FrozenTrial], float | None]
 WIDEST = 9.8  # inches, as wide as a page
 
 
-def parallel_figures(trials: Mapping[str, Sequence[FrozenTrial]], value: Value, label: str) -> dict[str, Figure]:
-    """A figure of each model's trials, in which one colour means one value for all models."""
+def parallel_figures(
+    trials: Mapping[str, Sequence[FrozenTrial]], value: Value, label: str, shares: Collection[str] = ()
+) -> dict[str, Figure]:
+    """A figure of each model's trials, in which one colour means one value for all models; of parameters in `shares`
+    the values are written in percent."""
     values = [number for its in trials.values() for trial in its if (number := value(trial)) is not None]
     scale = Normalize(min(values, default=0), max(values, default=1))
-    return {model: parallel_figure(its, value, label, scale) for model, its in trials.items()}
+    return {model: parallel_figure(its, value, label, scale, shares) for model, its in trials.items()}
 
 
-def parallel_figure(trials: Sequence[FrozenTrial], value: Value, label: str, scale: Normalize) -> Figure:
+def parallel_figure(
+    trials: Sequence[FrozenTrial], value: Value, label: str, scale: Normalize, shares: Collection[str] = ()
+) -> Figure:
     """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
 
-    Trials without a value are dotted.
+    Trials without a value are grey and dashed.
     """
     space = max((trial.distributions for trial in trials), key=len, default={})
     drawn = [trial for trial in trials if space and trial.params.keys() == space.keys()]
-    figure = Figure((min(1.4 * len(space) + 1.6, WIDEST), 3.6), layout="constrained")
+    figure = Figure((min(1.4 * len(space) + 0.6, WIDEST), 4.0), layout="constrained")
     axis = figure.subplots()
     colours = ScalarMappable(scale, "viridis")
     for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # the best lie on top
         number = value(trial)
-        style = {"color": "0.6", "linestyle": ":"} if number is None else {"color": colours.to_rgba(number)}
+        style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
         axis.plot([height(parameter, trial.params[name]) for name, parameter in space.items()], linewidth=1.6, **style)
-    for place, parameter in enumerate(space.values()):
-        scale_at(axis, place, parameter)
+    for place, (name, parameter) in enumerate(space.items()):
+        scale_at(axis, place, parameter, name in shares)
     axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
     axis.set(xlim=(-0.1, len(space) - 0.6), ylim=(-0.05, 1.05), yticks=[])
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
     if any(value(trial) is not None for trial in drawn):
-        figure.colorbar(colours, ax=axis, label=label, fraction=0.06)
+        bar_above(figure, colours, axis, label)
     return figure
 
 
@@ -58,11 +65,11 @@ def height(parameter: BaseDistribution, value: Any) -> float:
     return float((own - low) / (high - low)) if high > low else 0.5
 
 
-def scale_at(axis: Axes, place: int, parameter: BaseDistribution) -> None:
+def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
     """The line of a parameter, with its choices, or with its least, middle and most value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
-        text = f"{value:.2g}" if isinstance(value, float) else str(value)
+        text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
         axis.text(place + 0.04, height(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from models.library.sources import Checkpoint, Source
 from models.registry import short_name
 from models.towers.config import TowerConfig
 from studies.runs.cell import finished
+from studies.runs.data import FRACTIONS
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,15 @@ class Model:
     label: str
     """In tables."""
     source: Source
+    run: str = ""
+    """The run of a cell; empty for other models."""
+    cell: str = ""
+    """What a cell is in its run, in words: "clip, hard negatives 0%"."""
+
+    @cached_property
+    def weights(self) -> str:
+        """Hash of all that decides its scores."""
+        return self.source.identity()
 
 
 def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
@@ -36,26 +47,44 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Mo
     folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
     if len(folders) < 2:
         source = find_source(name, code, towers)
-        return [Model(label_of(name, source), source)]
+        if isinstance(source, Checkpoint):
+            return [of_cell(name, source, place_of(source.folder.parent))]
+        return [Model(name, source)]
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
-    labels = [
-        labelled(name, source, dict(item for item in place.items() if item not in same))
+    models = [
+        of_cell(name, source, dict(item for item in place.items() if item not in same))
         for source, place in zip(sources, places, strict=True)
     ]
-    return sorted(map(Model, labels, sources), key=lambda model: model.label)
+    return sorted(models, key=lambda model: model.label)
 
 
-def label_of(name: str, source: Source) -> str:
-    """ "runs/grid: clip (pairs 0.2, hard_negatives 0.0, seed 0)" for a cell; other names as they are."""
-    return labelled(name, source, place_of(source.folder.parent)) if isinstance(source, Checkpoint) else name
+def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
+    """A cell with its labels: its run, its model, and where in its study it is, as far as that is given."""
+    model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
+    words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
+    return Model(f"{name}: {model}" + (f" ({where})" if where else ""), source, name, ", ".join([model, *words]))
 
 
-def labelled(name: str, source: Checkpoint, place: Mapping[str, Any]) -> str:
-    """The label of a cell: its run, its model, and where in its study it is, as far as that is given."""
-    where = ", ".join(f"{axis} {value}" for axis, value in place.items())
-    return f"{name}: {short_name(source.model)}" + (f" ({where})" if where else "")
+def worded(axis: str, value: Any) -> str:
+    """A value of an axis as people read it."""
+    if axis in FRACTIONS and isinstance(value, float):
+        return f"{value:.0%}"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def short_labels(models: Sequence[Model]) -> dict[str, str]:
+    """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
+    that, if any can be spared."""
+    for shorten in (
+        lambda model: model.cell or model.label,
+        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.label,
+    ):
+        names = {model.label: shorten(model) for model in models}
+        if len(set(names.values())) == len(names):
+            return names
+    return {model.label: model.label for model in models}
 
 
 def place_of(cell: Path) -> dict[str, Any]:

@@ -49,9 +49,8 @@ def pieces_of(models: list[Model], splits: list[TestedSplit], out: Path) -> list
     contents = {split.label: split.identity for split in splits}
     found = []
     for model in models:
-        weights = model.source.identity()
         for split in splits:
-            what = {"model": weights, "split": contents[split.label], "version": VERSION}
+            what = {"model": model.weights, "split": contents[split.label], "version": VERSION}
             found.append(Piece(model, split, out, digest(what)))
     return found
 

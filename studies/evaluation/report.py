@@ -11,11 +11,13 @@ from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
+from studies.evaluation.models import short_labels
 from studies.evaluation.pieces import Piece
-from studies.grids.task_words import subsets_explained
+from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
 from studies.runs.folder import provenance
 
+SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
 
 
@@ -42,13 +44,16 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
     """Write all tables and report.html."""
     table = write_tables(out, pieces)
     splits = list(dict.fromkeys(piece.split.label for piece in pieces))
-    models = list(dict.fromkeys(piece.model.label for piece in pieces))
-    write_text(out / "results.tex", "\n".join(latex(table, models, split) for split in splits))
+    names = short_labels(list({piece.model.label: piece.model for piece in pieces}.values()))
+    write_text(out / "results.tex", "\n".join(latex(table, list(names), split) for split in splits))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title="Evaluation without training",
-        splits={split: tables(table, models, split, pieces) for split in splits},
+        title="Evaluation of models as they are",
+        splits={split: tables(table, names, split, pieces) for split in splits},
+        names={name: label for label, name in names.items() if name != label},
+        tasks=explained(list(table.task.unique()), SWAP),
+        chances=CHANCES,
         subsets=subsets_explained(list(table.subset.unique())),
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),
@@ -89,14 +94,25 @@ def tidy(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS).astype({"accuracy": float, "official": float, "tie_rate": float})
 
 
-def tables(frame: pd.DataFrame, models: list[str], split: str, pieces: Sequence[Piece]) -> dict[str, list[list[str]]]:
-    """The tables of one split: swaps by subset, how they differ from the first model's, and all tasks."""
+def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Sequence[Piece]) -> dict[str, Any]:
+    """The tables of one split: swaps by subset, how they differ from the first model's, all tasks of each subset that
+    has scenes, and numbers of records; `names` are short ones by label."""
     own = frame[frame.split == split]
+    own = own.assign(model=own.model.map(names))
     if own.empty:
         return {}
-    made = {"swaps": to_rows(swaps(own, models)), "tasks": to_rows(tasks(own, models))}
-    rows = differences([piece for piece in pieces if piece.split.label == split], list(own.subset.unique()))
-    return made | ({"differences": rows} if len(rows) > 1 else {})
+    scored = [piece for piece in pieces if piece.split.label == split and finished(piece.folder)]
+    return {
+        "swaps": to_rows(swaps(own, list(names.values()))),
+        "first": names[scored[0].model.label],
+        "differences": differences(scored, names, list(own.subset.unique())),
+        "tasks": {
+            name: to_rows(tasks(part, list(names.values())))
+            for name, part in own.groupby("subset", sort=False)
+            if part.n.any()
+        },
+        "records": to_rows(records(own)),
+    }
 
 
 def swaps(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
@@ -105,21 +121,25 @@ def swaps(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
 
 
 def tasks(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """A row for each model and subset, a column a task."""
+    """Of one subset a row for each model, a column a task."""
     columns = sorted(own.task.unique(), key=by_task)
-    subsets = own.subset.unique()
-    rows = pd.MultiIndex.from_product([subsets, models], names=["subset", "model"])
-    return described(pivot(own, ["subset", "model"], ["task"]), rows, columns).reset_index()
+    return described(pivot(own, ["model"], ["task"]), models, columns).reset_index()
 
 
-def differences(pieces: Sequence[Piece], subsets: list[str]) -> list[list[str]]:
+def records(own: pd.DataFrame) -> pd.DataFrame:
+    """How many records each subset, a row, has for each task, a column."""
+    columns = sorted(own.task.unique(), key=by_task)
+    counts = own.pivot_table("n", "subset", "task", "max", sort=False).reindex(columns=columns)
+    return counts.map(lambda count: DASH if pd.isna(count) else f"{count:.0f}").reset_index()
+
+
+def differences(scored: Sequence[Piece], names: Mapping[str, str], subsets: list[str]) -> list[list[str]]:
     """A row for each further model: points above the first one, with the interval of a paired bootstrap."""
-    scored = [piece for piece in pieces if finished(piece.folder)]
     points = [read_points([(0, piece.folder)]) for piece in scored]
     rows = [["model", *subsets]]
     for piece, its in zip(scored[1:], points[1:], strict=True):
         deltas = [str(difference(points[0], its, subset, "swap") or DASH) for subset in subsets]
-        rows.append([f"{piece.model.label} − {scored[0].model.label}", *deltas])
+        rows.append([names[piece.model.label], *deltas])
     return rows
 
 

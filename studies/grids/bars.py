@@ -5,7 +5,8 @@ from typing import Any
 
 import matplotlib
 
-from envs.common.figure_style import COLOURS, short
+from envs.common.figure_style import COLOURS, chance_line, short
+from studies.analysis.tables import gap
 from studies.grids.figures import WIDEST, panel_names
 from studies.grids.grid import Grid
 from studies.runs.results import Mean, mean_accuracy
@@ -20,8 +21,8 @@ PANEL, NAMES = 1.9, 1.6  # inches
 def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
     """Accuracy (%) at the one place of the grid: for each subset and task a panel, in it a bar for each model.
 
-    The best of all models is at the top, in the mean over the panels; one without a result has a dash, at the bottom.
-    Of a test without scenes there is no panel.
+    The best of all models is at the top, in the mean over the panels; where there is no number stands why. Of a test
+    without scenes there is no panel.
     """
     (place,) = grid.places
     means = {
@@ -41,7 +42,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         axis.axis("off")
     axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
     axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
-    figure.supxlabel("accuracy (%); the line is chance, 50", fontsize=9)
+    figure.supxlabel("accuracy (%); dots: chance, 50", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
     return figure
 
 
@@ -65,7 +66,7 @@ def draw(axis: Axes, means: Sequence[Mean]) -> None:
     """A bar for each model, with its number and, of several seeds, the deviation."""
     for y, its in enumerate(means):
         if its.mean is None:
-            axis.text(2, y, "–", va="center", fontsize=8)
+            axis.text(2, y, gap(its.seeds), va="center", fontsize=8)
             continue
         text = f"{100 * its.mean:.1f}" + (f" ±{100 * its.deviation:.1f}" if its.deviation is not None else "")
         axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0])
@@ -73,6 +74,6 @@ def draw(axis: Axes, means: Sequence[Mean]) -> None:
         style = {"ha": "right", "color": "white"} if inside else {"ha": "left", "color": "black"}
         box = {"facecolor": COLOURS[0] if inside else "white", "edgecolor": "none", "pad": 0.8}  # hides the line
         axis.text(100 * its.mean + (-2 if inside else 2), y, text, va="center", fontsize=8, bbox=box, **style)
-    axis.axvline(50, color="0.3", linewidth=1, linestyle=":")
+    chance_line(axis, "x")
     axis.tick_params(labelsize=8, length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)

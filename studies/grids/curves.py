@@ -3,22 +3,23 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 from jaxtyping import Float64
 
-from envs.common.figure_style import short
+from envs.common.figure_style import chance_line, legend_above, short, show_hidden
 from studies.runs.training_log import read_training
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 # Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STROKES = ("-", "--", ":", "-.")
+STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
 MOST_BESIDE = 3  # models in a line of panels, so that a page is wide enough
 POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
 PERCENT = "validation"
@@ -50,8 +51,8 @@ class Curve(NamedTuple):
     folder: Path
 
 
-def training_curves(curves: Sequence[Curve]) -> Figure | None:
-    """All cells that have a training log; None if none has."""
+def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | None:
+    """All cells that have a training log; None if none has. `chance`, in percent, is that of validation."""
     logged = [(curve, read_training(curve.folder)) for curve in curves]
     logged = [(curve, table) for curve, table in logged if table]
     if not logged:
@@ -60,29 +61,31 @@ def training_curves(curves: Sequence[Curve]) -> Figure | None:
     labels = list(dict.fromkeys(curve.label for curve, _ in logged))
     columns = min(len(models), MOST_BESIDE)
     lines = math.ceil(len(models) / columns)
-    size = max(3.1 * columns, 6.0) + 0.5, 7.6 * lines + 0.2 * math.ceil(len(labels) / 3)
+    size = max(3.1 * columns, 6.0) + 0.5, 7.6 * lines
     figure = Figure(size, layout="constrained")
     axes = panels(figure, lines, columns)
     for axis in axes[:, len(models) :].flat:
         axis.axis("off")
     axes = axes[:, : len(models)]
+    styles = {label: style_of(number) for number, label in enumerate(labels)}
     for curve, table in logged:
-        number = labels.index(curve.label)
-        style = {"color": COLOURS[number % len(COLOURS)], "linestyle": STROKES[number // len(COLOURS) % len(STROKES)]}
         for row, panel in zip(axes, PANELS, strict=True):
-            draw(row[models.index(curve.model)], panel.column, table, label=curve.label, **style)
+            draw(row[models.index(curve.model)], panel.column, table, label=curve.label, **styles[curve.label])
     for column, model in zip(axes.T, models, strict=True):
         column[0].set_title(short(model), fontsize=10, parse_math=False)
         column[-1].set_xlabel("step", fontsize=9)
         column[-1].tick_params(labelbottom=True)  # which is hidden where more panels follow below
     for row, panel in zip(axes, PANELS, strict=True):
-        dress(list(row), panel)
+        dress(list(row), panel, chance)
         for axis in row[::columns]:
             axis.set_ylabel(panel.name, fontsize=9)
-    by_label = {line.get_label(): line for axis in axes[0] for line in axis.get_lines()}
-    place = {"loc": "outside lower center", "ncols": 3, "fontsize": 8, "frameon": False}
-    figure.legend(list(by_label.values()), list(by_label), **place)
+    legend_above(figure, [Line2D([], [], label=label, **style) for label, style in styles.items()])
     return figure
+
+
+def style_of(number: int) -> dict[str, Any]:
+    """Colour and stroke of a label's lines."""
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": STROKES[number // len(COLOURS) % len(STROKES)]}
 
 
 def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
@@ -97,7 +100,7 @@ def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
     return axes
 
 
-def draw(axis: Axes, column: str, table: dict[str, Column], **style: object) -> None:
+def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> None:
     """One cell's line in one panel."""
     steps, values = table["step"], table[column]
     if column == PERCENT:
@@ -107,14 +110,15 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: object) -> 
         axis.plot(thinned(steps), thinned(values), linewidth=1.2, **style)
 
 
-def dress(row: Sequence[Axes], panel: Panel) -> None:
+def dress(row: Sequence[Axes], panel: Panel, chance: float) -> None:
     """Names and limits of one row of panels."""
     for axis in row:
+        show_hidden(axis)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         if panel.column == PERCENT:
-            axis.axhline(50, color="0.5", linewidth=0.8, zorder=0)
+            chance_line(axis, percent=chance)
             axis.set_ylim(None, 101)
         else:
             axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))

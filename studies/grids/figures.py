@@ -9,7 +9,8 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from envs.common.figure_style import ACCURACY, colour_at, ink, short
+from envs.common.figure_style import ACCURACY, bar_above, chance_line, colour_at, ink, short
+from studies.analysis.tables import gap
 from studies.grids.grid import Grid
 from studies.runs.data import FRACTIONS
 from studies.runs.results import Mean, mean_accuracy
@@ -43,7 +44,7 @@ NAMES = 1.7  # inches for what stands beside the panels
 def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
     """Accuracy (%): for each subset and task a panel per model; % of pairs up, % of hard negatives across.
 
-    A place whose subset is empty, or whose cell isn't finished, shows a dash.
+    A place whose subset is empty shows a dash, one whose cell isn't finished other dots (`gap`).
     """
     up, across, rest = layout(grid)
     models, width = grid.models, 1.0 + 0.85 * len(across.values)
@@ -69,11 +70,9 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
             facts = "".join(f"\n{key} {ticked(key, value)}" for key, value in fixed.items())
             axis.set_ylabel(name + facts, fontsize=9, parse_math=False, rotation=0, ha="right", va="center")
     figure.supylabel(up.label, fontsize=9)
-    figure.supxlabel(across.label, fontsize=9)
-    inches = {"fraction": 0.2 / figure.get_figheight(), "pad": 0.1 / figure.get_figheight()}
-    bar = figure.colorbar(image, ax=axes, location="top", aspect=40, shrink=0.7, **inches)
-    bar.set_label("accuracy (%); the line is chance, 50", fontsize=9)
-    bar.ax.axvline(50, color="white", linewidth=2)
+    figure.supxlabel(across.label, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+    bar = bar_above(figure, image, axes, "accuracy (%), dots: chance", width=1.6)
+    chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
 
 
@@ -134,7 +133,7 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
     axis.set_facecolor("0.85")
     for y, row in enumerate(table):
         for x, cell in enumerate(row):
-            text = "–" if cell.mean is None else f"{100 * cell.mean:.1f}"
+            text = gap(cell.seeds) if cell.mean is None else f"{100 * cell.mean:.1f}"
             if cell.deviation is not None:
                 text += f"\n±{100 * cell.deviation:.1f}"
             colour = "black" if cell.mean is None else ink(colour_at(100 * cell.mean, ACCURACY))

@@ -14,6 +14,7 @@ from generators.captions.hard_negatives import TASKS
 from models.registry import spec_of
 from studies.analysis.format import flat
 from studies.analysis.tables import to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.bars import bars
 from studies.grids.cells import untuned
 from studies.grids.curves import Curve, training_curves
@@ -34,6 +35,7 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
+    titles = {model: spec_of(model).title or spec_of(model).name for model in config.models}
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     lone = len(config.places) == 1
@@ -47,12 +49,12 @@ def write_report(
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=f"{config.title}: {listed([spec_of(model).title or spec_of(model).name for model in config.models])}",
+        title=f"{config.title}: {listed(list(titles.values()))}",
         task=config.task,
         config=reported_config(config),
         notes=notes,
         **summary_of(config, results),
-        models=to_rows(model_table(config.models, results)),
+        models=to_rows(model_table(config.models, results, titles)),
         tasks=task_tables(config, results),
         chances=CHANCES,
         meanings=explained(tasks, config.task),
@@ -64,6 +66,7 @@ def write_report(
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.unseen},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
+        meaning=meaning(config.seeds),
         untuned=untuned(config),
         subsets=subsets_explained(config.tests),
         seeds=config.seeds,

@@ -8,7 +8,7 @@ import pandas as pd
 
 from envs.common.figure_style import short
 from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.tables import DASH, by_task, described, pivot, tidy, to_latex, to_rows
+from studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows
 from studies.grids.bars import ranked
 from studies.grids.cells import untuned
 from studies.runs.results import place_of
@@ -61,7 +61,7 @@ def task_tables(config: Any, results: Sequence[dict[str, Any]]) -> dict[str, tup
     alone = [name for name in table.columns[2:places] if name != "test" and table[name].nunique() == 1]
     for test in map(config.label, config.tests):
         own = table[table["test"] == test].drop(columns=["test", *alone])
-        if not results or (own.iloc[:, places - 1 - len(alone) :] != DASH).any(axis=None):
+        if not results or not own.iloc[:, places - 1 - len(alone) :].isin([DASH, WAITING]).all(axis=None):
             tables[test] = places - 1 - len(alone), to_rows(own)
     return tables
 
@@ -110,7 +110,7 @@ def difference_table(out: Path, config: Any, results: Sequence[dict[str, Any]]) 
             read_points((r["seed"], out / "cells" / r["id"]) for r in results if place_of(r, names) == (name, *place))
             for name in (config.models[0], model)
         )
-        deltas = [str(difference(first, second, test, "swap") or DASH) for test in config.tests]
+        deltas = [str(difference(first, second, test, "swap") or gap(first and second)) for test in config.tests]
         rows.append([f"{model} − {config.models[0]}", *place, *deltas])
     table = pd.DataFrame(rows, columns=[*names, *map(config.label, config.tests)])
     return named(table, [f"{pairs:.0%}" for pairs in table["pairs"]])

@@ -35,6 +35,7 @@ SUBSETS: dict[str, str] = {
     "seen_textures": "animals in the texture that training shows most on them",
     "unseen_textures": "animals in the texture that training never shows on them",
     "held_out": "what the hold-out rules take out of training",
+    "validation": "scenes set apart for choosing settings, as tuning does",
 }
 
 

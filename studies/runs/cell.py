@@ -17,6 +17,20 @@ RESULT, STATE, CHECKPOINT = "result.json", "state.pt", "checkpoint"
 
 
 @dataclass(frozen=True)
+class Start:
+    """Trained weights that a training run begins with, of a scorer of the same kind (models/carry_over.py)."""
+
+    weights: str
+    """Hash of the checkpoint's files."""
+    folder: Path = field(compare=False)
+    """The checkpoint; where it lies decides nothing."""
+    name: str = field(default="", compare=False)
+    """As the user names it."""
+    images_seen: int = field(default=0, compare=False)
+    """Images of all steps of its own training, as far as that is known."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """Everything that decides the result of one training run."""
 
@@ -34,6 +48,8 @@ class Cell:
     """What the model wants beside images and captions."""
     base: "Cell | None" = None
     """The cell whose scorer this one starts from."""
+    start: Start | None = None
+    """What was trained before, in another study."""
 
     @property
     def id(self) -> str:
@@ -48,6 +64,7 @@ class Cell:
             parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
+        given["start"] = self.start.weights if self.start else ""
         given |= defaults_version(spec_of(self.model).config)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
         return run | parts | {name: value for name, value in given.items() if value}
@@ -55,12 +72,19 @@ class Cell:
     @property
     def name(self) -> str:
         """Short text for progress bars."""
-        return f"{self.model} {self.data.name} seed {self.seed}"
+        start = f" from {self.start.name}" if self.start else ""
+        return f"{self.model} {self.data.name}{start} seed {self.seed}"
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Its place in a study, by axis."""
+        return self.data.axes | ({"start": self.start.name} if self.start else {})
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, those of the cell it starts from among them."""
-        return self.recipe.steps * self.recipe.batch + (self.base.images_seen if self.base else 0)
+        """Images of all steps, those of what it starts from among them."""
+        before = self.base or self.start
+        return self.recipe.steps * self.recipe.batch + (before.images_seen if before else 0)
 
 
 class Execution(NamedTuple):
@@ -108,7 +132,8 @@ class Job:
 
 def own_files(*paths: str) -> str:
     """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
-    files = [Path(path.rpartition(":")[0] if ".py:" in path else path) for path in paths]
+    parts = [part for path in paths for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
+    files = [Path(part.rpartition(":")[0] if ".py:" in part else part) for part in parts]
     contents = [file.read_bytes() for file in files if file.is_file()]
     return hashlib.sha256(b"".join(contents)).hexdigest()[:12] if contents else ""
 

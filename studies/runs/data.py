@@ -25,11 +25,13 @@ class Material(NamedTuple):
 
     train: "Captioned"
     tests: Mapping[str, "Benchmark"]
-    """With a group "swap" in each; "validation" is among them where a study selects."""
+    """"validation" is among them where training is looked at."""
     texts: Sequence[str]
     """All texts that training and tests may read."""
     content: Mapping[int, Any]
     """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
+    may_be_cut: bool = False
+    """Whether texts that are longer than a model reads are cut, as those of photographs are; else they are refused."""
 
 
 @runtime_checkable

@@ -56,7 +56,8 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """One row for each task and record that it suits; the swap also has the partner's scores."""
+    """One row for each task and record that it suits, of several false captions with the one that scores highest; the
+    swap also has the partner's scores."""
     from generators.benchmarks.benchmark import QUAD
 
     partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
@@ -64,8 +65,9 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         if item.group == QUAD:
             continue
         row = {"subset": subset, "task": item.group, "scene": item.record, "animals": item.cluster}
-        row |= {"caption": item.texts[0].text, "negative": item.texts[1].text}
-        numbers = {"score_caption": matrix[0, 0], "score_negative": matrix[0, 1]}
+        false = 1 + int(matrix[0, 1:].argmax())
+        row |= {"caption": item.texts[0].text, "negative": item.texts[false].text}
+        numbers = {"score_caption": matrix[0, 0], "score_negative": matrix[0, false]}
         if item.group == "swap" and item.record in partners:
             both = partners[item.record]
             numbers |= {"partner_caption": both[0], "partner_negative": both[1]}
@@ -73,12 +75,12 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 
 
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
-    """Tie-neutral share of the swaps of a test, or of a sample of at most `most` of them, that are right; leaves a
-    scorer in training as it was."""
+    """Tie-neutral share of the swaps of a test (of the items that it has in their place), or of a sample of at most
+    `most` of them, that are right; leaves a scorer in training as it was."""
     from generators.benchmarks.benchmark import summarise
     from models.evaluation.scoring import score_items
 
-    items = [item for item in test.items if item.group == "swap"]
+    items = [item for item in test.items if item.group == test.looked_at]
     if most is not None and len(items) > most:
         chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
         items = [items[i] for i in sorted(chosen)]

@@ -24,7 +24,9 @@ def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
 
 
 def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations."""
+    """Whether the captions of a cell's data state relations: those of its kind, or of the photographs themselves."""
     from generators.splits.recipe_file import KINDS
 
-    return cell.data.kind in KINDS and KINDS[cell.data.kind].relational
+    if cell.data.kind in KINDS:
+        return KINDS[cell.data.kind].relational
+    return getattr(cell.data, "relational", False)

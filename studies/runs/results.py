@@ -17,11 +17,12 @@ COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accura
 
 
 class Mean(NamedTuple):
-    """Mean and standard deviation over seeds; None where the subset is empty."""
+    """Mean and standard deviation over seeds; None where the subset is empty, or no cell is finished."""
 
     mean: float | None
     deviation: float | None
     seeds: int
+    """Finished cells."""
 
 
 def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
@@ -93,6 +94,6 @@ def mean_accuracy(
     ]
     defined = [accuracy for accuracy in accuracies if accuracy is not None]
     if not defined:
-        return Mean(None, None, 0)
+        return Mean(None, None, len(accuracies))
     deviation = statistics.stdev(defined) if len(defined) > 1 else None
-    return Mean(statistics.mean(defined), deviation, len(defined))
+    return Mean(statistics.mean(defined), deviation, len(accuracies))

@@ -92,13 +92,14 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 def tests_of(split: "Split") -> tuple[str, ...]:
     """The test subsets of a file: in the order of its kind's recipes, others behind them."""
-    from generators.splits.recipe_file import KINDS
+    from generators.splits.recipe_file import KINDS, typed
 
     names = sorted(split.subsets.keys() - {"train", "validation"})
     kind = KINDS[split.recipe["kind"]]
     known = {item.name for item in fields(kind)}
     try:
-        order = kind(**{name: value for name, value in split.recipe.items() if name in known}).all_tests
+        given = {name: value for name, value in split.recipe.items() if name in known}
+        order = kind(**typed(kind, given)).all_tests
     except UserError:  # a recipe of another version
         order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from models.training.loop import Progress
 
 
+CARRIED = "carried.json"
 # What this process opened last.
 OPENED: dict[tuple[Any, ...], Material] = {}
 
@@ -58,11 +59,12 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
-        **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.data.axes, "settings": cell.settings},
-        "axes": list(cell.data.axes),
+        **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
+        "axes": list(cell.axes),
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "loss_negatives": loss_negatives(cell, material.train),
+        **({"carried": read_carried(job)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": provenance(),
     }
@@ -81,20 +83,31 @@ def material_of(job: Job) -> Material:
 
 
 def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
-    """The cell's scorer before its first step; captions that it would cut raise."""
+    """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
     import torch
 
-    from models.checkpoint import build_scorer
+    from models.carry_over import carry_over, widened
+    from models.checkpoint import build_scorer, read_config
     from models.towers.tokenizers import check_whole, text_space
 
     cell = job.cell
     texts = text_space(cell.towers, material.texts)
+    if cell.start:
+        texts = widened(texts, read_config(cell.start.folder).texts)
     base = base_scorer(job, report)
     torch.manual_seed(cell.seed)
     scorer = build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)
-    if "captions" in spec_of(cell.model).reads:
+    if cell.start:
+        carried = carry_over(scorer, cell.model, cell.start.folder)
+        write_text(job.folder / CARRIED, json.dumps({**carried._asdict(), "from": str(cell.start.folder)}))
+    if "captions" in spec_of(cell.model).reads and not material.may_be_cut:
         check_whole(cell.towers, scorer.texts, material.texts)
     return scorer
+
+
+def read_carried(job: Job) -> dict[str, Any]:
+    """What the cell's scorer had of the one that it started from."""
+    return json.loads((job.folder / CARRIED).read_text())
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":

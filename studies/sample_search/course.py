@@ -11,7 +11,6 @@ from envs.common.figure_style import (
     PALE,
     count_axis,
     legend_above,
-    legend_beside,
     line_style,
     model_panels,
     panels_size,
@@ -44,11 +43,8 @@ def history_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     grey = {"color": "0.4", "linestyle": "none", "marker": "o"}
     keys = [Line2D([], [], **grey, label="reaches the target"), Line2D([], [], **grey, mfc="none", label="does not")]
-    if len(models) > MOST_TOGETHER:
-        legend_above(figure, keys)
-    else:
-        colours = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
-        legend_beside(figure, [*colours, *keys])
+    colours = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
+    legend_above(figure, keys if len(models) > MOST_TOGETHER else [*colours, *keys])
     return figure
 
 
@@ -106,7 +102,7 @@ def scatter_reached(axis: Axes, points: Sequence[Point], target: float, style: d
 def settings_figures(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, Figure]:
     """For each model the settings of both searches, as parallel coordinates."""
     tried = {model: [p.trial for p in all_points if p.model == model] for model in config.models}
-    return parallel_figures(tried, percent, "validation accuracy (%)")
+    return parallel_figures(tried, percent, "validation accuracy (%)", ("pairs", "hard_negatives", "singles_share"))
 
 
 def percent(trial: FrozenTrial) -> float | None:

@@ -8,10 +8,12 @@ import numpy as np
 
 from envs.common.figure_style import (
     ACCURACY,
+    CHANCE,
     PALE,
+    bar_above,
+    chance_line,
     count_axis,
     legend_above,
-    legend_beside,
     line_style,
     model_panels,
     panels_size,
@@ -43,7 +45,7 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
             else:
                 axis.plot([p.images for p in its], [100 * p.test for p in its], **PALE)
         axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
-        axis.axhline(50, color="0.6", linewidth=1, linestyle="-.")
+        chance_line(axis)
     for axis, _ in panels:
         count_axis(axis, "x")
     figure.supxlabel("distinct training images", fontsize=10)
@@ -52,7 +54,7 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
         legend_above(figure, front_keys(config, "its Pareto front, on the test"))
     else:
         names = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(chosen)]
-        legend_beside(figure, [*names, *front_keys(config, "a Pareto front, on the test")])
+        legend_above(figure, [*names, *front_keys(config, "a Pareto front, on the test")])
     return figure
 
 
@@ -60,8 +62,8 @@ def draw_front(axis: Axes, tried: Sequence[Point], its: Sequence[Point], style: 
     """One model's Pareto front on validation, a line, on the test, where it needn't rise, and all that was tried."""
     axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, **style, alpha=0.3)
     images = [p.images for p in its]
-    dotted = {"color": style["color"], "linestyle": ":", "linewidth": 1}
-    axis.step(images, [100 * p.accuracy for p in its], where="post", **dotted)
+    thin = {"color": style["color"], "linewidth": 1}
+    axis.step(images, [100 * p.accuracy for p in its], where="post", **thin)
     axis.plot(images, [100 * p.test for p in its], **style, linestyle="none")
 
 
@@ -71,9 +73,9 @@ def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
     return [
         Line2D([], [], color="0.4", marker="o", linestyle="none", label=front),
         Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
-        Line2D([], [], **grey, linestyle=":", label="the front, on validation"),
+        Line2D([], [], **grey, label="the front, on validation"),
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
-        Line2D([], [], **grey, linestyle="-.", label="chance"),
+        Line2D([], [], **CHANCE, label="chance"),
     ]
 
 
@@ -100,7 +102,8 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        figure.colorbar(image, ax=axes, label="validation (%); line: chance").ax.axhline(50, color="white")
+        bar = bar_above(figure, image, axes, "validation (%), dots: chance")
+        chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
 
 

@@ -11,7 +11,7 @@ from envs.common.figure_files import write_figure
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from models.registry import spec_of
-from studies.analysis.format import flat, shown, write_trials
+from studies.analysis.format import flat, write_trials
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.grids.grid import chosen_alone
@@ -27,10 +27,10 @@ from studies.sample_search.tables import (
     points,
     ratio_table,
     target_table,
-    trial_rows,
     volume_table,
     volumes_of,
 )
+from studies.sample_search.trial_table import trial_rows, trial_texts
 
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.
 ELSEWHERE = {"storage", "study", "recipe.singles_share"}
@@ -66,7 +66,8 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         images_seen=config.recipe.steps * config.recipe.batch,
         staged={model: images_seen(config, model) for model in config.models if spec_of(model).stage},
         tables={name: to_rows(table) for name, table in tables.items()},
-        trials=[list(rows[0]), *([shown(cell) for cell in row.values()] for row in rows)],
+        trials=trial_texts(config, rows),
+        states={row["state"] for row in rows},
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         parallel={
             model: write_figure(out / "figures" / f"parallel-{k}.png", figure)

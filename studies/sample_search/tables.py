@@ -1,7 +1,7 @@
 """Tables of sample efficiency, from the trials in a storage and nothing else."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import optuna
 import pandas as pd
@@ -49,7 +49,7 @@ class Point(NamedTuple):
         """Images, passes over them, and the setting, as texts."""
         setting = self.trial.user_attrs["setting"]
         fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
-        lone = [str(setting["singles_views"]), f"{setting['singles_share']:.1f}"]
+        lone = [str(setting["singles_views"]), f"{setting['singles_share']:.0%}"]
         return [str(self.images), f"{passes(config, self.model, self.images):.0f}", *fractions, *lone]
 
 
@@ -148,11 +148,30 @@ def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFra
 
 
 def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
-    """How many times the images of each further model the first one needs."""
+    """How many times the images of each further model the first one needs, as a number and in words."""
     first, *others = config.models
     need = {model: reached_of(config, all_points, model).bound for model in config.models}
-    rows = [[f"{other} : {first}", pareto.ratio(need[first], need[other])] for other in others]
-    return pd.DataFrame(rows, columns=["models", f"images of {first} for one of the other"])
+    rows = [
+        [other, pareto.ratio(need[first], need[other]), compared(first, need[first], other, need[other])]
+        for other in others
+    ]
+    return pd.DataFrame(rows, columns=["other model", f"images of {first} / images of the other", "in words"])
+
+
+def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
+    """Which of two models reached the target with how many images, and what that says of their ratio."""
+    if needs.censored and its.censored:
+        return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
+    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
+    if needs.censored:
+        return (
+            f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
+        )
+    if its.censored:
+        return (
+            f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
+        )
+    return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
 
 
 def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
@@ -172,26 +191,3 @@ def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:
     return get_param_importances(
         study, evaluator=FanovaImportanceEvaluator(seed=0), target=lambda trial: trial.values[1]
     )
-
-
-def state_of(config: SampleStudy, trial: FrozenTrial) -> str:
-    """complete or pruned, as Optuna has it; missed where all seeds were trained and their median misses the target."""
-    ended = len(trial.user_attrs.get("validations", ())) == config.seeds
-    return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
-
-
-def trial_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Every trial as a row of a CSV file."""
-    rows = []
-    for point in all_points:
-        known = point.trial.user_attrs
-        if "images" not in known:
-            continue
-        by_seed = {f"validation_{k}": value for k, value in enumerate(known.get("validations", []))}
-        rows.append(
-            {"question": point.question, "model": point.model, "trial": point.trial.number}
-            | {"state": state_of(config, point.trial), **known["setting"], "images": point.images}
-            | {"images_seen": images_seen(config, point.model), "validation": known.get("accuracy", "")}
-            | {f"validation_{k}": by_seed.get(f"validation_{k}", "") for k in range(config.seeds)}
-        )
-    return rows

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib
 
-from envs.common.figure_style import line_style
+from envs.common.figure_style import chance_line, line_style
 from studies.ablation.report import column_name
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+WIDEST = 9.8  # inches, as wide as a page
 Parameters = Mapping[str, int]  # of each row
 
 
@@ -29,7 +30,7 @@ def sweep_figure(
     """A line of panels for each swept field: accuracy in each column, then parameters. Dots are seeds, the line is
     their mean; models `beside` are level lines with their names."""
     fields = [field for field, values in swept.items() if values]
-    figure = Figure((2.3 * (len(columns) + 1) + 0.4, 2.4 * len(fields)), layout="constrained")
+    figure = Figure((min(2.3 * (len(columns) + 1) + 0.4, WIDEST), 2.4 * len(fields)), layout="constrained")
     axes = figure.subplots(len(fields), len(columns) + 1, squeeze=False)
     for line, field in zip(axes, fields, strict=True):
         values = sorted(swept[field])
@@ -37,6 +38,7 @@ def sweep_figure(
             draw_accuracies(axis, done, split, column, field, values)
             for number, name in enumerate(beside, start=1):
                 draw_level(axis, accuracies(done.get(Place(split, name), ()), *column), name, number)
+            chance_line(axis, stretch=False)
             axis.set_title(column_name(*column).replace(": ", "\n"), fontsize=9)
         draw_parameters(line[-1], parameters, field, values)
         line[0].set_ylabel("accuracy (%)", fontsize=8)
@@ -66,7 +68,7 @@ def draw_level(axis: Axes, values: Sequence[float], name: str, number: int) -> N
     """The mean of a model that has no such field, named on its line."""
     if values:
         colour = line_style(number)["color"]
-        axis.axhline(statistics.mean(values), color=colour, linewidth=1, linestyle=":")
+        axis.axhline(statistics.mean(values), color=colour, linewidth=1, linestyle="--")
         axis.annotate(
             *(name, (1.0, statistics.mean(values))),
             xycoords=("axes fraction", "data"),

@@ -8,10 +8,11 @@ from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.checkpoint import load_checkpoint
-from studies.ablation.report import HEADER, accuracy_figure, scores_of, verdict
+from studies.ablation.report import HEADER, VERDICTS, accuracy_figure, scores_of, verdict
 from studies.ablation.rows import ablated
 from studies.ablation.runs import columns_of, read_runs
 from studies.analysis.tables import to_csv, to_latex, to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.curves import Curve, training_curves
 from studies.runs.cell import CHECKPOINT, Job
 from studies.slots.figures import sweep_figure
@@ -49,6 +50,8 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         title=config.title,
         claims=[("claim", "on our world", "difference, points"), *verdicts(done, points, masks)],
         tables={name: to_rows(table) for name, table in tables.items()},
+        verdicts=VERDICTS,
+        meaning=meaning(max(map(len, jobs.values()))),
         captions=CAPTIONS,
         figures=figures(out / "figures", done),
         finished=len({job.folder for its in jobs.values() for job in whole(its)}),

@@ -31,39 +31,53 @@ def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
         yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
 
 
-def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[BenchmarkSpec]:
-    """Those that are complete; prints which they are, and why others that are complete on disk can't be used."""
+def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
+    """Those that are complete, each read; prints which they are, and why others that are complete can't be used."""
     found = []
     for spec in specs:
-        if state_of(spec, replace(place, tag=plain_tags))[0]:
+        if absent(spec, place):
             continue
-        problem, _ = state_of(spec, place)
-        if problem:
-            print(f"left out: {spec.name}: {problem}", flush=True)
-        else:
-            found.append(spec)
-    print(f"complete in {place.root}: {', '.join(spec.name for spec in found) or 'none'}", flush=True)
+        try:
+            bench = spec.build(place)
+        except UserError as error:
+            if not state_of(spec, replace(place, tag=plain_tags))[0]:
+                print(f"left out: {spec.name}: {error}", flush=True)
+            continue
+        if not problem_of(spec, bench):
+            found.append((spec, bench))
+    print(f"complete in {place.root}: {', '.join(spec.name for spec, _ in found) or 'none'}", flush=True)
     return found
 
 
 def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
     """What is missing or wrong, and the records that there are."""
-    absent = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
-    if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        return f"there is no {absent[0]}{more}", 0
-    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}", 0
+    if problem := absent(spec, place):
+        return problem, 0
     try:
         bench = spec.build(place)
     except UserError as error:
         return str(error), 0
-    records = counted(bench)
+    return problem_of(spec, bench), len(bench.records) + sum(bench.missing.values())
+
+
+def absent(spec: BenchmarkSpec, place: Place) -> str:
+    """Which files and folders aren't there; empty where all are."""
+    lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
+    if lacking:
+        return f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
+    return ""
+
+
+def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
+    """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
     problems = [f"{sum(bench.missing.values())} records lack their images"] if bench.missing else []
     problems += [
-        f"{name} has {found} records, not {official}" for name, official, found in differing(spec.counts, records)
+        f"{name} has {found} records, not {official}"
+        for name, official, found in differing(spec.counts, counted(bench))
     ]
-    return "; ".join(problems), len(bench.records) + sum(bench.missing.values())
+    return "; ".join(problems)
 
 
 def counted(bench: PhotographSet) -> Counter[str]:

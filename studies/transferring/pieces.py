@@ -4,15 +4,17 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from envs.common.files import write_text
 from envs.common.identity import digest
-from generators.benchmarks.photographs import Place
+from generators.benchmarks.photographs import PhotographSet
 from generators.benchmarks.registry import BenchmarkSpec
+from generators.parsers.parser import CaptionParser
 from models.contract import attempt
+from models.evaluation.codes import Codes
 from models.library.loaded import LoadedScorer
 from studies.evaluation.models import Model
 from studies.runs.cell import RESULT
@@ -29,20 +31,20 @@ from studies.transferring.rating import (
 )
 from studies.transferring.words import readable
 
-VERSION = 1  # of how records are scored
+VERSION = 2  # of how records are scored
 FILE, TEXTS = "scores.csv", "texts.csv"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A benchmark with its files."""
+    """A benchmark whose files were read."""
 
     spec: BenchmarkSpec
-    place: Place
+    bench: PhotographSet = field(repr=False)
     records: str
     """Hash of its records and of the sizes of their images."""
-    graphs: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What decides the scene graphs of its texts; nothing where every text is one node."""
+    parser: CaptionParser | None = None
+    """What made the scene graphs of its texts; None where every text is one node."""
 
     @property
     def label(self) -> str:
@@ -72,47 +74,52 @@ class Piece:
         return f"{self.model.label} on {self.subject.label}"
 
 
-def subject_of(spec: BenchmarkSpec, place: Place) -> Subject:
-    """Read a benchmark's files; raises for what is wrong in them or missing."""
-    bench = spec.build(place)
+class Loaded(NamedTuple):
+    """A model that is ready to score."""
+
+    model: LoadedScorer
+    codes: Codes
+
+
+def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:
+    """A benchmark with the identity of its content."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
-    return Subject(spec, place, hashed.hexdigest()[:16], identity_of(bench, place))
+    return Subject(spec, bench, hashed.hexdigest()[:16], parser)
 
 
 def pieces_of(models: Sequence[Model], subjects: Sequence[Subject], out: Path, skip: bool) -> list[Piece]:
     """Every model on every benchmark."""
-    made = []
-    for model in models:
-        weights = model.source.identity()
-        for subject in subjects:
-            what = {"model": weights, "benchmark": subject.label, "records": subject.records, **subject.graphs}
-            made.append(Piece(model, subject, out, skip, digest({**what, "skip": skip, "version": VERSION})))
-    return made
+    contents = [
+        {"benchmark": its.label, "records": its.records, **identity_of(its.bench, its.parser)} for its in subjects
+    ]
+    return [
+        Piece(model, its, out, skip, digest({"model": model.weights, **what, "skip": skip, "version": VERSION}))
+        for model in models
+        for its, what in zip(subjects, contents, strict=True)
+    ]
 
 
-def score_piece(piece: Piece, loaded: LoadedScorer, start: Callable[[int], Callable[[int], None]]) -> None:
+def score_piece(piece: Piece, loaded: Loaded, start: Callable[[int], Callable[[int], None]]) -> None:
     """Score all records, and write their scores and then the result.
 
-    `start` receives the number of images and gives what is to be called with those that are read. Raises where the
+    `start` receives the number of images and gives what is to be called with those that are encoded. Raises where the
     model can't, or where its scores are no numbers.
     """
     began = time.perf_counter()
-    framing, space = loaded.framing, loaded.scorer.texts
-    place = replace(piece.subject.place, **framing._asdict())
-    bench = piece.subject.spec.build(place)
-    words, skipped = readable(bench, space.words, space.context, piece.skip, piece.model.label)
-    report = start(images_of(words))
-    results = attempt(piece.model.label, "fails", lambda: rated(loaded.scorer, words, framing, report))
+    (model, codes), label, parser = loaded, piece.model.label, piece.subject.parser
+    bench, space = piece.subject.bench.framed(*model.framing), model.scorer.texts
+    words, skipped = readable(bench, space.words, space.context, piece.skip, label)
+    results = attempt(label, "fails", lambda: rated(codes, words, start(images_of(words))))
     write_scores(piece.folder / FILE, results)
     if bench.made_texts:
         write_texts(piece.folder / TEXTS, bench)
     result = {
-        **{"id": piece.id, "model": piece.model.label, "benchmark": piece.subject.label},
+        **{"id": piece.id, "model": label, "benchmark": piece.subject.label},
         **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
         "wrong": surely_wrong(results),
-        **parsed_by(bench, place),
+        **parsed_by(bench, parser),
         **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1), "provenance": provenance()},
     }
     write_text(piece.folder / RESULT, json.dumps(result))

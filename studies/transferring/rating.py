@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,9 @@ from envs.common.files import whole_file
 from generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
 from generators.benchmarks.matrix import MatrixBenchmark
 from generators.benchmarks.photographs import PhotographSet, by_group
+from models.evaluation.codes import Codes
 from models.evaluation.matrix import score_pool
 from models.evaluation.scoring import score_items
-from models.library.framed import Framed
-from models.scorer import Scorer
-from models.towers.pixels import Framing
 
 SCORES = ("record", "group", "official", "neutral", "tied", "scores")
 SHOWN = 6  # records of a report that are most surely wrong
@@ -26,13 +25,13 @@ def images_of(bench: Benchmark) -> int:
     return len({number for item in bench.items for number in item.images})
 
 
-def rated(scorer: Scorer, bench: Benchmark, framing: Framing, report: Callable[[int], None]) -> list[Result]:
-    """All tests of a benchmark; `report` is called with the number of images that are read at once."""
-    framed = Framed(bench, framing, report)
+def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
+    """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
+    encode = partial(codes.encode, bench, report=report)
     if isinstance(bench, MatrixBenchmark):
-        matrices = ((pool, score_pool(scorer, framed.images, pool)) for pool in bench.pools if pool.pairs)
+        matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
         return [result for pool, scores in matrices for result in bench.results(pool, scores)]
-    scores = score_items(scorer, framed)
+    scores = score_items(codes.scorer, bench, encode=encode)
     return [Result(item, its, bench.outcome(item, its)) for item, its in zip(bench.items, scores, strict=True)]
 
 
@@ -82,19 +81,31 @@ def write_texts(path: Path, bench: Benchmark) -> None:
 
 
 def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
-    """The tests of one image that went wrong by the widest margin, of as many images as there are."""
-    wrong = [result for result in results if len(result.scores) == 1 and result.outcome.official < 1]
-    shown: dict[tuple[int, ...], Mapping[str, Any]] = {}
-    for result in sorted(wrong, key=margin, reverse=True):
-        item, scores, _ = result
-        best = 1 + int(scores[0, 1:].argmax())
-        texts = {"true": item.texts[0].text, "preferred": item.texts[best].text}
-        if len(shown) < SHOWN and item.images not in shown:
-            name = {"images": list(item.images), "record": f"{item.group}, {item.record}"}
-            shown[item.images] = name | texts | {"margin": margin(result)}
+    """The images that preferred a false text by the widest margin in tests that went wrong, each once."""
+    examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
+    shown: dict[int, Mapping[str, Any]] = {}
+    for example in sorted(examples, key=margin, reverse=True):
+        if len(shown) < SHOWN:
+            shown.setdefault(example["image"], example)
     return list(shown.values())
 
 
-def margin(result: Result) -> float:
-    """How far the best false text is above the true one, which stands first."""
-    return float(result.scores[0, 1:].max() - result.scores[0, 0])
+def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
+    """The images of a test that prefer a false text to their own, or have both level: both texts with their scores."""
+    item, scores, _ = result
+    if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
+        return
+    for k, row in enumerate(scores):
+        best = max((place for place in range(len(row)) if place != k), key=row.__getitem__)
+        if row[best] >= row[k]:
+            yield {
+                **{"image": item.images[k], "record": f"{item.group}, {item.record}"},
+                **{"true": item.texts[k].text, "preferred": item.texts[best].text},
+                "scores": [float(row[k]), float(row[best])],
+            }
+
+
+def margin(example: Mapping[str, Any]) -> float:
+    """How far the preferred text is above the true one."""
+    true, preferred = example["scores"]
+    return preferred - true

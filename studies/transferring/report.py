@@ -2,35 +2,34 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from envs.common.figure_files import picture
+from envs.common.figure_files import photograph
 from envs.common.files import write_text
 from envs.common.pages import write_page
-from generators.benchmarks.photographs import PhotographSet
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from studies.runs.cell import finished
 from studies.runs.folder import provenance
 from studies.transferring.graphs import described
+from studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
 from studies.transferring.pieces import Piece, measured
 
 COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
 PIXELS = 160
-THEIRS = " (theirs)"
 
 
 class Wrong(NamedTuple):
-    """A record that a model got wrong, with what it preferred."""
+    """An image that a model got wrong, as a data URI, with the text that it preferred and both scores."""
 
-    uris: list[str]
+    uri: str
     record: str
     true: str
     preferred: str
-    margin: str
+    score_true: str
+    score_preferred: str
 
 
 def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -58,14 +57,20 @@ def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
     return table
 
 
-def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], value: str = "official") -> pd.DataFrame:
-    """A row a model, those of papers marked as theirs, a column for each headline of each benchmark; percent."""
+def headline_table(table: pd.DataFrame, pieces: Sequence[Piece]) -> pd.DataFrame:
+    """A column for each headline of each benchmark, percent; a row a model, those of papers marked as theirs.
+
+    A model that scores things equal has another row, of its ties.
+    """
     own = table[table.kind == "headline"]
     columns = list(dict.fromkeys(zip(own.benchmark, own.name, strict=True)))
     rows = {}
     for model in dict.fromkeys(piece.model.label for piece in pieces):
         values = {(row.benchmark, row.name): row for row in own[own.model == model].itertuples(index=False)}
-        rows[model] = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
+        for value, label in (("official", model), ("tie_rate", f"{model}: ties")):
+            cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
+            if value == "official" or set(cells) - {DASH, percent(0.0)}:
+                rows[label] = cells
     published = {piece.subject.label: piece.subject.spec.published for piece in pieces}
     for model in dict.fromkeys(model for its in published.values() for model in its):
         numbers = [published[bench].get(model, {}).get(name) for bench, name in columns]
@@ -73,11 +78,6 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], value: str = "o
             rows[model + THEIRS] = [DASH if number is None else f"{number:.1f}" for number in numbers]
     names = [f"{bench}: {name}" for bench, name in columns]
     return pd.DataFrame(list(rows.values()), columns=names).assign(model=list(rows))[["model", *names]]
-
-
-def percent(value: float | None) -> str:
-    """A fraction as percent; a dash for none."""
-    return DASH if value is None or pd.isna(value) else f"{100 * value:.1f}"
 
 
 def benchmark_table(table: pd.DataFrame, pieces: Sequence[Piece], label: str) -> pd.DataFrame:
@@ -97,14 +97,16 @@ def benchmark_table(table: pd.DataFrame, pieces: Sequence[Piece], label: str) ->
 def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> Path:
     """Write all tables and report.html."""
     table = write_tables(out, pieces)
-    headlines = headline_table(table, pieces)
-    write_text(out / "results.tex", to_latex(headlines, "Official scores in percent; (theirs) marks published ones."))
+    headlines, papers = headline_table(table, pieces), paper_tables(table, pieces, left_out)
+    caption = f"Official scores in percent;{THEIRS} marks published ones."
+    write_text(out / "results.tex", "\n".join(filter(None, (to_latex(headlines, caption), latex(papers)))))
     labels = list(dict.fromkeys(table.benchmark))
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title="Transfer to photographs",
         headlines=to_rows(headlines),
+        papers={name: (its.note, to_rows(frame)) for name, (its, frame) in papers.items()},
         benchmarks={label: to_rows(benchmark_table(table, pieces, label)) for label in labels},
         about={piece.subject.label: piece.subject.spec.about for piece in pieces},
         wrong={piece.name: wrong for piece in pieces if (wrong := surely_wrong(piece))},
@@ -112,7 +114,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
-        parsed=described(pieces[0].subject.place),
+        parsed=list(filter(None, dict.fromkeys(described(piece.subject.parser) for piece in pieces))),
         notes=provenance(),
     )
 
@@ -143,16 +145,13 @@ def print_headlines(pieces: Sequence[Piece]) -> None:
 
 
 def surely_wrong(piece: Piece) -> list[Wrong]:
-    """The tests of one image that a model got wrong by the widest margin, with their pictures."""
+    """The images that a model got wrong by the widest margin, as small pictures of their middle."""
     wrong = (finished(piece.folder) or {}).get("wrong", [])
     if not wrong:
         return []
-    bench = piece.subject.spec.build(replace(piece.subject.place, resolution=PIXELS, squashed=False))
-    return [shown(bench, its) for its in wrong]
-
-
-def shown(bench: PhotographSet, its: Mapping[str, Any]) -> Wrong:
-    """One of them."""
-    pixels = bench.images(its["images"]).permute(0, 2, 3, 1).numpy()
-    uris = [picture(image, PIXELS) for image in pixels]
-    return Wrong(uris, its["record"], its["true"], its["preferred"], f"{its['margin']:.3g}")
+    bench = piece.subject.bench.framed(PIXELS, squashed=False, interpolation="bicubic")
+    pixels = bench.images([its["image"] for its in wrong]).permute(0, 2, 3, 1).numpy()
+    return [
+        Wrong(photograph(image), its["record"], its["true"], its["preferred"], *(f"{x:#.4g}" for x in its["scores"]))
+        for image, its in zip(pixels, wrong, strict=True)
+    ]

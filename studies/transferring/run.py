@@ -6,57 +6,44 @@ from pathlib import Path
 
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.common.progress import PlainLines, progress_bar
-from models.library.loaded import LoadedScorer
-from studies.evaluation.run import load
-from studies.runs.cell import finished
-from studies.transferring.pieces import Piece, score_piece
+from models.contract import attempt
+from models.evaluation.code_store import CodeFolder
+from models.evaluation.codes import Codes
+from studies.evaluation.loop import Outputs, image_bar, load, score_all, score_waiting
+from studies.evaluation.models import Model
+from studies.transferring.pieces import Loaded, Piece, score_piece
 from studies.transferring.report import print_headlines, write_report, write_tables
 
+OUTPUTS = Outputs(write_tables, write_report)
 
-def run(pieces: list[Piece], out: Path, device: str) -> Path:
-    """Score what isn't scored yet; returns the report. What can't be scored is left out with a word."""
-    waiting = [piece for piece in pieces if finished(piece.folder) is None]
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
-    print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
-    left_out: dict[str, str] = {}
-    for model in dict.fromkeys(piece.model for piece in waiting):
-        own = [piece for piece in waiting if piece.model == model]
-        try:
-            loaded = load(model, device)
-        except UserError as error:
-            left_out |= {piece.name: str(error) for piece in own}
-            print(f"left out: {model.label}: {error}", flush=True)
-            continue
-        for piece in own:
-            if finished(piece.folder) is None and (reason := score(piece, loaded)):
-                left_out[piece.name] = reason
-            write_tables(out, pieces)
-    if len(left_out) == len(pieces):
-        raise UserError(f"no model can be scored on any benchmark: {next(iter(left_out.values()))}")
+
+def run(pieces: list[Piece], out: Path, device: str, folder: CodeFolder | None) -> Path:
+    """Score what isn't scored yet; returns the report. Codes of images are kept in `folder`."""
+    report = score_all(pieces, out, preparing(device, folder), score, OUTPUTS)
     print_headlines(pieces)
-    return write_report(out, pieces, left_out)
+    return report
 
 
-def score(piece: Piece, loaded: LoadedScorer) -> str:
-    """Score one piece under a bar of its images; returns why it can't be, or nothing."""
-    lines = PlainLines()
-    try:
-        with progress_bar() as bar:
+def run_where_possible(pieces: list[Piece], out: Path, device: str, folder: CodeFolder | None) -> dict[str, str]:
+    """`run` for a study that has results without: returns why pieces were left out, all of them perhaps."""
+    left_out = score_waiting(pieces, out, preparing(device, folder), score, OUTPUTS)
+    write_report(out, pieces, left_out)
+    return left_out
 
-            def start(images: int) -> Callable[[int], None]:
-                task = bar.add_task(f"images of {piece.subject.label}", total=images)
 
-                def report(count: int) -> None:
-                    bar.update(task, advance=count)
-                    lines.report(bar, task)
+def preparing(device: str, folder: CodeFolder | None) -> Callable[[Model], Loaded]:
+    """What loads a model, and remembers its codes of images."""
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
 
-                return report
+    def prepare(model: Model) -> Loaded:
+        its = load(model, device)
+        side = its.framing.resolution
+        return Loaded(its, attempt(model.label, "fails", lambda: Codes(its.scorer, model.weights, side, folder)))
 
-            score_piece(piece, loaded, start)
-    except UserError as error:
-        print(f"left out: {piece.name}: {error}", flush=True)
-        return str(error)
-    print(f"finished {piece.name}", flush=True)
-    return ""
+    return prepare
+
+
+def score(piece: Piece, loaded: Loaded) -> None:
+    """Score one piece under a bar of its images."""
+    with image_bar(piece.subject.label) as start:
+        score_piece(piece, loaded, start)

@@ -1,15 +1,12 @@
 """Texts of benchmarks for scorers with a vocabulary of their own: unknown words are refused, or left out."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxtyping import UInt8
-from torch import Tensor
-
 from envs.common.errors import UserError
-from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
 from generators.benchmarks.matrix import MatrixBenchmark
+from generators.benchmarks.photographs import PhotographSet
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.plain_text import plain_word
 from generators.captions.templates import Caption
@@ -28,33 +25,9 @@ class Skipped(NamedTuple):
     """Tests of which a text has no word left."""
 
 
-class Reworded(Benchmark):
-    """The items of a benchmark with other texts; those that have none left are gone."""
-
-    def __init__(self, inner: Benchmark, texts: Mapping[Caption, Caption]) -> None:
-        self.inner, self.name = inner, inner.name
-        kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in inner.items)
-        self.items = [item for item in kept if all(text.text for text in item.texts)]
-
-    @property
-    def groups(self) -> Sequence[str]:
-        """Those of the benchmark."""
-        return self.inner.groups
-
-    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """Those of the benchmark."""
-        return self.inner.images(numbers)
-
-    def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """As the benchmark keeps them together."""
-        return self.inner.blocks(numbers, size)
-
-    def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """By the benchmark's rule."""
-        return self.inner.outcome(item, scores)
-
-
-def readable(bench: Benchmark, words: Sequence[str], context: int, skip: bool, model: str) -> tuple[Benchmark, Skipped]:
+def readable(
+    bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
+) -> tuple[PhotographSet, Skipped]:
     """A benchmark whose texts a scorer of these words reads, and what was left out for that.
 
     Without `skip` a word that it doesn't know raises, with how many there are. No words: it reads any.
@@ -73,11 +46,11 @@ def readable(bench: Benchmark, words: Sequence[str], context: int, skip: bool, m
         )
     new = {text: shortened(text, known, context - 1) for text in texts}
     changed = sum(new[text].text.split() != words_in(text.text) for text in texts)
-    made = bench.reworded(new) if isinstance(bench, MatrixBenchmark) else Reworded(bench, new)
+    made = bench.reworded(new)
     return made, Skipped(len(unknown), changed, tests_of(bench) - tests_of(made))
 
 
-def tests_of(bench: Benchmark) -> int:
+def tests_of(bench: PhotographSet) -> int:
     """The number of tests of a benchmark."""
     return bench.tests().total() if isinstance(bench, MatrixBenchmark) else len(bench.items)
 

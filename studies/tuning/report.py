@@ -6,14 +6,14 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from jaxtyping import Float64
 from optuna.trial import FrozenTrial
 
 from envs.common.figure_files import write_figure
 from envs.common.figure_style import (
+    CHANCE,
     PALE,
+    chance_line,
     legend_above,
-    legend_beside,
     line_style,
     model_panels,
     panels_size,
@@ -31,6 +31,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
+REPEATED = "its mean over seeds, where repeated"
+RING = 17  # points across
 
 
 def write_report(
@@ -38,9 +40,11 @@ def write_report(
     rows: Sequence[dict[str, Any]],
     trials: Mapping[str, Sequence[FrozenTrial]],
     failed: dict[str, str],
+    seeds: int,
     notes: dict[str, Any],
 ) -> Path:
-    """`report.html`, best trials first, with the reasons of those that failed; `trials` are those of each model."""
+    """`report.html`, best trials first, with the reasons of those that failed; `trials` are those of each model, the
+    best of which were repeated with `seeds` seeds."""
     models = list(trials)
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
@@ -60,6 +64,7 @@ def write_report(
         table=[["model", "chosen", *map(headed, list(rows[0])[1:])], *(table_row(row, winners) for row in ordered)],
         winners=winners,
         failed=failed,
+        seeds=seeds,
         notes=notes,
     )
 
@@ -88,42 +93,58 @@ def percent(trial: FrozenTrial) -> float | None:
 
 
 def history(rows: Sequence[dict[str, Any]], models: Sequence[str], winners: Mapping[str, int]) -> Figure:
-    """Validation accuracy of every trial, and the best so far; a ring round the trial whose recipe is taken."""
+    """Validation accuracy of every trial with its one seed, and the best so far; of trials that were repeated the mean
+    over seeds, with a ring round the one whose recipe is taken."""
     figure = Figure(panels_size(models, (8.8, 3.6), (2.4, 1.9)), layout="constrained")
-    values = {model: 100 * np.array([value(row) for row in rows if row["model"] == model]) for model in models}
     panels = model_panels(figure, models)
     for axis, strong in panels:
         for number, model in enumerate(models):
-            style = line_style(number) if model in strong else None
-            draw_course(axis, values[model], winners.get(model), style, short(model))
-        axis.axhline(50, color="0.6", linewidth=1, linestyle=":")
+            own = [row for row in rows if row["model"] == model]
+            draw_course(axis, own, winners.get(model), line_style(number) if model in strong else None)
+        chance_line(axis)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.supxlabel("trial", fontsize=10)
     figure.supylabel("validation accuracy (%)", fontsize=10)
-    ring = {"marker": "o", "linestyle": "none", "markersize": 11, "markerfacecolor": "none"}
-    keys = [
-        Line2D([], [], color="0.6", linewidth=1, linestyle=":", label="chance"),
-        Line2D([], [], color="0.4", marker="o", linestyle="none", alpha=0.5, label="a trial"),
-        Line2D([], [], color="0.4", label="the best so far"),
-        Line2D([], [], **ring, markeredgecolor="0.4", label="chosen"),
-    ]
-    if len(panels) > 1:
-        legend_above(figure, keys)
-    else:
-        legend_beside(figure, [*panels[0][0].get_legend_handles_labels()[0], *keys])
+    names = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
+    legend_above(figure, [*(names if len(panels) == 1 else []), *course_keys()])
     return figure
 
 
-def draw_course(
-    axis: Axes, values: Float64[np.ndarray, " n"], winner: int | None, style: dict[str, str] | None, name: str
-) -> None:
+def course_keys() -> list[Line2D]:
+    """What lines and points mean, whatever their colour."""
+    grey, lone = {"color": "0.4"}, {"marker": "o", "linestyle": "none"}
+    return [
+        Line2D([], [], **grey, **lone, alpha=0.35, label="a trial, its one seed"),
+        Line2D([], [], **grey, label="the best of these so far"),
+        Line2D([], [], **grey, marker="_", markersize=13, markeredgewidth=2.5, linestyle="none", label=REPEATED),
+        Line2D(
+            [],
+            [],
+            **lone,
+            markersize=RING,
+            markerfacecolor="none",
+            markeredgecolor="0.4",
+            label="chosen: the best mean",
+        ),
+        Line2D([], [], **CHANCE, label="chance"),
+    ]
+
+
+def draw_course(axis: Axes, rows: Sequence[dict[str, Any]], winner: int | None, style: dict[str, str] | None) -> None:
     """One model's trials; without a style only their best so far, pale."""
-    steps, best = np.arange(len(values)), np.maximum.accumulate(values)
+    trials, values = [row["trial"] for row in rows], 100 * np.array([value(row) for row in rows])
+    best = np.maximum.accumulate(values)
     if style is None:
-        axis.step(steps, best, where="post", **PALE)
+        axis.step(trials, best, where="post", **PALE)
         return
-    axis.plot(steps, values, linestyle="none", markersize=5, alpha=0.35, **style)
-    if winner is not None:
-        ring = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": style["color"]}
-        axis.plot(winner, values[winner], "o", **ring)
-    axis.step(steps, best, where="post", markevery=[-1], label=name, **style)
+    axis.step(trials, best, where="post", color=style["color"])
+    axis.plot(trials, values, linestyle="none", markersize=5, alpha=0.35, **style)
+    for row, one_seed in zip(rows, values, strict=True):
+        if row["repeated"] is None:
+            continue
+        trial, mean = row["trial"], 100 * row["repeated"]
+        axis.plot([trial, trial], [one_seed, mean], color=style["color"], linewidth=0.8)
+        axis.plot(trial, mean, "_", color=style["color"], markersize=13, markeredgewidth=2.5)
+        if trial == winner:
+            ring = {"markersize": RING, "markerfacecolor": "none", "markeredgecolor": style["color"]}
+            axis.plot(trial, mean, "o", **ring)

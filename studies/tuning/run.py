@@ -59,4 +59,4 @@ def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial]
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
     tried = {model: its for model, (its, _) in trials.items()}
     failed = {name: why for model, its in tried.items() for name, why in failures(model, its).items()}
-    print(f"report: {write_report(out, rows, tried, failed, provenance())}")
+    print(f"report: {write_report(out, rows, tried, failed, config.final_seeds, provenance())}")

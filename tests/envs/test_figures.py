@@ -7,20 +7,26 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from PIL import Image
 
-from envs.common.figure_files import DOTS_PER_INCH, svg, write_figure
+from envs.common.figure_files import DOTS_PER_INCH, png, svg, write_figure
 from envs.common.figure_style import (
     ACCURACY,
+    CHANCE,
+    bar_above,
+    chance_line,
     colour_at,
     count_axis,
     ink,
+    legend_above,
     levelled,
     line_style,
     model_panels,
     panels_size,
+    show_hidden,
 )
-from envs.common.pages import shade
+from envs.common.pages import foldable, shade, unbroken
 
 
 def drawn():
@@ -121,3 +127,95 @@ def test_many_models_have_a_panel_each():
     width, height = panels_size(many, (9, 4), (2, 2))
     assert width < 10
     assert height > 6
+
+
+@pytest.mark.parametrize(
+    "names", [["clip", "oc-clip"], ["a model of a rather long name"] * 2, [f"name {k}" for k in range(14)]]
+)
+def test_a_legend_is_seen_in_a_narrow_window(names):
+    """Which shows the left end of a wide figure; the axes are as high as without it."""
+    figure = Figure((9.4, 4.0), layout="constrained")
+    figure.subplots().plot([0, 1])
+    figure.draw_without_rendering()
+    before = figure.axes[0].get_window_extent().height
+    legend_above(figure, [Line2D([], [], label=name) for name in names])
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= 3.6 * figure.dpi
+    assert figure.axes[0].get_window_extent().height == pytest.approx(before, rel=0.1)
+
+
+def test_a_colour_bar_is_seen_in_a_narrow_window():
+    figure = Figure((9.4, 3.0), layout="constrained")
+    axes = figure.subplots(1, 3)
+    bar = bar_above(figure, axes[0].imshow(np.eye(2)), axes, "accuracy (%), dots: chance")
+    figure.draw_without_rendering()
+    box = bar.ax.get_tightbbox()
+    assert 0 <= box.x0 < box.x1 <= 3.4 * figure.dpi
+    assert box.y0 > max(axis.get_window_extent().y1 for axis in axes)
+
+
+def colours_in(figure):
+    """How many pixels of the left part have each of the first colours of lines."""
+    image = np.asarray(Image.open(io.BytesIO(png(figure))).convert("RGB")).astype(int)
+    pixels = image[:, : image.shape[1] * 45 // 100].reshape(-1, 3)
+    colours = (np.multiply(255, to_rgb(line_style(k)["color"])) for k in range(3))
+    return [int((abs(pixels - colour).max(1) < 30).sum()) for colour in colours]
+
+
+def lines_of(*heights):
+    """A figure with a line of each label at each height."""
+    figure = Figure((4, 3))
+    axis = figure.subplots()
+    axis.set_ylim(0, 10)
+    for number, height in enumerate(heights):
+        axis.plot(
+            range(100), [height] * 50 + [height + number] * 50, color=line_style(number)["color"], label=str(number)
+        )
+    return figure, axis
+
+
+def test_lines_on_one_another_are_all_seen():
+    """Three that part after half of their way; before that each on a third of it."""
+    figure, axis = lines_of(5, 5, 5)
+    assert colours_in(figure)[:2] == [0, 0], "hidden"
+    show_hidden(axis)
+    seen = colours_in(figure)
+    assert max(seen) < 2 * min(seen)
+
+
+def test_lines_apart_and_of_one_label_stay_as_they_are():
+    _, axis = lines_of(1, 4, 8)
+    axis.plot(range(100), [8] * 50 + [10] * 50, label="2")
+    axis.axhline(4)
+    show_hidden(axis)
+    assert {line.get_linestyle() for line in axis.get_lines()} == {"-"}
+
+
+def test_chance_is_marked_alike_and_where_it_belongs():
+    for values, stretch, expected in (([80, 90], False, 0), ([80, 90], True, 1), ([40, 90], False, 1)):
+        axis = Figure().subplots()
+        axis.plot(values, values)
+        chance_line(axis, "x", stretch=stretch)
+        dots = [line for line in axis.get_lines() if list(line.get_xdata()) == [50, 50]]
+        assert len(dots) == expected
+        assert all(line.get_color() == CHANCE["color"] and line.is_dashed() for line in dots)
+
+
+def test_options_in_commands_are_kept_whole():
+    command = "python a.py --data-root 'x' --n 3 a--b <b>"
+    assert re.findall('<span class="whole">(.*?)</span>', unbroken(command)) == ["--data-root", "--n"]
+    assert re.sub("</?span.*?>", "", unbroken(command)) == "python a.py --data-root &#39;x&#39; --n 3 a--b &lt;b&gt;"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("runs/binding_grid-smoke: clip", ["runs/", "binding_", "grid-smoke: clip"]),
+        ("mine.py:Late", ["mine.py:", "Late"]),
+        ("clip, 0.5", ["clip, 0.5"]),
+        ("a & b_c", ["a &amp; b_", "c"]),
+    ],
+)
+def test_names_are_folded_at_their_joints(name, parts):
+    assert foldable(name).split("<wbr>") == parts

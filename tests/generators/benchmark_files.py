@@ -147,12 +147,13 @@ def make_vl_checklist(root: Path) -> Counts:
 
 def make_negbench(root: Path) -> Counts:
     """The true caption stands where `correct_answer` says."""
+    images = {"coco": "000000000001.jpg", "voc2007": "000001.jpg"}
     columns = ("image_path", *negbench.OPTIONS, "correct_answer", "correct_answer_template")
     for name, file in negbench.FILES.items():
         captions = [f"{name} shows a cat, no dog, {k}" for k in range(4)]
-        rows = [(f"data/{name}.jpg", *captions, k, template) for k, template in enumerate(negbench.TEMPLATES)]
+        rows = [(f"data/{images[name]}", *captions, k, template) for k, template in enumerate(negbench.TEMPLATES)]
         write_csv(root / file, columns, rows)
-    write_images(root / negbench.IMAGES, [f"{name}.jpg" for name in negbench.FILES])
+    write_images(root / negbench.IMAGES, images.values())
     return {f"{name} {template}": 1 for name in negbench.FILES for template in negbench.TEMPLATES}
 
 
@@ -217,20 +218,26 @@ def retrieval_counts(pools: Sequence[str] = ("",)) -> Counts:
     return {f"{pool} {name}".strip(): count for pool in pools for name, count in queries.items()}
 
 
+def image_name(folder: str, k: int) -> str:
+    """What COCO calls an image of 2014, or Flickr30k by its number on Flickr."""
+    return f"COCO_val2014_{k:012d}.jpg" if folder == "coco" else f"{k}.jpg"
+
+
 def make_karpathy(folder: str, dataset: str, images: str) -> Callable[[Path], Counts]:
     """One split file for all images, of which the test split counts; COCO's names the folders of images."""
 
     def make(root: Path) -> Counts:
         entries = [
             {
-                **{"filename": f"{k}.jpg", "split": "test" if k < IMAGES else "train", "imgid": k, "sentids": [k]},
+                **{"filename": image_name(folder, k), "split": "test" if k < IMAGES else "train"},
+                **{"imgid": k, "sentids": [k]},
                 "sentences": [{"raw": f" {text}\n", "tokens": text.split(), "imgid": k} for text in captions_of(k)],
                 **({"filepath": "val2014", "cocoid": k} if folder == "coco" else {}),
             }
             for k in range(IMAGES + 1)
         ]
         write_json(root / folder / dataset, {"dataset": folder, "images": entries})
-        write_images(root / images, [f"{k}.jpg" for k in range(IMAGES)])
+        write_images(root / images, [image_name(folder, k) for k in range(IMAGES)])
         return retrieval_counts()
 
     return make
@@ -257,7 +264,8 @@ def tiny_tags(text: str) -> list[tuple[str, str]]:
 
 def make_karpathy_test(path: Path, folder: str) -> None:
     """The same test split as BLIP has it."""
-    write_json(path, [{"image": f"{folder}/{k}.jpg", "caption": captions_of(k)} for k in range(IMAGES)])
+    names = [image_name(path.parent.name, k) for k in range(IMAGES)]
+    write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
 
 def make_coco_val2017(root: Path) -> Counts:
@@ -274,10 +282,11 @@ def make_negbench_retrieval(root: Path) -> Counts:
     """Captions are a list in Python's notation, with either quote."""
     for name, file in negbench_retrieval.FILES.items():
         rows = [
-            (f"data/{k}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)])) for k in range(IMAGES)
+            (f"data/{k:012d}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)]))
+            for k in range(IMAGES)
         ]
         write_csv(root / file, ("filepath", "captions"), rows)
-    write_images(root / negbench.IMAGES, [f"{k}.jpg" for k in range(IMAGES)])
+    write_images(root / negbench.IMAGES, [f"{k:012d}.jpg" for k in range(IMAGES)])
     return retrieval_counts(tuple(negbench_retrieval.FILES))
 
 
@@ -291,6 +300,58 @@ def make_zero_shot(root: Path) -> Counts:
     return {f"{name} {acc}": n for name, n in (("mnist", 15), ("fruit", 2), ("mine", 2)) for acc in ("acc1", "acc5")}
 
 
+def make_torchvision(root: Path) -> Counts:
+    """A set in each of torchvision's layouts; CIFAR-10 in both of its forms, of which one is a pickle."""
+    folder, rng = root / "torchvision", np.random.default_rng(0)
+    counts = {}
+
+    def write(file: str, content: bytes | str) -> None:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def noise(size: int, lead: bytes = b"") -> bytes:
+        return lead + rng.integers(0, 256, size, np.uint8).tobytes()
+
+    write("cifar-10-batches-py/test_batch", b"\x80\x04K\x00.")
+    write("cifar-10-batches-bin/test_batch.bin", b"".join(noise(3072, bytes([k])) for k in (0, 9, 9)))
+    write("cifar-10-batches-bin/batches.meta.txt", "\n".join([*(f"class_{k}" for k in range(10)), "", ""]))
+    write("cifar-100-binary/test.bin", b"".join(noise(3072, bytes([19, k])) for k in (7, 99)))
+    write("cifar-100-binary/fine_label_names.txt", "\n".join(f"fine_{k}" for k in range(100)))
+    write("stl10_binary/test_X.bin", noise(2 * 3 * 96 * 96))
+    write("stl10_binary/test_y.bin", bytes([1, 10]))
+    write("stl10_binary/class_names.txt", "\n".join(f"thing {k}" for k in range(10)))
+    write("MNIST/raw/t10k-images-idx3-ubyte", noise(3 * 28 * 28, b"\0" * 16))
+    write("MNIST/raw/t10k-labels-idx1-ubyte", b"\0" * 8 + bytes([7, 2, 1]))
+    foods = {f"pie_{k}": [f"pie_{k}/{n}" for n in range(1 + k % 2)] for k in range(6)}
+    write("food-101/meta/test.json", json.dumps(foods))
+    write("oxford-iiit-pet/annotations/test.txt", "Abyssinian_201 1 1 1\nbeagle_7 5 2 4\n")
+    textures = [
+        f"{name}/{name}_{n}.jpg" for name in ("banded", "dotted", "knitted", "lined", "pitted", "woven") for n in (1, 2)
+    ]
+    write("dtd/dtd/labels/test1.txt", "\n".join(textures) + "\n")
+    variants = [f"{k}07-{k}00 ER" for k in range(7)]
+    write("fgvc-aircraft-2013b/data/variants.txt", "\n".join(variants) + "\n")
+    write("fgvc-aircraft-2013b/data/images_variant_test.txt", f"0062765 {variants[0]}\n1340192 {variants[3]}\n")
+    write_images(folder / "food-101/images", [f"{image}.jpg" for its in foods.values() for image in its])
+    write_images(folder / "oxford-iiit-pet/images", ["Abyssinian_201.jpg", "beagle_7.jpg"])
+    write_images(folder / "dtd/dtd/images", textures)
+    write_images(folder / "fgvc-aircraft-2013b/data/images", ["0062765.jpg", "1340192.jpg"])
+    sizes = {
+        "cifar10": 3,
+        "cifar100": 2,
+        "dtd": 12,
+        "fgvc_aircraft": 2,
+        "food101": 9,
+        "mnist": 3,
+        "pets": 2,
+        "stl10": 2,
+    }
+    for name, count in sizes.items():
+        counts |= {f"{name} acc1": count, f"{name} acc5": count}
+    return counts
+
+
 # Those that compare all images with all texts; counts are of queries.
 MATRICES: dict[str, Callable[[Path], Counts]] = {
     "negbench-retrieval": make_negbench_retrieval,
@@ -298,6 +359,7 @@ MATRICES: dict[str, Callable[[Path], Counts]] = {
     "retrieval-coco-val2017": make_coco_val2017,
     "retrieval-flickr30k": make_karpathy("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "zero-shot": make_zero_shot,
+    "zero-shot-torchvision": make_torchvision,
 }
 
 

@@ -168,13 +168,13 @@ class TestMissing:
 
     def test_they_are_an_error(self, tmp_path):
         MATRICES["retrieval-coco"](tmp_path)
-        (tmp_path / "coco/val2014/3.jpg").unlink()
-        with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is '3.jpg'"):
+        (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
+        with pytest.raises(UserError, match=r"1 of 7 images are missing in .*val2014, the first is '.*0003.jpg'"):
             load("retrieval-coco").build(Place(tmp_path))
 
     def test_they_are_left_out_where_allowed_and_counted(self, tmp_path):
         counts = MATRICES["retrieval-coco"](tmp_path)
-        (tmp_path / "coco/val2014/3.jpg").unlink()
+        (tmp_path / "coco/val2014/COCO_val2014_000000000003.jpg").unlink()
         bench = load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
         lost = {"I2T R@1": 1, "I2T R@5": 1, "T2I R@1": 3, "T2I R@5": 3}
         assert bench.untested() == lost
@@ -183,7 +183,7 @@ class TestMissing:
     def test_one_image_is_no_retrieval(self, tmp_path):
         MATRICES["retrieval-coco"](tmp_path)
         for k in range(1, IMAGES):
-            (tmp_path / f"coco/val2014/{k}.jpg").unlink()
+            (tmp_path / f"coco/val2014/COCO_val2014_{k:012d}.jpg").unlink()
         with pytest.raises(UserError, match="1 images are there, and retrieval needs at least 2"):
             load("retrieval-coco").build(Place(tmp_path, allow_missing=True))
 
@@ -200,3 +200,89 @@ def test_texts_without_a_word_left_are_no_candidates(tmp_path):
     assert made.tests()["I2T R@1"] == IMAGES - 1
     _, outcomes = outcomes_of(made, true)
     assert all(outcome.official == 1 for outcome in outcomes)
+
+
+class TestTorchvision:
+    """Data sets as torchvision lays them out."""
+
+    NAME, ROOT = "zero-shot-torchvision", "torchvision"
+
+    def test_labels_and_classes(self, tmp_path):
+        """By the number of a class: from 0, from 1 (STL-10, pets), by the alphabet or a list."""
+        bench = make(self.NAME, tmp_path)
+        true = {p.name: [p.texts[column][0].text for _, column in p.pairs] for p in bench.pools}
+        assert true["cifar10"] == [f"a photo of a class {k}." for k in (0, 9, 9)]
+        assert true["cifar100"] == ["a photo of a fine 7.", "a photo of a fine 99."]
+        assert true["stl10"] == ["a photo of a thing 0.", "a photo of a thing 9."]
+        assert true["mnist"] == [f'a photo of the number: "{k}".' for k in (7, 2, 1)]
+        assert true["pets"] == ["a photo of a Abyssinian, a type of pet.", "a photo of a Beagle, a type of pet."]
+        assert true["dtd"][2:4] == ["a photo of a dotted texture."] * 2
+        assert true["fgvc_aircraft"][1] == "a photo of a 307-300 ER, a type of aircraft."
+        assert true["food101"][:3] == ["a photo of pie 0, a type of food.", *["a photo of pie 1, a type of food."] * 2]
+
+    def test_pixels_are_those_of_the_bytes(self, tmp_path):
+        """CIFAR's rows plane by plane, STL-10's columns, MNIST's grey."""
+        bench = make(self.NAME, tmp_path)
+        root = tmp_path / self.ROOT
+        for name, file, start, shape, order in (
+            ("cifar10", "cifar-10-batches-bin/test_batch.bin", 3073 + 1, (3, 32, 32), (0, 1, 2)),
+            ("cifar100", "cifar-100-binary/test.bin", 3074 + 2, (3, 32, 32), (0, 1, 2)),
+            ("stl10", "stl10_binary/test_X.bin", 3 * 96 * 96, (3, 96, 96), (0, 2, 1)),
+            ("mnist", "MNIST/raw/t10k-images-idx3-ubyte", 16 + 28 * 28, (1, 28, 28), (0, 1, 2)),
+        ):
+            content = (root / file).read_bytes()[start : start + math.prod(shape)]
+            expected = np.frombuffer(content, np.uint8).reshape(shape).transpose(order)
+            (pool,) = (pool for pool in bench.pools if pool.name == name)
+            pixels = bench.framed(shape[1], False, "bicubic").images([pool.images[1]])[0].numpy()
+            assert (pixels == expected).all(), name
+
+    def test_a_fingerprint_is_of_one_image(self, tmp_path):
+        bench = make(self.NAME, tmp_path)
+        before = [bench.fingerprint(number) for number in range(len(bench.numbers))]
+        assert len(set(before)) == len(before)
+        path = tmp_path / self.ROOT / "cifar-10-batches-bin/test_batch.bin"
+        content = bytearray(path.read_bytes())
+        content[3073 + 1 + 17] ^= 1
+        path.write_bytes(content)
+        changed = self.again(tmp_path)
+        after = [changed.fingerprint(number) for number in range(len(before))]
+        assert [one == other for one, other in zip(before, after, strict=True)].count(False) == 1
+
+    def again(self, root):
+        return load(self.NAME).build(Place(root, resolution=16))
+
+    @pytest.mark.parametrize(
+        ("spoil", "problem"),
+        [
+            (lambda root: shutil.rmtree(root / "cifar-10-batches-bin"), "holds pickles, which may run code"),
+            (lambda root: (root / "cifar-100-binary/test.bin").write_bytes(b"\0" * 100), "no whole number of images"),
+            (lambda root: (root / "stl10_binary/test_y.bin").write_bytes(b"\1"), "has 1 labels for 2 images"),
+            (
+                lambda root: (root / "stl10_binary/test_y.bin").write_bytes(b"\0\1"),
+                "the class of 'stl10_binary/test_X.bin#0'",
+            ),
+            (lambda root: (root / "MNIST/raw/t10k-labels-idx1-ubyte").unlink(), "t10k-labels-idx1-ubyte can't be read"),
+            (
+                lambda root: (root / "dtd/dtd/labels/test1.txt").write_text("../../x.jpg\na/b.jpg\n"),
+                "leads out of the image",
+            ),
+            (
+                lambda root: (root / "oxford-iiit-pet/annotations/test.txt").write_text("a b\n"),
+                "without the number of a",
+            ),
+            (lambda root: (root / "fgvc-aircraft-2013b/data/variants.txt").write_text("a\nb\n"), "is none of the 2"),
+            (lambda root: (root / "food-101/meta/test.json").write_text('{"a": ["a/0"]}'), "its 1 classes"),
+            (lambda root: (root / "food-101/images/pie_3/0.jpg").unlink(), "1 of 35 images are missing"),
+            (
+                lambda root: [shutil.rmtree(folder) for folder in root.iterdir()],
+                "there is none of cifar-10-batches-bin",
+            ),
+        ],
+    )
+    def test_one_line(self, spoil, problem, tmp_path):
+        MATRICES[self.NAME](tmp_path)
+        spoil(tmp_path / self.ROOT)
+        with pytest.raises(UserError) as error:
+            self.again(tmp_path)
+        assert problem in str(error.value)
+        assert "\n" not in str(error.value)

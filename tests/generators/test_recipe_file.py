@@ -23,12 +23,18 @@ def generators(*arguments, folder):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """One store for all sound splits: recipes of one world share most of their scenes."""
+    return tmp_path_factory.mktemp("sound")
+
+
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_recipe_makes_a_sound_split(name, tmp_path):
+def test_every_shipped_recipe_makes_a_sound_split(name, root):
     """With its own world, fractions and rules, in few views and at a low resolution."""
     recipe = replace(read_recipe(name), views=1, test_views=1, test_scenes=10)
     assert about(name)
-    assert all(finding.holds for finding in audit(make_split(tmp_path, recipe)))
+    assert all(finding.holds for finding in audit(make_split(root, recipe)))
 
 
 def test_every_kind_is_shipped():
@@ -80,9 +86,9 @@ def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_every_template_makes_a_sound_split(template, tmp_path):
+def test_every_template_makes_a_sound_split(template, root):
     kind = SpatialRecipe if TEMPLATES[template].relation else BindingRecipe
-    path = make_split(tmp_path, kind(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, template=template))
+    path = make_split(root, kind(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, template=template))
     assert [finding for finding in audit(path) if not finding.holds] == []
     assert read_split(path).recipe["template"] == template
 

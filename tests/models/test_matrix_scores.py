@@ -1,5 +1,7 @@
 """Scores of all images with all texts, in blocks: those of `similarity` on everything at once."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from envs.common.errors import UserError
 from generators.benchmarks.matrix import Pool
 from generators.captions.templates import Caption
 from models.evaluation import matrix
+from models.evaluation.encoding import encoded
 from models.evaluation.matrix import score_pool
 from tests.models.builders import caption, graph, scorer
 
@@ -40,7 +43,7 @@ def pool_of(texts):
 
 
 def scores(model, pixels, pool):
-    return score_pool(model, lambda numbers: pixels[numbers], pool)
+    return score_pool(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]))
 
 
 @torch.no_grad()

@@ -1,11 +1,13 @@
 """Opens a page in headless Chromium, where there is one."""
 
+import html
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+NARROWEST = 500  # pixels of a window; what is narrower is a frame in it
 
 # Watches a copy of the page: errors from the first script on, images once all is loaded.
 WATCH = '<script>var wrong = []; window.onerror = (text) => wrong.push("error: " + text);</script>'
@@ -15,6 +17,12 @@ TELL = """<script>window.onload = () => {
   if (wide) wrong.push("wider than the window");
   document.body.setAttribute("data-verdict", document.images.length + " images; " + wrong.join("; "));
 };</script>"""
+FRAME = """<!doctype html><html><body style="margin: 0">
+<iframe style="border: 0; width: WIDTHpx; height: 900px" srcdoc="PAGE"></iframe>
+<script>setInterval(() => {
+  const body = document.querySelector("iframe").contentDocument?.body;
+  if (body?.dataset.verdict !== undefined) document.body.dataset.verdict = body.dataset.verdict;
+}, 20);</script></body></html>"""
 
 
 def verdict(page: Path, folder: Path, width: int = 1200) -> str:
@@ -23,14 +31,17 @@ def verdict(page: Path, folder: Path, width: int = 1200) -> str:
 
 
 def after(page: Path, folder: Path, script: str, width: int = 1200) -> str:
-    """What a script at the page's end has set as `data-verdict` of the body."""
-    html = page.read_text()
-    assert "<head>" in html
-    assert "</body>" in html
+    """What a script at the page's end has set as `data-verdict` of the body, in a window so many pixels wide."""
+    text = page.read_text()
+    assert "<head>" in text
+    assert "</body>" in text
+    text = text.replace("<head>", "<head>" + WATCH).replace("</body>", script + "</body>")
+    if width < NARROWEST:
+        text = FRAME.replace("WIDTH", str(width)).replace("PAGE", html.escape(text))
     watched = folder / "watched.html"
-    watched.write_text(html.replace("<head>", "<head>" + WATCH).replace("</body>", script + "</body>"))
+    watched.write_text(text)
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
-    options += [f"--window-size={width},900"]
+    options += [f"--window-size={max(width, NARROWEST)},900"]
     command = [CHROMIUM, *options, "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    return re.search(r'data-verdict="([^"]*)"', dom).group(1)
+    return html.unescape(re.search(r'data-verdict="([^"]*)"', dom).group(1))

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -32,22 +33,59 @@ def run(
 
 
 def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """The same in this process, which has loaded torch: for what ends before anything is made."""
+    """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
+
+    For what isn't about processes. What a command leaves in this one is undone.
+    """
     script, *arguments = command[1:]
+    if script == "-m":
+        script, *arguments = arguments
     out, errors, status = io.StringIO(), io.StringIO(), 0
-    folder_before, handler, environment = Path.cwd(), signal.getsignal(signal.SIGTERM), dict(os.environ)
-    with mock.patch.object(sys, "argv", [script, *arguments]), redirect_stdout(out), redirect_stderr(errors):
+    with (
+        as_before(),
+        mock.patch.object(sys, "argv", [script, *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(errors),
+    ):
         os.chdir(folder)
         try:
-            runpy.run_path(script, run_name="__main__")
+            if command[1] == "-m":
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             status = int(end.code or 0)
-        finally:
-            os.chdir(folder_before)
-            signal.signal(signal.SIGTERM, handler)
-            os.environ.clear()
-            os.environ.update(environment)
     return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    """Give back folder, environment, signals, warnings and torch's threads, and forget what was read of files."""
+    import torch
+
+    folder, environment, handler = Path.cwd(), dict(os.environ), signal.getsignal(signal.SIGTERM)
+    threads, path = torch.get_num_threads(), list(sys.path)
+    forget()
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        forget()
+        torch.set_num_threads(threads)
+        sys.path[:] = path
+        signal.signal(signal.SIGTERM, handler)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def forget() -> None:
+    """Clear what studies keep of files, and users' own classes: other folders have files of these names."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("studies.") or name == "models.registry":
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
 
 
 def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:

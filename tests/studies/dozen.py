@@ -13,9 +13,9 @@ from tests.studies.oracles import OracleConfig
 
 NAMES = {
     "clip": "CLIP",
-    "clip-gap": "CLIP, average pooling",
-    "clip-attpool": "CLIP, attentional pooling",
-    "clip-linear": "CLIP, linear bottleneck",
+    "clip-gap": "CLIP with average pooling",
+    "clip-attpool": "CLIP with attentional pooling",
+    "clip-linear": "CLIP with a linear bottleneck",
     "fdt": "FDT",
     "negclip": "NegCLIP",
     "siglip": "SigLIP",

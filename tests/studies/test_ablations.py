@@ -8,15 +8,21 @@ import pytest
 
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer
+from models.spec import Claim
 from models.towers.config import TextSpace
-from studies.ablation.rows import ablated, base_row, changed, changes, chosen_rows, matters, named_rows
+from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
+from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
+from studies.ablation.runs import Run
 from studies.ablations import PRESETS, check, grid_of
+from studies.analysis.paired_bootstrap import Difference
+from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells
-from tests.studies.command import ROOT, run
+from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
 BASE = base_row(SPEC)
+NAN = float("nan")
 ALL = {BASE: ""} | named_rows(SPEC.ablations)
 
 
@@ -82,6 +88,36 @@ def test_a_model_without_ablations_is_refused():
         ablated("clip")
 
 
+def run_of(seed, right):
+    """A finished run with an accuracy in one column."""
+    return Run(seed, {"seen": {"swap": {"accuracy": right, "n": 9}}}, {}, None)
+
+
+def test_a_mean_is_marked_where_there_are_several_seeds():
+    done = {Place("own", BASE): [run_of(0, 0.7), run_of(1, 0.8)], Place("own", "lone"): [run_of(0, 0.9)]}
+    (axis,) = accuracy_figure(done, "own", (("seen", "swap"),), BASE).axes
+    marks = {line.get_marker(): line.get_xydata().tolist() for line in axis.lines if line.get_marker() == "|"}
+    assert marks == {"|": [[75, 0]]}
+
+
+def test_what_isnt_finished_is_not_what_cant_be_compared():
+    done = {Place("own", BASE): [run_of(0, 0.7)], Place("own", "lone"): []}
+    table = accuracy_table(done, "own", (("seen", "swap"),), BASE, None)
+    assert table.to_numpy().tolist() == [[BASE, "70.0", DASH], ["lone", WAITING, WAITING]]
+    claim = Claim("lone", "own", (("seen", "swap"),), 1, "it says so")
+    assert claim_row(done, claim, BASE)[-2:] == ("not tested", WAITING)
+    assert claim_row(done, replace(claim, row="other"), BASE)[-2:] == ("not tested", DASH)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(0.01, 0.02, "confirmed"), (-0.02, -0.01, "contradicted"), (-0.01, 0.02, "undecided"), (NAN, NAN, "undecided")],
+)
+def test_every_outcome_is_explained(low, high, outcome):
+    assert judged(Difference((low + high) / 2, low, high, 9), 1) == outcome
+    assert {outcome, judged(None, 1)} < VERDICTS.keys()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
@@ -102,6 +138,7 @@ def test_every_run_is_in_the_table(folder):
     report = (out / "report.html").read_text()
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't requested
+    assert "how much the animals of a caption count beside its relations" in report
     assert "(table 7 of OC-CLIP: " in report
     assert "<td>spatial: left right unseen order, above under unseen order</td>" in report
     assert r"\bottomrule" in (out / "ablations.tex").read_text()
@@ -112,5 +149,5 @@ def test_lines_of_progress_name_the_row(folder):
 
 
 def test_a_second_run_trains_nothing(folder):
-    result = run([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
+    result = run_here([*ABLATIONS, "--steps", "6", "--rows", "no local loss", "default_tokens=2"], folder)
     assert "5 runs, 0 of them to train" in result.stdout

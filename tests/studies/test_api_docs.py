@@ -1,14 +1,14 @@
 """docs/api.md: its commands and scripts run, and print what stands there, numbers aside."""
 
+import os
 import re
 import shlex
-import subprocess
 import sys
 from itertools import pairwise
 
 import pytest
 
-from tests.studies.command import ROOT
+from tests.studies.command import ROOT, as_before, run_here
 
 TEXT = (ROOT / "docs" / "api.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     assert language == "sh"
     for line in commands.splitlines():
         command = [sys.executable, *shlex.split(line.replace("studies/", f"{ROOT}/studies/"))[1:]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        done = run_here(command, folder)
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -38,9 +38,10 @@ def test_every_script_has_its_output():
     assert len(SCRIPTS) == sum(language == "python" for language, _ in BLOCKS) >= 6
 
 
-def test_scripts_print_what_stands_there(folder):
-    """One after the other, as in a notebook: later ones read files of earlier ones."""
+def test_scripts_print_what_stands_there(folder, capsys):
+    """One after the other, as in a notebook: later ones read files of earlier ones, but each is a script of its own."""
     for code, expected in SCRIPTS:
-        done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, f"{code}\n{done.stderr}"
-        assert NUMBER.sub("#", done.stdout) == NUMBER.sub("#", expected), code
+        with as_before():
+            os.chdir(folder)
+            exec(compile(code, "docs/api.md", "exec"), {"__name__": "__main__"})
+        assert NUMBER.sub("#", capsys.readouterr().out) == NUMBER.sub("#", expected), code

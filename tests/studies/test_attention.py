@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
     models = ["--models", "clip", "oc-clip", "mine.py:Mine"]
-    result = run([*GRID, *QUICK, "--steps", "10", *models, "--out", "runs/a"], folder)
+    result = run_here([*GRID, *QUICK, "--steps", "10", *models, "--out", "runs/a"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -66,21 +66,21 @@ def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     assert result.returncode == 2
     assert "start this command where the study was started" in result.stderr
     assert str(tmp_path / "store") in result.stderr
-    there = run([*ATTENTION, str(folder / "runs/a"), "--store", str(folder / "store")], tmp_path)
+    there = run_here([*ATTENTION, str(folder / "runs/a"), "--store", str(folder / "store")], tmp_path)
     assert there.returncode == 0, there.stderr
 
 
 def test_a_run_without_attention_is_no_error(folder):
     command = [*GRID, *QUICK, "--steps", "2", "--models", "clip", "--out", "runs/clip"]
-    assert run(command, folder).returncode == 0
-    result = run([*ATTENTION, "runs/clip"], folder)
+    assert run_here(command, folder).returncode == 0
+    result = run_here([*ATTENTION, "runs/clip"], folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert "nothing to measure" in result.stdout
     assert not (folder / "runs/clip/attention.csv").exists()
 
 
 def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
-    result = run([*ATTENTION, "runs/a", "--code", "mine.py:Mine"], folder)
+    result = run_here([*ATTENTION, "runs/a", "--code", "mine.py:Mine"], folder)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
     assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
@@ -90,9 +90,9 @@ def test_whatever_a_study_varies_has_a_column(folder):
     """Two places of one run that differ in the views alone are told apart."""
     study = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
     options = ["--world", "tiny", "--axes", "views=1,2", "--models", "oc-clip", "--pairs", "0.5", "--test-scenes", "8"]
-    done = run([*study, *options, "--steps", "2", "--batch", "8", "--out", "runs/axes"], folder)
+    done = run_here([*study, *options, "--steps", "2", "--batch", "8", "--out", "runs/axes"], folder)
     assert done.returncode == 0, done.stderr
-    result = run([*ATTENTION, "runs/axes", "--scenes", "1"], folder)
+    result = run_here([*ATTENTION, "runs/axes", "--scenes", "1"], folder)
     assert result.returncode == 0, result.stderr
     assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in result.stdout
     rows = list(csv.DictReader((folder / "runs/axes/attention.csv").open()))

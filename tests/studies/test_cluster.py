@@ -21,7 +21,7 @@ from studies.grids.cells import cells
 from studies.runs.cell import Job
 from studies.runs.dispatch import run_cells
 from tests.slurm import output_of
-from tests.studies.command import GRID, QUICK, run, until
+from tests.studies.command import GRID, QUICK, run_here, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
 
@@ -30,7 +30,7 @@ CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "
 def alone(tmp_path_factory):
     """A folder with a 2 x 2 grid of an undisturbed command in `runs/alone`."""
     folder = tmp_path_factory.mktemp("cluster")
-    result = run([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder)
+    result = run_here([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -60,7 +60,7 @@ def outcome(out):
 
 def test_subprocesses_make_the_same_cells(alone):
     few = [*CELLS, "--pairs", "0.8"]
-    result = run([*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone)
+    result = run_here([*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone)
     assert result.returncode == 0, result.stderr
     assert " 2/2 " in result.stdout
     here = outcome(alone / "runs/local")
@@ -176,7 +176,7 @@ def test_ctrl_c_ends_subprocesses(tmp_path):
 
 
 def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm):
-    result = run([*GRID, *QUICK, "--cluster", "slurm", "--slurm.partition", "nope"], tmp_path)
+    result = run_here([*GRID, *QUICK, "--cluster", "slurm", "--slurm.partition", "nope"], tmp_path)
     assert result.returncode == 2
     assert result.stderr.startswith("error: Slurm refuses the tasks: Invalid partition name specified; ")
     assert len(result.stderr.splitlines()) == 1

@@ -2,12 +2,17 @@
 
 import csv
 import json
+import re
 import shutil
 import sys
 
 import pytest
 
+from envs.common.pages import foldable
 from generators.storage.split_file import content_identity
+from models.library.sources import HuggingFace
+from studies.evaluation.models import Model, short_labels, worded
+from tests.studies.browser import CHROMIUM, after, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
@@ -32,6 +37,12 @@ test_views = 1
 test_scenes = 8
 """
 # Four trained models and an untrained one, three splits: a packed file, two recipes.
+SOURCE = HuggingFace("any", "any")
+IN_SIGHT = """<script>window.onload = () => {
+  const cells = [...document.querySelectorAll("table:not(.text) tbody td:nth-child(2)")];
+  const lost = cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth);
+  document.body.setAttribute("data-verdict", (cells.length ? lost.length : "none") + " out of sight");
+};</script>"""
 MODELS = ["runs/a", "mine.py:Mine", "--code", "mine.py:Mine", "--architecture", "nano"]
 SPLITS = ["--splits", "packed.h5", "binding.toml", "spatial.toml", "--resolution", "32", "--threads", "1"]
 
@@ -44,10 +55,10 @@ def folder(tmp_path_factory):
     for kind in ("binding", "spatial"):
         (folder / f"{kind}.toml").write_text(f'kind = "{kind}"\n{RECIPE}')
     models = ["--models", "clip", "oc-clip", "clip-gap", "mine.py:Mine"]
-    done = run([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
+    done = run_here([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
     assert done.returncode == 0, done.stderr
     (split,) = folder.glob("store/*/binding-*.h5")
-    assert run([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
+    assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
     shutil.copy(split, split.with_name("same.h5"))
     done = run([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
     assert done.returncode == 0, done.stderr
@@ -75,9 +86,37 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     assert "is not in this model's vocabulary" in output
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows if int(row["n"]))
     report = (folder / "runs" / "whole" / "report.html").read_text()
+    assert "<code>…</code>: not scored, or left out" in report
+    assert "<tr><td>a: oc-clip</td><td>runs/a: oc-clip</td></tr>" in report, "what a short name stands for"
+    assert "<td>one animal</td><td>both captions mention" in report
+    (records,) = re.findall(r"packed: numbers of records</h3>.*?</table>", report, re.DOTALL)
+    for name, n in {(row["subset"], row["n"]) for row in rows if (row["split"], row["task"]) == ("packed", "swap")}:
+        assert f"<td>{foldable(name)}</td><td>{n}</td>" in records
     assert "11 of 15 pairs" in report
     assert "Left out" in report
     assert "src=" not in report  # it needs no other file
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.parametrize("width", [1200, 420])
+def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
+    report = folder / "runs" / "whole" / "report.html"
+    assert after(report, tmp_path, IN_SIGHT, width) == "0 out of sight"
+    assert verdict(report, tmp_path, width) == "0 images; "
+
+
+def test_labels_of_tables_are_as_short_as_they_may_be():
+    def cell(run, words):
+        return Model(f"{run}: {words}", source=SOURCE, run=run, cell=words)
+
+    lone = Model("ViT-B-16/openai", source=SOURCE)
+    first, second = cell("runs/a", "clip, seed 0"), cell("runs/a", "clip, seed 1")
+    assert list(short_labels([first, second, lone]).values()) == ["clip, seed 0", "clip, seed 1", "ViT-B-16/openai"]
+    other = cell("runs/b", "clip, seed 0")
+    assert list(short_labels([first, other]).values()) == ["a: clip, seed 0", "b: clip, seed 0"]
+    same = cell("old/a", "clip, seed 0")
+    assert list(short_labels([first, same]).values()) == [first.label, same.label]
+    assert (worded("pairs", 0.2), worded("seed", 1), worded("factors", ["a", "b"])) == ("20%", "1", "a b")
 
 
 def test_on_the_split_of_a_run_it_gives_the_runs_numbers(folder):
@@ -107,7 +146,7 @@ def test_killed_twice_it_ends_with_the_same_table(folder):
         kill_when(command, folder, lambda pieces=pieces: len(results_of(out)) >= pieces)
         assert pieces <= len(results_of(out)) < 11
     kept = {file: file.stat().st_mtime_ns for file in results_of(out)}
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert f"15 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
@@ -121,7 +160,7 @@ def test_finished_pieces_serve_other_commands(folder):
     (cell,) = (json.loads(line) for line in (folder / "runs/a/cells.jsonl").open() if '"model": "clip"' in line)
     (split,) = folder.glob("store/*/same.h5")
     command = [*EVALUATE, f"runs/a/cells/{cell['id']}", "--splits", str(split), "--out", "runs/whole"]
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 1 of them finished before" in done.stdout
     assert {row["split"] for row in rows_of(folder / "runs" / "whole")} == {"same"}

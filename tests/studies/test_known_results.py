@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from generators.benchmarks.benchmark import QUADS
-from tests.studies.command import QUICK, ROOT, WITH_TESTS, run
+from tests.studies.command import QUICK, ROOT, WITH_TESTS, run, run_here
 
 ORACLES = ROOT / "tests" / "studies" / "oracles.py"
 KINDS = ("Perfect", "Inverted", "Constant", "Random")
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     """A folder whose image store all studies share, with a finished binding grid."""
     folder = tmp_path_factory.mktemp("known")
     command = study("binding_grid", *QUICK, *SHORT, "--models", *MODELS, "--out", "runs/binding")
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     (split,) = folder.glob("store/*/binding-*.h5")
     (folder / "own.h5").symlink_to(split)
@@ -99,7 +99,7 @@ def test_binding_grid(folder):
 
 def test_the_difference_of_perfect_and_inverted_is_all(folder):
     html = (folder / "runs" / "binding" / "report.html").read_text()
-    assert "Inverted − oracles.py:Perfect" in html
+    assert "Inverted − oracles.py:<wbr>Perfect" in html
     assert re.search(r"-100\.0 \[(-100\.0, -100\.0|only 2 pairs|one animal pair)", html)
 
 
@@ -108,7 +108,7 @@ def test_other_grids(name, folder):
     command = study(name, "--preset", "smoke", *SHORT, "--models", *MODELS, "--out", f"runs/{name}")
     if name == "spatial_grid":
         command += ["--hard-negatives", "0"]
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     check(folder / "runs" / name)
 
@@ -118,7 +118,7 @@ def test_evaluate(folder):
     (folder / "other.toml").write_text("\n".join(OTHER))
     own = (folder / "own.h5").resolve()
     command = study("evaluate", "runs/binding", "--code", *MODELS, "--splits", own, "other.toml", "--resolution", 32)
-    done = run([*command, "--out", "runs/evaluate", "--threads", "1"], folder)
+    done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder)
     assert done.returncode == 0, done.stderr
     check(folder / "runs" / "evaluate")
     rows = list(csv.DictReader((folder / "runs" / "evaluate" / "results.csv").open()))
@@ -126,7 +126,7 @@ def test_evaluate(folder):
 
 
 def test_attention(folder):
-    done = run(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder)
+    done = run_here(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "binding" / "attention.csv").open()))
     of_kind = {kind: [row for row in rows if kind in row["model"]] for kind in KINDS}
@@ -141,7 +141,7 @@ def test_sample_efficiency(folder):
     """The perfect one needs the least that was tried; the inverted one misses the target with everything."""
     arguments = ["--seeds", 1, "--trials", 2, "--steps", 2, "--batch", 8, "--test-scenes", 8, "--workers", 1]
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "s" / "trials.csv").open()))
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}
@@ -156,7 +156,7 @@ def test_sample_efficiency(folder):
 def test_tune(folder):
     """Validation decides: 100 % and 0 %, whatever the recipe."""
     arguments = ["--preset", "smoke", "--steps", 2, "--batch", 8, "--views", 1, "--test-scenes", 8, "--workers", 1]
-    done = run(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder)
+    done = run_here(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder)
     assert done.returncode == 0, done.stderr
     best = json.loads((folder / "runs" / "t" / "best.json").read_text())
     assert [entry["validation"] for entry in best.values()] == [1.0, 0.0]

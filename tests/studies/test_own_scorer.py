@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.studies.command import GRID, QUICK, run
+from tests.studies.command import GRID, QUICK, run, run_here
 
 MINE = """
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 
 def test_it_has_flags_and_help(folder):
-    shown = run([*GRID, "--models", "clip", "mine.py:Mine", "--help-all"], folder)
+    shown = run_here([*GRID, "--models", "clip", "mine.py:Mine", "--help-all"], folder)
     assert shown.returncode == 0
     assert "--mine.width N" in shown.stdout
     assert "Some width of mine." in shown.stdout
@@ -71,7 +71,7 @@ def test_it_is_trained_and_its_options_are_recorded(trained):
     mine, _ = (json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines())
     assert mine["settings"]["options"] == {"width": 5}
     assert "mine" in (out / "report.html").read_text()
-    other = run([*GRID, *TWO, "--mine.width", "6", "--out", "runs/a"], trained)
+    other = run_here([*GRID, *TWO, "--mine.width", "6", "--out", "runs/a"], trained)
     assert other.returncode == 2
     assert "belongs to another configuration: scorers" in other.stderr
 
@@ -84,8 +84,8 @@ def test_it_need_not_keep_its_config(trained):
 
 def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
     models = ["--models", f"{trained}/mine.py:Mine", "--mine.width", "5"]
-    assert run([*GRID, *QUICK, "--steps", "2", *models, "--out", "runs/b"], trained).returncode == 0
-    compared = run([*GRID, "--compare", "runs/a", "runs/b"], trained)
+    assert run_here([*GRID, *QUICK, "--steps", "2", *models, "--out", "runs/b"], trained).returncode == 0
+    compared = run_here([*GRID, "--compare", "runs/a", "runs/b"], trained)
     assert compared.returncode == 0, compared.stderr
     rows = list(csv.DictReader((trained / "runs" / "b" / "comparison.csv").open()))
     assert {row["model"] for row in rows} == {"mine.py:Mine"}
@@ -101,7 +101,7 @@ def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
     ],
 )
 def test_mistakes_are_named_before_rendering(name, message, folder):
-    done = run([*GRID, *QUICK, "--models", f"mine.py:{name}"], folder)
+    done = run_here([*GRID, *QUICK, "--models", f"mine.py:{name}"], folder)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
@@ -109,6 +109,6 @@ def test_mistakes_are_named_before_rendering(name, message, folder):
 
 
 def test_an_option_of_a_model_that_is_not_chosen_is_refused(folder):
-    done = run([*GRID, *QUICK, "--models", "clip", "--oc-clip.dim", "16"], folder)
+    done = run_here([*GRID, *QUICK, "--models", "clip", "--oc-clip.dim", "16"], folder)
     assert done.returncode == 2
     assert "--oc-clip.* is given, but oc-clip is not among --models" in done.stderr

@@ -56,7 +56,7 @@ def test_each_rule_has_a_test_of_its_own(folder):
 
 
 def test_the_grid_takes_the_recipe_and_gives_the_same(folder):
-    done = run([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder)
+    done = run_here([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder)
     assert done.returncode == 0, done.stderr
     assert results(folder / "runs/grid") == results(folder / "runs/recipe")
 
@@ -65,7 +65,7 @@ def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
     plain = MINE.replace(MINE.splitlines()[-1], "")
     (folder / "plain.toml").write_text(plain)
     command = [*STUDY, *SHORT, "--recipe", "plain.toml", "--hold-out", *RULES, "--out", "runs/rules"]
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert results(folder / "runs/rules") == results(folder / "runs/recipe")
 
@@ -73,9 +73,9 @@ def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
 def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
     """Made on one machine, opened on another: there is neither store nor recipe there."""
     generators = [sys.executable, "-m", "generators"]
-    packed = run([*generators, "pack", str(split_file(folder)), "--out", str(tmp_path / "packed.h5")], folder)
+    packed = run_here([*generators, "pack", str(split_file(folder)), "--out", str(tmp_path / "packed.h5")], folder)
     assert packed.returncode == 0, packed.stderr
-    done = run([*STUDY, *SHORT, "--split", "packed.h5", "--out", "runs/file"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--split", "packed.h5", "--out", "runs/file"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "store").exists()
     assert results(tmp_path / "runs/file") == results(folder / "runs/recipe")
@@ -83,7 +83,7 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
 
 def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
     shutil.copy(split_file(folder), tmp_path / "packed.h5")
-    done = run([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path)
     assert done.returncode == 2
     assert "packed.h5 needs shard-00000.h5 beside it" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -91,7 +91,7 @@ def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
 
 def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
     for options, named in ((["--pairs", "0.2"], "--pairs"), (["--world", "eight"], "--world")):
-        done = run([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path)
+        done = run_here([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path)
         assert done.returncode == 2
         assert f"{named} changes nothing beside --split" in done.stderr
 
@@ -103,7 +103,7 @@ def test_other_studies_train_on_it_too(folder, study):
     for source in (["--recipe", "mine.toml"], ["--split", str(split_file(folder))]):
         command = [sys.executable, str(ROOT / "studies" / f"{study}.py"), *steps, *source, *options[study]]
         out = f"runs/{study}-{source[0].strip('-')}"
-        done = run([*command, "--out", out], folder)
+        done = run_here([*command, "--out", out], folder)
         assert done.returncode == 0, done.stderr
         cells = [json.loads(file.read_text()) for file in (folder / out).glob("cells/*/result.json")]
         assert cells
@@ -114,11 +114,11 @@ def test_other_studies_train_on_it_too(folder, study):
 
 def test_sample_efficiency_searches_over_a_recipe(folder):
     command = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), *SHORT, "--trials", "2", "--seeds", "1"]
-    refused = run([*command, "--split", str(split_file(folder))], folder)
+    refused = run_here([*command, "--split", str(split_file(folder))], folder)
     assert refused.returncode == 2
     assert "the amount of data is searched here" in refused.stderr
     command += ["--hard-negatives", "0", "0.5"]  # the rules leave no more
-    done = run([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder)
+    done = run_here([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder)
     assert done.returncode == 0, done.stderr
     cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
     assert {cell["settings"]["data"]["split"]["world"] for cell in cells} == {"tiny"}
@@ -128,7 +128,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
 def test_kinds_without_a_grid_have_a_study(tmp_path):
     options = ["--world", "tiny", "--axes", "reserve=0.25,0.5", "--pairs", "1.0"]
     small = ["--views", "1", "--test-views", "1", "--test-scenes", "12", "--models", "clip"]
-    done = run([*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"], tmp_path)
     assert done.returncode == 0, done.stderr
     rows = results(tmp_path / "runs/count")
     assert {row["reserve"] for row in rows} == {"0.25", "0.5"}
@@ -182,7 +182,7 @@ def test_mistakes_are_one_line(options, complaint, tmp_path):
 
 
 def test_a_dry_run_makes_nothing(tmp_path):
-    done = run([*STUDY, *SHORT, "--dry-run"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--dry-run"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 cells: 2 models, 1 places, 1 seeds" in done.stdout
     assert "clip: 1 cells, 6 steps" in done.stdout

@@ -29,7 +29,8 @@ from studies.sample_search.budget import (
 )
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
-from studies.sample_search.tables import state_of
+from studies.sample_search.tables import HEADER, Point
+from studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
 from studies.trials.queue import Trials
 from studies.trials.space import draw, from_cube, to_cube
 from studies.trials.workers import work
@@ -174,3 +175,16 @@ def test_a_trial_whose_seeds_were_all_trained_was_not_pruned():
         )
     ]
     assert states == ["complete", "missed", "pruned"]
+
+
+def test_all_trials_have_the_words_and_units_of_the_other_tables():
+    config = replace(SMOKE, seeds=2)
+    known = {"setting": asdict(least(config)) | {"pairs": 0.25}, "images": 24, "accuracy": 0.5625, "validations": [0.5]}
+    trial = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=known)
+    rows = trial_rows(config, [Point("clip", "target", trial)])
+    header, texts = trial_texts(config, rows)
+    shown = dict(zip(header, texts, strict=True))
+    assert (shown["search"], shown["state"], shown["pairs"], shown["images"]) == ("second", "pruned", "25%", "24")
+    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2", "50.0", "–")
+    assert SEARCHES.keys() == {"front", "target"}
+    assert all(name in header for name in HEADER[2:])

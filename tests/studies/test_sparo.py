@@ -33,7 +33,7 @@ from studies.slots.pictures import Seen, chosen_slots, lines_of, words_and_share
 from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
 from studies.slots.verdicts import of_masks, of_selection, of_sweeps
 from studies.sparo import PRESETS, check, rows_of
-from tests.studies.command import ROOT, run
+from tests.studies.command import ROOT, run, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
 SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", "--slot-widths", "8"]
@@ -221,7 +221,7 @@ def test_a_run_ends_with_its_tables(folder):
     masks = list(csv.DictReader((out / "masks.csv").open()))
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
     sweeps = list(csv.DictReader((out / "sweeps.csv").open()))
-    assert {"slots=4", "slots=8", "dim=8", "CLIP, average pooling"} <= {next(iter(row.values())) for row in sweeps}
+    assert {"slots=4", "slots=8", "dim=8", "CLIP with average pooling"} <= {next(iter(row.values())) for row in sweeps}
     for name in ("sweeps", "slots", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert r"\bottomrule" in (out / "tables.tex").read_text()
@@ -240,7 +240,7 @@ def test_all_slots_score_as_the_model_does(folder):
 
 
 def test_a_second_run_trains_nothing(folder):
-    result = run([*SPARO, *SMALL], folder)
+    result = run_here([*SPARO, *SMALL], folder)
     assert "3 runs, 0 of them to train" in result.stdout, result.stderr
 
 

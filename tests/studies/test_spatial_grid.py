@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from studies.spatial_grid import Config
-from tests.studies.command import ROOT, run
+from tests.studies.command import ROOT, run, run_here
 
 SPATIAL = [sys.executable, str(ROOT / "studies" / "spatial_grid.py"), "--preset", "smoke", "--hard-negatives", "0"]
 SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]
@@ -39,7 +39,7 @@ def test_cells_know_their_kind_of_split(folder):
 
 
 def test_attention_is_measured_too(folder):
-    result = run([sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder)
+    result = run_here([sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", *Config().tests}
@@ -47,7 +47,7 @@ def test_attention_is_measured_too(folder):
 
 def test_one_relation_alone(folder):
     options = ["--relations", "above/under", "--models", "clip", "--out", "runs/b"]
-    result = run([*SPATIAL, *SHORT, *options], folder)
+    result = run_here([*SPATIAL, *SHORT, *options], folder)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((folder / "runs/b/results.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}
@@ -55,7 +55,7 @@ def test_one_relation_alone(folder):
 
 
 def test_a_misspelt_relation_is_one_line(tmp_path):
-    result = run([*SPATIAL, "--relations", "left/rigt"], tmp_path)
+    result = run_here([*SPATIAL, "--relations", "left/rigt"], tmp_path)
     assert result.returncode == 2
     assert "did you mean 'left/right'" in result.stderr
     assert len(result.stderr.splitlines()) == 1

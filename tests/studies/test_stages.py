@@ -10,7 +10,7 @@ from models.recipe import Recipe
 from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
 from studies.runs.cell import CHECKPOINT, RESULT
-from tests.studies.command import GRID, QUICK, kill_when, run
+from tests.studies.command import GRID, QUICK, kill_when, run_here
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]
 
@@ -27,7 +27,7 @@ def made(folder):
 def whole(tmp_path_factory):
     """A grid that nobody stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    done = run(DCSM, folder)
+    done = run_here(DCSM, folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -51,7 +51,7 @@ def test_killed_in_its_clip_and_in_itself_it_ends_the_same(whole, tmp_path):
     assert not any(cells.glob(f"*/{RESULT}"))
     kill_when(DCSM, tmp_path, lambda: any(cells.glob(f"*/{RESULT}")) and any(cells.glob("*/state.pt")))
     assert len(list(cells.glob(f"*/{RESULT}"))) == 1
-    last = run(DCSM, tmp_path)
+    last = run_here(DCSM, tmp_path)
     assert last.returncode == 0, last.stderr
     assert made(tmp_path) == made(whole)
 

@@ -2,13 +2,16 @@
 
 import itertools
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from studies.analysis.tables import described, escape, pivot, tidy, to_csv, to_latex, to_rows
+from studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
 from studies.binding_grid import PRESETS
+from studies.grids.bars import bars
+from studies.grids.figures import heat_maps
 from studies.grids.tables import summary, task_table
 from studies.runs.results import COLUMNS, mean_accuracy, write_results
 
@@ -54,7 +57,7 @@ def test_without_results_there_is_an_empty_frame(tmp_path):
     to_csv(tmp_path / "frame.csv", tidy([]))
     assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "results.csv").read_bytes()
     table = described(pivot(tidy([]), ["model"], ["subset"]), ["clip"], ["seen_pairs"])
-    assert to_rows(table) == [["seen_pairs"], ["–"]]
+    assert to_rows(table) == [["seen_pairs"], [WAITING]]
 
 
 def test_a_pivot_has_means_and_deviations_over_what_it_leaves_out(results):
@@ -77,7 +80,8 @@ def test_a_description_chooses_orders_and_fills_up(results):
     columns = pd.MultiIndex.from_tuples([("seen_pairs", "swap"), ("seen_pairs", "no task")])
     shown = described(table, ["oc-clip", "clip"], columns)
     accuracy = results[0]["subsets"]["seen_pairs"]["swap"]["accuracy"]
-    assert to_rows(shown) == [["seen_pairs: swap", "seen_pairs: no task"], ["–", "–"], [f"{100 * accuracy:.1f}", "–"]]
+    header = ["seen_pairs: swap", "seen_pairs: no task"]
+    assert to_rows(shown) == [header, [WAITING] * 2, [f"{100 * accuracy:.1f}", DASH]]
 
 
 def test_deviations_are_shown_where_there_are_seeds():
@@ -95,8 +99,10 @@ def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
     some = results[:finished]
 
     def percent(model, test, pairs, negatives, task="swap"):
-        mean = mean_accuracy(some, model, test, {"pairs": pairs, "hard_negatives": negatives}, task).mean
-        return "–" if mean is None else f"{100 * mean:.1f}"
+        found = mean_accuracy(some, model, test, {"pairs": pairs, "hard_negatives": negatives}, task)
+        if found.mean is None:
+            return DASH if found.seeds else WAITING
+        return f"{100 * found.mean:.1f}"
 
     rows = to_rows(summary(config, some))
     assert rows[0] == ["model", "pairs", "hard negatives", *config.tests]
@@ -110,6 +116,21 @@ def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
     assert set(tasks) == (set(TASKS) if some else set())
     expected = [[percent(m, test, p, h, t) for t in tasks] for test in config.tests for p, h, m in places]
     assert [row[4:] for row in rows[1:]] == expected, "of every test"
+
+
+def test_what_is_empty_is_not_what_isnt_finished(results):
+    """In tables and in figures; nothing is finished of the second model."""
+    config = replace(PRESETS["smoke"], models=MODELS, pairs=(0.8,), hard_negatives=(1.0,), seeds=SEEDS)
+    some = [r for r in results if (r["model"], r["pairs"], r["hard_negatives"]) == ("clip", 0.8, 1.0)]
+    tests = list(config.tests)
+    swaps = [(test, "swap") for test in tests]
+    for figure in (bars(some, config, swaps), heat_maps(some, config, swaps[:1])):
+        assert WAITING in {text.get_text() for axis in figure.axes for text in axis.texts}
+    first, second = to_rows(summary(config, some))[1:]
+    assert [first[3 + tests.index(name)] == DASH for name in ("different_bag", "seen_pairs")] == [True, False]
+    assert set(second[3:]) == {WAITING}
+    empty = heat_maps(some, config, [("different_bag", "swap")])
+    assert [text.get_text() for axis in empty.axes for text in axis.texts] == [DASH, WAITING]
 
 
 def test_many_models_on_many_benchmarks_are_one_table():

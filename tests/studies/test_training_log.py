@@ -4,7 +4,6 @@ import json
 import math
 import re
 import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -33,7 +32,7 @@ from studies.runs.loggers import LOGGERS, check_loggers
 from studies.runs.train import run_cell
 from studies.runs.training_log import COLUMNS, FILE, read_training
 from studies.runs.validation import looks_after, sample_accuracy
-from tests.studies.command import GRID, QUICK, run
+from tests.studies.command import GRID, QUICK, run_here
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
 
@@ -268,13 +267,13 @@ def leveldb_records(content: bytes) -> Iterator[bytes]:
 def test_a_study_logs_where_it_is_told(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
     command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
-    result = run(command, tmp_path)
+    result = run_here(command, tmp_path)
     assert result.returncode == 0, result.stderr
     assert len(list(tmp_path.glob("runs/l/tensorboard/*/events*"))) == 1
     (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
     assert len(file.read_text().splitlines()) == 31
     assert "How they trained" in (tmp_path / "runs/l/report.html").read_text()
-    again = run([*command, "--log", "--validate-every", "5"], tmp_path)  # neither decides results
+    again = run_here([*command, "--log", "--validate-every", "5"], tmp_path)  # neither decides results
     assert again.returncode == 0, again.stderr
     assert "1 of them finished before" in again.stdout
 
@@ -333,6 +332,6 @@ def test_many_models_go_on_in_further_lines(undisturbed):
 
 
 def test_help_names_both_options(tmp_path):
-    shown = subprocess.run([*GRID, "--help-all"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    shown = run_here([*GRID, "--help-all"], tmp_path).stdout
     assert "--log" in shown
     assert "--validate-every" in shown

@@ -14,7 +14,7 @@ import pytest
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
-from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of
+from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
 from tests.studies.command import ROOT, kill_when, run
 
@@ -24,7 +24,7 @@ HOSTILE = "<script>alert(1)</script> cat"
 BENCHMARKS = ("sugarcrepe", "winoground", "retrieval-coco", "zero-shot")
 SCORE = [*TRANSFER, "--benchmarks", *BENCHMARKS, "--threads", "1"]
 # The records of a matrix, of which its fixture counts queries.
-RECORDS = {"negbench-retrieval": 2 * IMAGES, "zero-shot": 19}
+RECORDS = {"negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
 
 
 def every_benchmark(root):
@@ -39,7 +39,7 @@ def every_benchmark(root):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A transformers CLIP of random weights, a checkpoint of ours, data with a hostile caption and a bad image, and the
-    scores of both models and of open_clip's in `runs/all`: started, killed and started again."""
+    scores of both models and of open_clip's in `runs/all`: started, killed twice and started again."""
     pytest.importorskip("transformers")
     from models.checkpoint import save_checkpoint
     from tests.models.builders import scorer
@@ -56,7 +56,8 @@ def folder(tmp_path_factory):
     make_folder("clip", folder / "clip")
     save_checkpoint(folder / "ours", "clip", scorer("clip"))
     command = [*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/all"]
-    kill_when(command, folder, lambda: len(results_in(folder / "runs/all")) >= 2)
+    for finished in (1, 3):
+        kill_when(command, folder, lambda least=finished: len(results_in(folder / "runs/all")) >= least)
     kept = {file: file.stat().st_mtime_ns for file in results_in(folder / "runs/all")}
     done = run(command, folder)
     assert done.returncode == 0, done.stderr
@@ -112,7 +113,7 @@ def test_retrieval_is_that_of_the_library(folder):
 
     captions = [text for k in range(IMAGES) for text in captions_of(k)]
     owners = np.array([k for k in range(IMAGES) for _ in captions_of(k)])
-    images = [folder / f"data/coco/val2014/{k}.jpg" for k in range(IMAGES)]
+    images = [folder / f"data/coco/val2014/COCO_val2014_{k:012d}.jpg" for k in range(IMAGES)]
     scores = load_scorer(folder / "clip").score(images, captions).numpy()
     texts = owners[np.argsort(-scores, axis=1, kind="stable")]
     pictures = np.argsort(-scores, axis=0, kind="stable")
@@ -187,7 +188,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     counts = every_benchmark(tmp_path)
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
     specs = [replace(load(name), counts=counts[name]) for name in names()]
-    found = [spec.name for spec in usable(specs, Place(tmp_path, tag=no_tagger))]
+    found = [spec.name for spec, _ in usable(specs, Place(tmp_path, tag=no_tagger))]
     assert found == [name for name in names() if name not in ("coco-order", "flickr-order", "sugarcrepe")]
     assert capsys.readouterr().out.splitlines() == [
         "left out: coco-order: there is no tagger",
@@ -214,8 +215,9 @@ def test_mistakes_are_one_line_and_make_nothing(arguments, reason, folder):
 
 
 def test_the_page_names_every_benchmark_and_its_files():
-    """docs/transfer.md has a row for each, with its files and folders."""
-    rows = [line for line in (ROOT / "docs/transfer.md").read_text().splitlines() if line.startswith("| `")]
+    """docs/transfer.md has a row for each, with its files and folders, before those of training sources."""
+    page = (ROOT / "docs/transfer.md").read_text().partition("## Training sources")[0]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert sorted(row.split("`")[1] for row in rows) == list(names())
     for row in rows:
         spec = load(row.split("`")[1])
@@ -224,3 +226,95 @@ def test_the_page_names_every_benchmark_and_its_files():
         )
         named = [name for name in (*spec.files, *spec.images, *spec.one_of) if name not in own]
         assert not named or "| as `" in row or (spec.name, len(named)) == ("sugarcrepe", 7), named
+
+
+def scores_in(out):
+    """The scores of all records, by model and benchmark."""
+    results = map(json.loads, (out / "results.jsonl").open())
+    return {
+        (its["model"], its["benchmark"]): (out / "pieces" / its["id"] / "scores.csv").read_bytes() for its in results
+    }
+
+
+def test_a_run_in_one_go_without_codes_is_the_same(folder):
+    """As the one that was killed twice and kept codes: the same tables and scores, byte by byte."""
+    done = run([*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/whole", "--codes-limit", "0"], folder)
+    assert done.returncode == 0, done.stderr
+    whole, all_ = folder / "runs/whole", folder / "runs/all"
+    assert scores_in(whole) == scores_in(all_)
+    assert len(scores_in(whole)) == 6
+    for name in ("results.csv", "results.tex"):
+        assert (whole / name).read_bytes() == (all_ / name).read_bytes()
+    assert list((folder / "codes").glob("*/*.codes"))
+    assert not list(folder.rglob("runs/*/codes"))
+
+
+def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
+    """Word orders are about the images of retrieval."""
+    from models.evaluation import codes
+    from studies import transfer
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(codes.Codes, "_made", lambda *_: pytest.fail("an image is encoded again"))
+    spec = load("coco-order")
+    monkeypatch.setattr(
+        transfer, "load", lambda name: replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
+    )
+    transfer.score(transfer.Config(("clip",), ("coco-order",), folder / "data", out=folder / "runs/order"))
+    assert ("clip", "coco-order") in scores_in(folder / "runs/order")
+
+
+def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
+    """Only SugarCrepe of theirs was scored, so table 1 is there; what failed is a dash and a word."""
+    from studies.transferring.paper_figures import SUGARCREPE
+
+    latex = (folder / "runs/all/results.tex").read_text()
+    assert "table 1 of" in latex
+    assert "table 3 of" not in latex, "no model could read an image of Winoground"
+    (row,) = (line for line in latex.splitlines() if line.startswith("OC-CLIP B-14 (theirs)"))
+    figures = [cell.strip(" \\") for cell in row.split("&")]
+    assert figures[1:] == ["OC-CLIP paper, table 1", *SUGARCREPE.rows[-1][1:], "–", "–"]
+    values = {
+        (row["model"], row["name"]): row for row in rows_of(folder / "runs/all") if row["benchmark"] == "sugarcrepe"
+    }
+    for model, marks in ((OPEN_CLIP, "here: official rule"), ("clip", "here: official rule")):
+        (row,) = (line for line in latex.splitlines() if line.startswith(f"{model} & {marks}"))
+        cells = [cell.strip(" \\") for cell in row.split("&")][2:]
+        names = [column.name for column in SUGARCREPE.columns]
+        assert cells == [f"{100 * float(values[model, name]['official']):.1f}" for name in names]
+    report = (folder / "runs/all/report.html").read_text()
+    assert "OC-CLIP B-14 (theirs)" in report
+    assert "here: ties" in report
+    assert "– left out" in report
+
+
+def test_the_surest_errors_are_pictures_with_both_scores(folder):
+    """Each is a JPEG in the page; the false text has the higher score."""
+    report = (folder / "runs/all/report.html").read_text()
+    figures = re.findall(r"<figure>.*?</figure>", report, re.DOTALL)
+    assert figures
+    for figure in figures:
+        assert 'src="data:image/jpeg;base64,' in figure
+        true, false = (float(re.search(mark + r" (\S+)", figure)[1]) for mark in "✓✗")
+        assert false >= true
+    assert len(report) < 2_000_000
+
+
+def test_benchmarks_are_read_once_a_command(folder, monkeypatch, capsys):
+    from studies import transfer
+
+    built, specs = Counter(), {name: load(name) for name in names()}
+
+    def counted(spec):
+        def build(place):
+            built[spec.name] += 1
+            return spec.build(place)
+
+        return replace(spec, build=build, counts={})
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(transfer, "load", lambda name: counted(specs[name]))
+    transfer.score(transfer.Config(("clip", OPEN_CLIP), (), folder / "data", out=folder / "runs/once"))
+    assert {"sugarcrepe", "retrieval-coco", "zero-shot"} <= built.keys()
+    assert all(count == 1 for name, count in built.items() if "order" not in name), built
+    assert "pieces, 0 of them finished before" in capsys.readouterr().out

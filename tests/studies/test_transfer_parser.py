@@ -80,9 +80,9 @@ def test_texts_without_an_answer_are_no_scores(folder):
 
 def test_the_default_is_no_part_of_an_identity(folder):
     models = models_of(["ViT-B-32"], (), TowerConfig())
-    place = Place(folder / "data")
+    spec = load("sugarcrepe")
     assert transfer.Config().parser == "one-node"
-    subject = subject_of(load("sugarcrepe"), place)
+    subject = subject_of(spec, spec.build(Place(folder / "data")))
     (piece,) = pieces_of(models, [subject], folder / "out", False)
     weights = models[0].source.identity()
     plain = {"model": weights, "benchmark": "sugarcrepe", "records": subject.records, "skip": False, "version": VERSION}

@@ -52,7 +52,7 @@ def test_every_trial_is_a_line_and_the_best_is_on_top():
     figure = parallel_figure(trials, percent, "accuracy (%)", Normalize(60, 90))
     figure.canvas.draw()
     lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == len(SPACE)]
-    assert [line.get_linestyle() for line in lines] == [":", "-", "-"]
+    assert [line.get_linestyle() for line in lines] == ["--", "-", "-"]
     assert lines[-1].get_ydata()[0] == pytest.approx(0.5)
 
 

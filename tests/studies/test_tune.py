@@ -19,7 +19,7 @@ from studies import binding_grid, spatial_grid, tune
 from studies.grids.cells import recipe_line, training_recipe
 from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
 from studies.runs.scorer_options import scorer_options
-from studies.tuning.report import history
+from studies.tuning.report import RING, history
 from studies.tuning.space import first_point
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
@@ -71,7 +71,7 @@ def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
 def test_started_again_it_draws_the_same_and_trains_nothing(tuned):
     before = (tuned / "runs/t/trials.csv").read_bytes()
     stamps = {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")}
-    assert run([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned).returncode == 0
+    assert run_here([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned).returncode == 0
     assert (tuned / "runs/t/trials.csv").read_bytes() == before
     assert {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")} == stamps
 
@@ -81,7 +81,7 @@ def test_killed_and_joined_by_another_number_of_workers_it_draws_the_same(tuned,
     shutil.copytree(tuned / "store", tmp_path / "store")
     command, out = [*TUNE, *SMALL, "--out", "runs/b"], tmp_path / "runs/b"
     kill_when([*command, "--workers", "2"], tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) == 3)
-    result = run([*command, "--workers", "3", "--cluster", "local"], tmp_path)
+    result = run_here([*command, "--workers", "3", "--cluster", "local"], tmp_path)
     assert result.returncode == 0, result.stderr
     assert "14 of 14 trials have ended" in result.stdout
     assert (out / "trials.csv").read_bytes() == (tuned / "runs/t/trials.csv").read_bytes()
@@ -103,7 +103,7 @@ def test_optunas_own_programs_open_the_journal(tuned):
 def test_a_grid_takes_each_models_own_recipe(tuned):
     best = json.loads((tuned / "runs/t/best.json").read_text())
     options = ["--preset", "smoke", "--pairs", "0.5", "--hard-negatives", "0", "--views", "1", "--test-scenes", "8"]
-    result = run([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned)
+    result = run_here([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned)
     assert result.returncode == 0, result.stderr
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
@@ -239,8 +239,14 @@ def test_the_chosen_trial_is_marked(tuned):
 
 def test_a_dozen_models_have_a_panel_each():
     models = [f"model {k}" for k in range(12)]
-    rows = [{"model": model, "trial": k, "validation": 0.5 + k / 10} for model in models for k in range(3)]
+    rows = [
+        {"model": model, "trial": k, "validation": 0.5 + k / 10, "repeated": 0.6 - k / 10 if k else None}
+        for model in models
+        for k in range(3)
+    ]
     figure = history(rows, models, {"model 3": 2})
     assert [axis.get_title() for axis in figure.axes] == models
-    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == 11]
-    assert [line.get_ydata()[0] for line in rings] == pytest.approx([70])
+    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == RING]
+    assert [line.get_ydata()[0] for line in rings] == pytest.approx([40]), "at the mean over seeds, which decides"
+    means = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "_"]
+    assert means == pytest.approx([50, 40]), "of the trials that were repeated"

@@ -19,7 +19,7 @@ class AttPoolConfig(CLIPConfig):
 
 SPEC = ScorerSpec(
     name="clip-attpool",
-    title="CLIP, attentional pooling",
+    title="CLIP with attentional pooling",
     source="Vani et al. 2024 (SPARO), baseline AttPool; Yu et al. 2022",
     implementation="models.scorers.clip_attpool.model:AttPoolScorer",
     config=AttPoolConfig,

@@ -19,7 +19,7 @@ class LinearConfig(CLIPConfig):
 
 SPEC = ScorerSpec(
     name="clip-linear",
-    title="CLIP, linear bottleneck",
+    title="CLIP with a linear bottleneck",
     source="Vani et al. 2024 (SPARO), baseline of table 0.B.2",
     implementation="models.scorers.clip_linear.model:LinearScorer",
     config=LinearConfig,

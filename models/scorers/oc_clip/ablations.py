@@ -37,6 +37,9 @@ ABLATIONS = Ablations(
         {"local_weight", "local_negatives", "local_mean", "relation", "relation_dim", "alpha", "beta"}
     ),
     ratio=("alpha", "beta"),
+    ratio_says="It says how much the animals of a caption count beside its relations: alpha weighs the match of each "
+    "animal, beta that of each relation. Both are learned, from 1.5 and 0.5 unless the row says otherwise: a ratio of "
+    "3.",
     claims=(
         Claim(
             *("no local loss", "spatial", ORDERS, -1),

@@ -57,12 +57,10 @@ class OCCLIPScorer(Scorer):
         if config.focus and not config.competitive:
             raise UserError("--oc-clip.focus weighs shares of the competition; leave out --oc-clip.no-competitive")
         built = build_towers(towers, texts)
-        built.require_patches("oc-clip")
+        patch_width, n_patches = built.patch_sizes("oc-clip")
         self.take_towers(built)
         self.reader = GraphReader(built.tokenizer, built.context)
-        model = self.model
-        patch_width, n_patches = model.visual.class_embedding.numel(), model.visual.positional_embedding.shape[0] - 1
-        text_width = model.text_projection.shape[1]
+        text_width = self.model.text_projection.shape[1]
         self.binding = BindingModule(patch_width, n_patches, config)
         self.to_node = nn.Linear(text_width, config.dim)
         self.to_predicate = nn.Linear(text_width, config.relation_dim)

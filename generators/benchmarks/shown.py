@@ -1,0 +1,92 @@
+"""Which photographs of COCO, Visual Genome and Flickr tests have, so that training leaves them out."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from generators.benchmarks.registry import load, names
+from generators.sources.coco import numbers_of
+from generators.sources.genome import IMAGE_DATA, image_numbers
+from generators.sources.image_folders import files_in
+from generators.sources.json_file import read_json
+from generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
+from generators.sources.place import SourcePlace
+
+# COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
+VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
+
+Numbers = Sequence[PhotographId]
+
+
+def images_of_tests(
+    place: SourcePlace, validation: Sequence[str] = ("val2017",), allow_unknown: bool = False
+) -> KeptOut:
+    """The photographs of COCO's validation sets and of all benchmarks below a data root, to be left out of training.
+
+    A benchmark counts with those of its annotation files that are there, whether its images are or not. Where Visual
+    Genome's `image_data.json` is there, a photograph is also known by the numbers that COCO and Flickr give it. What
+    is lacking is `unknown`: an error for the sources that it concerns, unless `allow_unknown`. Raises for annotation
+    files that can't be read.
+    """
+    whole = {split: list(validation_numbers(place, split)) for split in validation}
+    images = {number: f"COCO {split}" for split in reversed(whole) for its in whole[split] for number in its}
+    for name in names():
+        for number in shown(name, place):
+            images.setdefault(number, f"in {name}")
+    unknown = {}
+    if lacking := [split for split, every in whole.items() if len(every) != VALIDATION[split]]:
+        unknown[VISUAL_GENOME] = without_validation(place, lacking[0], len(whole[lacking[0]]))
+    data = place.path(IMAGE_DATA)
+    if data.is_file():
+        images |= linked(images, (its.all for its in image_numbers(data).values()))
+    elif any(number.collection == VISUAL_GENOME for number in images):
+        unknown[COCO] = without_image_data(place, images)
+    images |= linked(images, (its for every in whole.values() for its in every))
+    return KeptOut(images, unknown, allow_unknown)
+
+
+def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
+    """The photographs of a benchmark, from those of its annotation files that are there."""
+    spec = load(name)
+    for file in (*spec.files, *spec.one_of):
+        if spec.photographs is not None and place.path(file).exists():
+            yield from spec.photographs(place.path(file))
+
+
+def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
+    """The numbers of each photograph of one of COCO's validation sets: from annotations, else from its images."""
+    files = (place.path(f"coco/annotations/{kind}_{split}.json") for kind in ("captions", "instances"))
+    path = next((file for file in files if file.is_file()), None)
+    if path is not None:
+        for entry in read_json(path).entries("images"):
+            yield numbers_of(entry.field("file_name", str), entry)
+        return
+    for file in sorted(files_in(place.path(f"coco/{split}"))):
+        if number := coco_number(file):
+            yield (number,)
+
+
+def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict[PhotographId, str]:
+    """The other numbers of photographs of which one number is known."""
+    more: dict[PhotographId, str] = {}
+    for its in every:
+        reason = next((images[number] for number in its if number in images), "")
+        more |= {number: reason for number in its if reason and number not in images}
+    return more
+
+
+def without_validation(place: SourcePlace, split: str, found: int) -> str:
+    """What is wrong where COCO's validation set isn't known."""
+    file = place.path(f"coco/annotations/captions_{split}.json")
+    return (
+        f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "
+        f"known, which training leaves out; put {file} there (cocodataset.org, Train/Val annotations)"
+    )
+
+
+def without_image_data(place: SourcePlace, images: Mapping[PhotographId, str]) -> str:
+    """What is wrong where benchmarks of Visual Genome are there, and it isn't known which photographs COCO has too."""
+    reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)
+    return (
+        f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {place.path(IMAGE_DATA)}; "
+        "put it there (homes.cs.washington.edu/~ranjay/visualgenome, image meta data)"
+    )

@@ -1,0 +1,179 @@
+"""Zero-shot classification of torchvision's data sets, from the folder that torchvision keeps them in.
+
+Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates, except that no pickle is
+opened: of CIFAR the binary form is read (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from envs.common.errors import UserError
+from generators.benchmarks.photographs import Photograph, Place, Record
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.benchmarks.zero_shot import ImageSet, ZeroShot, known, known_templates
+from generators.sources.json_file import is_text, read_json, read_text
+from generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+
+FOLDER = "torchvision"
+
+
+class Labelled(NamedTuple):
+    """A data set: the names of its classes, and its images with the numbers of theirs."""
+
+    classes: Sequence[str]
+    images: Sequence[tuple[str, int]]
+
+
+class TorchvisionSets(ZeroShot):
+    """The same over files that hold many images."""
+
+    reader = RawImages
+
+
+def build(place: Place) -> TorchvisionSets:
+    """All sets that are there."""
+    root = place.path(FOLDER)
+    check_pickles(root)
+    sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
+    if not sets:
+        raise UserError(f"there is none of {', '.join(folder for folder, _ in SETS.values())} in {root}; get one")
+    return TorchvisionSets("zero-shot-torchvision", root, sets, place)
+
+
+def check_pickles(root: Path) -> None:
+    """Raise for CIFAR as Python's pickle alone, which could run anything."""
+    for pickled, (binary, archive) in PICKLED.items():
+        if (root / pickled).exists() and not (root / binary).exists():
+            raise UserError(
+                f"{root / pickled} holds pickles, which may run code when they are opened; get {archive} from "
+                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
+            )
+
+
+def image_set(name: str, its: Labelled) -> ImageSet:
+    """A set under CLIP_benchmark's name for it."""
+    if len(its.classes) < 2 or not all(map(is_text, its.classes)):
+        raise UserError(f"{name}: its {len(its.classes)} classes aren't all named, or are too few; get its files again")
+    classes = {str(number): text.replace("_", " ") for number, text in enumerate(its.classes)}
+    if strange := next((image for image, label in its.images if str(label) not in classes), None):
+        raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
+    records = tuple(
+        Record(image, name, (Photograph(image),), (classes[str(label)],), str(label)) for image, label in its.images
+    )
+    return ImageSet(name, records, classes, known_templates(name))
+
+
+def cifar(root: Path, file: str, names: str) -> Labelled:
+    """The binary form of CIFAR: a label before each image."""
+    images = zip(names_in(root, file), labels_in(root, file), strict=True)
+    return Labelled(lines_of(root / names), list(images))
+
+
+def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
+    """Raw images whose labels, counted from `first`, are in another file."""
+    names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
+    same_number(root / labels, numbers, names)
+    return Labelled(classes, list(zip(names, numbers, strict=True)))
+
+
+def stl10(root: Path) -> Labelled:
+    """STL-10: labels from 1."""
+    folder = "stl10_binary"
+    classes = lines_of(root / folder / "class_names.txt")
+    return with_labels(root, f"{folder}/test_X.bin", f"{folder}/test_y.bin", 0, 1, classes)
+
+
+def mnist(root: Path) -> Labelled:
+    """MNIST, unpacked."""
+    folder = "MNIST/raw/t10k"
+    return with_labels(
+        root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"]
+    )
+
+
+def food101(root: Path) -> Labelled:
+    """Food-101: a list of images for each class."""
+    split = read_json(root / "food-101/meta/test.json")
+    classes = sorted(split.content)
+    images = ((image, number) for number, name in enumerate(classes) for image in split.texts(name))
+    return Labelled(classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
+
+
+def pets(root: Path) -> Labelled:
+    """Oxford-IIIT Pet: lines of an image, its class from 1, and more."""
+    path = root / "oxford-iiit-pet/annotations/test.txt"
+    rows = [line.split() for line in lines_of(path)]
+    if wrong := next((row for row in rows if len(row) < 2 or not is_number(row[1])), None):
+        raise UserError(f"{path} has a line without the number of a class: {' '.join(wrong)[:80]!r}; get it again")
+    images = [(f"oxford-iiit-pet/images/{image}.jpg", int(number) - 1) for image, number, *_ in rows]
+    return Labelled(known()["classes"]["pets"], images)
+
+
+def textures(root: Path) -> Labelled:
+    """DTD, its first partition: lines CLASS/FILE."""
+    files = lines_of(root / "dtd/dtd/labels/test1.txt")
+    classes = sorted({file.partition("/")[0] for file in files})
+    return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
+
+
+def aircraft(root: Path) -> Labelled:
+    """FGVC-Aircraft by variants: lines of an image and its class, whose list is in another file."""
+    folder = root / "fgvc-aircraft-2013b/data"
+    classes = lines_of(folder / "variants.txt")
+    numbers = {name: number for number, name in enumerate(classes)}
+    rows = [line.partition(" ") for line in lines_of(folder / "images_variant_test.txt")]
+    images = [(f"fgvc-aircraft-2013b/data/images/{image}.jpg", numbers.get(name, -1)) for image, _, name in rows]
+    return Labelled(classes, images)
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text file that has some; only at its end they may be empty."""
+    found = [line.strip() for line in read_text(path).rstrip().splitlines()]
+    if not found or not all(found):
+        raise UserError(f"{path} has an empty line, or none at all; get it again")
+    return found
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a whole number of few digits."""
+    return text.isdecimal() and text.isascii() and len(text) < 10
+
+
+PICKLED = MappingProxyType(
+    {
+        "cifar-10-batches-py": ("cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
+        "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
+    }
+)
+# CLIP_benchmark's name of a set -> its folder, and what reads it.
+SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = MappingProxyType(
+    {
+        "cifar10": (
+            "cifar-10-batches-bin",
+            lambda root: cifar(root, "cifar-10-batches-bin/test_batch.bin", "cifar-10-batches-bin/batches.meta.txt"),
+        ),
+        "cifar100": (
+            "cifar-100-binary",
+            lambda root: cifar(root, "cifar-100-binary/test.bin", "cifar-100-binary/fine_label_names.txt"),
+        ),
+        "dtd": ("dtd", textures),
+        "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
+        "food101": ("food-101", food101),
+        "mnist": ("MNIST", mnist),
+        "pets": ("oxford-iiit-pet", pets),
+        "stl10": ("stl10_binary", stl10),
+    }
+)
+
+BENCHMARK = BenchmarkSpec(
+    name="zero-shot-torchvision",
+    about="the class of a photograph of torchvision's data sets, by CLIP's names and templates",
+    files=(),
+    images=(FOLDER,),
+    source="torchvision.datasets, downloaded to its root; CIFAR's binary form: www.cs.toronto.edu/~kriz/cifar.html",
+    licence="as of each data set; names and templates MIT (LAION-AI/CLIP_benchmark)",
+    build=build,
+    photographs=None,
+)

@@ -1,0 +1,169 @@
+"""Photographs with annotated phrases and relations, of which captions are made in the ways of OC-CLIP's appendix A.7.
+
+The graph of a caption is what it was made of; nothing is parsed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.common.seeds import generator
+from generators.captioned import Indices
+from generators.captions.graph import Edge, SceneGraph
+from generators.captions.templates import Caption
+from generators.sources.photographs import Photographs, Pictures, some_left
+from generators.sources.texts import Texts, refusal
+
+MOST_OBJECTS = 3
+WORDS = re.compile(r"\w+|[^\w\s]")
+
+
+class Relation(NamedTuple):
+    """Two phrases of a photograph, by their places, and what relates them."""
+
+    subject: int
+    predicate: str
+    object: int
+
+
+class Annotations(NamedTuple):
+    """What is known of one photograph."""
+
+    phrases: tuple[str, ...]
+    relations: tuple[Relation, ...] = ()
+
+
+# Makes a caption of annotations that have at least one phrase.
+Recipe = Callable[[Annotations, np.random.Generator], Caption]
+
+
+def two_regions(known: Annotations, random: np.random.Generator) -> Caption:
+    """ "A photo of a {region} and a {region}", or of the only one; the regions are nodes."""
+    return regions_caption(drawn(known.phrases, 2, random))
+
+
+def relation_or_objects(known: Annotations, random: np.random.Generator) -> Caption:
+    """ "A photo of {subject} {relation} {object}", or without any relation of up to three objects."""
+    if known.relations:
+        return relation_caption(known, known.relations[int(random.integers(len(known.relations)))])
+    return objects_caption(drawn(known.phrases, MOST_OBJECTS, random))
+
+
+def regions_caption(phrases: Sequence[str]) -> Caption:
+    """One phrase or two as nodes."""
+    return Caption(f"A photo of a {' and a '.join(phrases)}", SceneGraph(tuple(phrases)))
+
+
+def objects_caption(phrases: Sequence[str]) -> Caption:
+    """Phrases as nodes."""
+    return Caption(f"A photo of {', '.join(phrases)}", SceneGraph(tuple(phrases)))
+
+
+def relation_caption(known: Annotations, relation: Relation) -> Caption:
+    """Two nodes and an edge."""
+    subject, target = known.phrases[relation.subject], known.phrases[relation.object]
+    graph = SceneGraph((subject, target), (Edge(relation.predicate, 0, 1),))
+    return Caption(f"A photo of {subject} {relation.predicate} {target}", graph)
+
+
+def drawn(phrases: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
+    """Some of the different phrases, in any order."""
+    different = list(dict.fromkeys(phrases))
+    return [different[k] for k in random.permutation(len(different))[:most]]
+
+
+def length(phrase: str) -> tuple[int, int, str]:
+    """Orders phrases by words, then letters, so that equals have an order too."""
+    return len(WORDS.findall(phrase)), len(phrase), phrase
+
+
+def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
+    """Captions of which none is longer in words, and all that state relations."""
+    phrases = sorted(set(known.phrases), key=length, reverse=True)
+    if recipe is two_regions:
+        yield regions_caption(phrases[:2])
+    elif known.relations:
+        yield from (relation_caption(known, relation) for relation in known.relations)
+    else:
+        yield objects_caption(phrases[:MOST_OBJECTS])
+
+
+class AnnotatedPhotographs(Photographs):
+    """Annotations of each image as arrays, of which each draw makes another caption."""
+
+    def __init__(
+        self,
+        name: str,
+        known: Iterable[tuple[str, Annotations]],
+        recipe: Recipe,
+        left_out: Mapping[str, int],
+        refused_texts: Mapping[str, int],
+    ) -> None:
+        """`known`: names and annotations of the images in their order; `files` is set once it is read."""
+        self.name, self.recipe = name, recipe
+        self.names_of_images: list[str] = []
+        numbers: dict[str, int] = {}  # of different texts
+        phrases, relations, ends = [], [], [(0, 0)]
+        for image, its in known:
+            self.names_of_images.append(image)
+            phrases += [numbers.setdefault(text, len(numbers)) for text in its.phrases]
+            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in its.relations]
+            ends.append((len(phrases), len(relations)))
+        self.left_out, self.refused_texts = dict(left_out), dict(refused_texts)
+        some_left(name, len(self.names_of_images), self.left_out)
+        self.vocabulary = Texts(numbers)
+        self.phrases = np.array(phrases, np.int32)
+        self.relations = np.array(relations, np.int32).reshape(-1, 3)
+        self.ends = np.array(ends, np.int64)
+        self.files: Pictures
+
+    def annotations(self, index: int) -> Annotations:
+        """What is known of an image."""
+        index = range(len(self))[index]
+        (start, first), (end, last) = self.ends[index], self.ends[index + 1]
+        phrases = tuple(self.vocabulary[int(k)] for k in self.phrases[start:end])
+        rows = self.relations[first:last].tolist()
+        return Annotations(phrases, tuple(Relation(a, self.vocabulary[text], b) for a, text, b in rows))
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        """A caption made of what is known of each image; which one depends on its name and its draw alone."""
+        return [
+            self.recipe(self.annotations(int(index)), generator(int(draw), "caption", self.names_of_images[index]))
+            for index, draw in zip(indices, draws, strict=True)
+        ]
+
+    def texts(self) -> Iterator[str]:
+        """All phrases and predicates, and of each image a caption that is at least as long in words as any other."""
+        yield from self.vocabulary
+        for index in range(len(self)):
+            yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
+
+    def counts(self) -> dict[str, int]:
+        """Images, phrases and relations, and as captions those of which each draw makes one."""
+        made = len(self.phrases) if self.recipe is two_regions else len(self.relations) or len(self.phrases)
+        return {
+            "images": len(self),
+            "captions": made,
+            "phrases": len(self.phrases),
+            "relations": len(self.relations),
+        }
+
+    def content(self) -> Iterator[str]:
+        """The recipe and all annotations."""
+        yield self.recipe.__name__
+        yield from (repr(self.annotations(index)) for index in range(len(self)))
+
+
+class Refused(Counter[str]):
+    """Counts texts that aren't taken, by why."""
+
+    def clean(self, text: Any) -> str:
+        """A text with its white space normalised; empty, and counted, where it isn't taken."""
+        text = " ".join(text.split())
+        problem = refusal(text)
+        if problem:
+            self[problem] += 1
+        return "" if problem else text

@@ -1,0 +1,99 @@
+"""GQA's scene graphs of photographs of Visual Genome (Hudson and Manning 2019, "GQA").
+
+A file of one object: an image's number, and its things with their names, attributes and relations.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from generators.sources.annotated import AnnotatedPhotographs, Annotations, Refused, Relation, relation_or_objects
+from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inside
+from generators.sources.image_folders import ImageFolders
+from generators.sources.json_file import Entry
+from generators.sources.json_stream import stream_object
+from generators.sources.kept_out import VISUAL_GENOME
+from generators.sources.place import SourcePlace
+from generators.sources.registry import SourceSpec
+
+GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
+UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
+
+
+class GQA(AnnotatedPhotographs):
+    """`GQA(place)`: one relation a caption, or up to three things of an image without relations.
+
+    The paper says nothing of attributes in these captions. Its graphs have them in their nodes, so a thing is called
+    by them and its name, "small yellow banana"; the recipe "names" leaves them out.
+    """
+
+    def __init__(self, place: SourcePlace) -> None:
+        """Raises for missing images and for whatever the file doesn't have as it should."""
+        place.kept_out.require(VISUAL_GENOME)
+        recipe, path = place.recipe(tuple(SOURCE.recipes)), place.path(GRAPHS)
+        every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
+        selection = Selection(place.kept_out, "no things")
+        images = annotations_of(path, every, recipe == "attributes", selection, refused := Refused())
+        super().__init__("GQA", selection.take(images), relation_or_objects, selection.left_out, refused)
+        folders = [place.path(folder) for folder in (IMAGES, *FOLDERS)]
+        self.files = ImageFolders(folders, selection.files, place.resolution)
+
+
+def annotations_of(
+    path: Path, every: Mapping[str, Numbers], attributes: bool, selection: Selection, refused: Refused
+) -> Iterator[tuple[str, Numbers, Annotations]]:
+    """Files, numbers and annotations of the photographs whose numbers are known; others are counted."""
+    for entry in stream_object(path):
+        if entry.place in every:
+            yield f"{entry.place}.jpg", every[entry.place], read(entry, attributes, refused)
+        else:
+            selection.left_out[UNKNOWN] += 1
+
+
+def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
+    """The things of an image and their relations, of which those are left out that lack a text."""
+    objects = inside(entry, "objects")
+    things = {key: inside(objects, key) for key in objects.content}
+    phrases = {key: phrase_of(thing, attributes, refused) for key, thing in things.items()}
+    places = {key: place for place, key in enumerate(key for key, phrase in phrases.items() if phrase)}
+    related = []
+    for key, thing in things.items():
+        for relation in relations_of(thing):
+            target, text = relation.field("object", str), refused.clean(relation.field("name", str))
+            if target not in things:
+                raise relation.error(f"has an 'object' that its image doesn't have: {target!r:.40}")
+            if text and key in places and target in places:
+                related.append(Relation(places[key], text, places[target]))
+    return Annotations(tuple(filter(None, phrases.values())), tuple(related))
+
+
+def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
+    """What a thing is called."""
+    words = thing.content.get("attributes") or [] if attributes else []
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise thing.error("has 'attributes' that are no list of texts")
+    name = thing.field("name", str)
+    return refused.clean(" ".join((*words, name)) if name.strip() else "")
+
+
+def relations_of(thing: Entry) -> list[Entry]:
+    """The relations of a thing: a list, or as in the official example an object of them, or a single one."""
+    relations = thing.content.get("relations") or []
+    if isinstance(relations, dict):
+        relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())
+    if not isinstance(relations, list) or not all(isinstance(relation, dict) for relation in relations):
+        raise thing.error("has 'relations' that are no list of objects")
+    return [Entry(thing.file, f"{thing.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
+
+
+SOURCE = SourceSpec(
+    name="gqa",
+    about="photographs with things, their attributes and their relations",
+    build=GQA,
+    open=GQA,
+    files=(GRAPHS, IMAGE_DATA),
+    images=("gqa", IMAGES, "vg", *FOLDERS),
+    image_folders=(IMAGES, *FOLDERS),
+    recipes={"attributes": (), "names": ()},
+    get="cs.stanford.edu/people/dorarad/gqa (scene graphs, images), and image_data.json of Visual Genome",
+    licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
+)

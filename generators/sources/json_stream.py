@@ -1,0 +1,116 @@
+"""JSON files too large for memory, read entry by entry: one list of objects, or one object of them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from envs.common.errors import UserError
+from generators.sources.json_file import Entry, checked, writable
+
+CHUNK = 1 << 20  # characters
+MOST = 32 << 20  # characters of one entry
+SPACE = re.compile(r"[ \t\n\r]*")
+DECODER = json.JSONDecoder()
+KINDS = {"[": "list", "{": "object"}
+
+
+def stream_list(path: Path) -> Iterator[Entry]:
+    """The objects of the list that a JSON file is."""
+    with Reader(path, "[") as reader:
+        for number in reader.places("]"):
+            yield checked(Entry(path, f"[{number}]", reader.value()))
+
+
+def stream_object(path: Path) -> Iterator[Entry]:
+    """The objects of the object that a JSON file is, each with its key as its place; a key that comes twice raises."""
+    seen = set()
+    with Reader(path, "{") as reader:
+        for number in reader.places("}"):
+            key = reader.value()
+            if not isinstance(key, str) or not writable(key) or key in seen:
+                raise reader.error(f"its key number {number} is no text, or one that was there before")
+            seen.add(key)
+            reader.expect(":")
+            yield checked(Entry(path, key, reader.value()))
+
+
+class Reader:
+    """What is left of a file's text, as far as it was needed."""
+
+    def __init__(self, path: Path, opening: str) -> None:
+        self.path, self.opening = path, opening
+        self.text, self.at, self.ended = "", 0, False
+        self.file: TextIO
+
+    def __enter__(self) -> "Reader":
+        try:
+            self.file = self.path.open(encoding="utf-8-sig")  # some editors begin a file with a mark
+        except OSError as error:
+            raise UserError(f"{self.path} can't be read ({error.strerror}); name a file that is there") from error
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def error(self, problem: str) -> UserError:
+        """The error of this file."""
+        return UserError(f"{self.path} is no JSON ({problem:.300}); get it again")
+
+    def places(self, closing: str) -> Iterator[int]:
+        """The numbers of the entries, each once the reader has come to it; at last the end of the file."""
+        if self.peek() != self.opening:
+            kind = KINDS[self.opening]
+            raise UserError(f"{self.path} holds no JSON {kind}; is it the right file?")
+        self.expect(self.opening)
+        number = 0
+        while self.peek() != closing:
+            if number:
+                self.expect(",")
+            yield number
+            number += 1
+        self.expect(closing)
+        if self.peek():
+            raise self.error(f"there is more behind its {closing}")
+
+    def peek(self) -> str:
+        """The next sign that is no white space; empty at the end of the file."""
+        while True:
+            self.at = SPACE.match(self.text, self.at).end()
+            if self.at < len(self.text) or self.ended:
+                return self.text[self.at : self.at + 1]
+            self.more()
+
+    def expect(self, sign: str) -> None:
+        """Pass over a sign; raises where another stands."""
+        found = self.peek()
+        if found != sign:
+            raise self.error(f"{sign!r} expected, but " + (f"{found!r} found" if found else "the file ends"))
+        self.at += 1
+
+    def value(self) -> Any:
+        """The next value, whole."""
+        self.peek()
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.text, self.at)
+                if end < len(self.text) or self.ended:  # else a number might go on
+                    self.at = end
+                    return value
+            except json.JSONDecodeError as error:  # perhaps because the rest of it wasn't read
+                if self.ended or len(self.text) - self.at > MOST:
+                    raise self.error(
+                        f"{error.msg} in an entry that begins with {self.text[self.at :][:40]!r}"
+                    ) from error
+            except (ValueError, RecursionError) as error:
+                raise self.error(str(error)) from error
+            self.more()
+
+    def more(self) -> None:
+        """Read on: twice as much for an entry that is long."""
+        try:
+            chunk = self.file.read(max(CHUNK, len(self.text) - self.at))
+        except UnicodeDecodeError as error:
+            raise UserError(f"{self.path} is no text in UTF-8 ({error}); get it again") from error
+        self.text, self.at, self.ended = self.text[self.at :] + chunk, 0, not chunk

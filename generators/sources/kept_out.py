@@ -1,0 +1,90 @@
+"""Photographs that tests show, by their numbers in the collections that they are from, so that no training sees them.
+
+COCO and Visual Genome are taken from Flickr, and half of Visual Genome's photographs are COCO's: one photograph may
+have a number in each of the three.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.common.errors import UserError
+
+COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
+# COCO's names of files: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
+COCO_FILE = re.compile(r"(?:^|[/_])(\d{12})\.jpe?g\Z")
+NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})\.jpe?g\Z")
+# http://farm4.staticflickr.com/3153/2970773875_164f0c0b83_z.jpg
+FLICKR_ADDRESS = re.compile(r"flickr\.com/(?:\d+/)*(\d{1,18})_[0-9a-f]+(?:_\w{1,2})?\.(?:jpg|png|gif)(?:\?|\Z)")
+
+
+class PhotographId(NamedTuple):
+    """A photograph's number in a collection."""
+
+    collection: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.collection} {self.number}"
+
+
+@dataclass(frozen=True)
+class KeptOut:
+    """Photographs that training leaves out; without arguments none.
+
+    `generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all benchmarks on disk.
+    """
+
+    images: Mapping[PhotographId, str] = field(default_factory=dict)
+    """Of each why it is left out: "in sugarcrepe"."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """What could not be found out, by the collection of which photographs would therefore be trained on."""
+    allow_unknown: bool = False
+    """Whether sources take such photographs, in place of an error."""
+
+    def reason(self, numbers: Iterable[PhotographId]) -> str:
+        """Why a photograph with these numbers is left out; empty where it isn't."""
+        return next((self.images[number] for number in numbers if number in self.images), "")
+
+    def allowed(self, numbers: Sequence[Sequence[PhotographId]]) -> tuple[list[int], dict[str, int]]:
+        """The places of the photographs that remain, and how many others there are by the reason."""
+        reasons = [self.reason(its) for its in numbers]
+        left_out = Counter(filter(None, reasons))
+        return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
+
+    def counts(self) -> dict[str, int]:
+        """How many numbers are left out, by why."""
+        return dict(Counter(self.images.values()))
+
+    def require(self, *collections: str) -> None:
+        """Raise where it isn't known which photographs of a collection tests have, unless that is allowed."""
+        for collection in collections:
+            if collection in self.unknown and not self.allow_unknown:
+                raise UserError(self.unknown[collection])
+
+
+def coco_number(file: str) -> PhotographId | None:
+    """COCO's number of a file with one of COCO's names."""
+    found = COCO_FILE.search(file)
+    return PhotographId(COCO, int(found[1])) if found else None
+
+
+def flickr_number(address: object) -> PhotographId | None:
+    """Flickr's number of a photograph from its address there."""
+    found = FLICKR_ADDRESS.search(address) if isinstance(address, str) else None
+    return PhotographId(FLICKR, int(found[1])) if found else None
+
+
+def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[PhotographId]:
+    """The numbers of image files that the file `path` names; raises for one without."""
+    pattern = COCO_FILE if collection == COCO else NUMBERED_FILE
+    for file in files:
+        found = pattern.search(file)
+        if not found:
+            raise UserError(
+                f"{path} names {file!r:.200}, which isn't called as {collection} calls images; get it again"
+            )
+        yield PhotographId(collection, int(found[1]))

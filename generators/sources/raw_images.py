@@ -1,0 +1,111 @@
+"""Images that lie in one file, byte by byte: the binary forms of CIFAR, STL-10 and MNIST, which need no pickle."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from envs.common.errors import UserError
+from generators.sources.image_files import ImageFiles, inside
+
+
+class Layout(NamedTuple):
+    """How the images of a file lie in it."""
+
+    shape: tuple[int, int, int]
+    """Channels, height and width."""
+    header: int = 0
+    """Bytes before the first image."""
+    lead: int = 0
+    """Bytes before each image; the last of them is its label."""
+    by_column: bool = False
+    """Whether a channel's pixels follow one another down its columns."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of an image with what leads it."""
+        return self.lead + int(np.prod(self.shape))
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "cifar-10-batches-bin/test_batch.bin": Layout((3, 32, 32), lead=1),
+        "cifar-100-binary/test.bin": Layout((3, 32, 32), lead=2),
+        "stl10_binary/test_X.bin": Layout((3, 96, 96), by_column=True),
+        "MNIST/raw/t10k-images-idx3-ubyte": Layout((1, 28, 28), header=16),
+    }
+)
+
+
+def names_in(root: Path, file: str) -> list[str]:
+    """The names of a raw file's images; one of another size raises."""
+    layout, size = LAYOUTS[file], size_of(root / file)
+    count, rest = divmod(size - layout.header, layout.length)
+    if count < 1 or rest:
+        raise UserError(f"{root / file} has {size} bytes, no whole number of images; get it again")
+    return [f"{file}#{number}" for number in range(count)]
+
+
+def labels_in(root: Path, file: str) -> list[int]:
+    """The labels that lead the images of a raw file."""
+    layout = LAYOUTS[file]
+    return list(read_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file; one that isn't there raises."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} can't be read ({error.strerror}); get it again") from error
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file; one that isn't there raises."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise UserError(f"{path} can't be read ({error.strerror}); get it again") from error
+
+
+class RawImages(ImageFiles):
+    """Image files, and images `FILE#NUMBER` of the files in `LAYOUTS`."""
+
+    @classmethod
+    def file_of(cls, name: str) -> str:
+        """The file that has an image."""
+        file, _, number = name.rpartition("#")
+        return file if file in LAYOUTS and number.isdecimal() else name
+
+    def _open(self, name: str) -> Image.Image:
+        if (file := self.file_of(name)) == name:
+            return super()._open(name)
+        pixels = self._pixels(name)
+        if LAYOUTS[file].by_column:
+            pixels = pixels.swapaxes(1, 2)
+        return Image.fromarray(np.ascontiguousarray(pixels.repeat(3 // len(pixels), 0).transpose(1, 2, 0)))
+
+    def _content(self, name: str) -> str:
+        if (file := self.file_of(name)) == name:
+            return super()._content(name)
+        return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(name).tobytes()).hexdigest()
+
+    def _pixels(self, name: str) -> UInt8[np.ndarray, "channels height width"]:
+        """An image as it lies in its file."""
+        file, _, number = name.rpartition("#")
+        layout = LAYOUTS[file]
+        with inside(self.root, file).open("rb") as content:
+            content.seek(layout.header + int(number) * layout.length + layout.lead)
+            pixels = content.read(layout.length - layout.lead)
+        return np.frombuffer(pixels, np.uint8).reshape(layout.shape)
+
+
+def same_number(path: Path, labels: Sequence[int], names: Sequence[str]) -> None:
+    """Raise unless a file has a label for each image."""
+    if len(labels) != len(names):
+        raise UserError(f"{path} has {len(labels)} labels for {len(names)} images; get it again")

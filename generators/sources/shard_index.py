@@ -1,0 +1,105 @@
+"""What is in tar shards, found out once: an index of arrays for each, kept beside it and made anew when it changes."""
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from envs.common.errors import UserError
+from envs.common.files import whole_file
+from envs.common.progress import progress_bars
+from generators.sources.shard import Sample, read_shard
+from generators.sources.texts import Texts
+
+VERSION = 1  # of what an index holds: raised with what is taken and refused
+FOLDER = ".index"
+THREADS = 8  # reading headers waits for the disk
+
+
+class Index(NamedTuple):
+    """The samples of a shard."""
+
+    keys: Texts
+    texts: Texts
+    offsets: Int64[np.ndarray, " n"]
+    """Of images in the shard, in bytes."""
+    sizes: Int64[np.ndarray, " n"]
+    flickr: Int64[np.ndarray, " n"]
+    """Flickr's numbers, 0 where unknown."""
+    refused: Mapping[str, int]
+    """How many samples aren't taken, by why."""
+
+
+def indexes(shards: Sequence[Path]) -> list[Index]:
+    """The indexes of shards in their order. Raises for a shard that isn't whole."""
+    with progress_bars("shards") as progress, ThreadPoolExecutor(THREADS) as threads:
+        made = []
+        for index in threads.map(index_of, shards):
+            made.append(index)
+            progress("shards", len(made), len(shards))
+    return made
+
+
+def index_of(shard: Path) -> Index:
+    """The index of a shard, as it was kept or made anew; where it can't be kept it is made anew each time."""
+    try:
+        state = shard.stat()
+    except OSError as error:
+        raise UserError(f"{shard} can't be read ({error.strerror}); get it again") from error
+    signature = np.array([VERSION, state.st_size, state.st_mtime_ns], np.int64)
+    path = shard.parent / FOLDER / f"{shard.name}.npz"
+    index = read_index(path, signature)
+    if index is None:
+        index = index_from(*read_shard(shard))
+        with contextlib.suppress(OSError):  # a folder that nobody may write to
+            write_index(path, signature, index)
+    return index
+
+
+def index_from(samples: Sequence[Sample], refused: Counter[str]) -> Index:
+    """Samples as arrays."""
+    columns = (np.array([sample[k] for sample in samples], np.int64) for k in (1, 2, 4))
+    keys, texts = Texts(sample.key for sample in samples), Texts(sample.text for sample in samples)
+    return Index(keys, texts, *columns, dict(refused))
+
+
+def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) -> None:
+    """Keep an index."""
+    letters = {name: np.frombuffer(getattr(index, name).letters, np.uint8) for name in ("keys", "texts")}
+    ends = {f"{name}_ends": getattr(index, name).ends for name in ("keys", "texts")}
+    numbers = {name: getattr(index, name) for name in ("offsets", "sizes", "flickr")}
+    refused = np.frombuffer(json.dumps(dict(index.refused)).encode(), np.uint8)
+    with whole_file(path) as temporary:
+        np.savez(temporary, signature=signature, refused=refused, **letters, **ends, **numbers)
+
+
+def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
+    """An index that was kept of the same shard; None where there is none, or where it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            held = {name: file[name] for name in file.files}
+        if not np.array_equal(held["signature"], signature):
+            return None
+        texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
+        refused = json.loads(held["refused"].tobytes())
+        index = Index(*texts, *(held[name] for name in ("offsets", "sizes", "flickr")), refused)
+        return index if is_sound(index, int(signature[1])) else None
+    except Exception:  # no such file, or whatever numpy raises for one that is damaged
+        return None
+
+
+def is_sound(index: Index, size: int) -> bool:
+    """Whether an index can be of a shard of `size` bytes."""
+    arrays = index[2:5]
+    fits = all(array.dtype == np.int64 and array.shape == (len(index.keys),) for array in arrays)
+    counted = isinstance(index.refused, dict) and all(type(count) is int for count in index.refused.values())
+    if not fits or not counted or len(index.texts) != len(index.keys):
+        return False
+    ends = index.offsets + index.sizes
+    return bool((index.offsets >= 0).all() and (index.sizes >= 0).all() and (ends <= size).all())

@@ -1,0 +1,160 @@
+"""Tar shards as webdataset writes them, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
+
+Shards are read where they lie. What a shard has and can't be trained on is left out and counted: samples without an
+image or a caption, foreign, too large or torn images, captions with HTML, and members with paths that lead out of the
+shard, links and devices. A shard that is itself torn is an error. Keys in `left_out.txt` are left out too ("00000.tar/
+00012" a line): for images whose damage shows only when they are decoded, which is an error that names the key.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64, UInt8
+from torch import Tensor
+
+from envs.common.errors import UserError
+from generators.captioned import Indices, all_texts
+from generators.captions.templates import Caption
+from generators.sources.image_files import open_picture, square
+from generators.sources.json_file import read_text
+from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from generators.sources.photographs import Photographs, some_left
+from generators.sources.place import SourcePlace, one_node
+from generators.sources.registry import SourceSpec
+from generators.sources.shard_index import Index, indexes
+from generators.sources.texts import Texts, graphs_of
+
+FOLDER, LEFT_OUT = "shards", "left_out.txt"
+
+
+class ShardImages:
+    """Images in tar shards, each by its place there."""
+
+    def __init__(
+        self,
+        shards: Sequence[Path],
+        owners: Int64[np.ndarray, " n"],
+        places: Int64[np.ndarray, "n 2"],
+        names: Texts,
+        resolution: int,
+    ) -> None:
+        """Image i is in shard `owners[i]`; `places` are offsets and sizes in bytes."""
+        if resolution < 1:
+            raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
+        self.shards, self.owners, self.places, self.names = list(shards), owners, places, names
+        self.resolution = resolution
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def sizes(self) -> Iterator[str]:
+        """Of each image its name and how many bytes it has, as a text."""
+        return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
+
+    def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
+        """The images of `indices`."""
+        out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
+        for row, index in zip(out, indices, strict=True):
+            row[:] = self._image(range(len(self))[index])
+        return torch.from_numpy(out).permute(0, 3, 1, 2)
+
+    def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
+        shard = self.shards[int(self.owners[index])]
+        offset, size = self.places[index].tolist()
+        try:
+            with shard.open("rb") as file:
+                file.seek(offset)
+                return square(open_picture(BytesIO(file.read(size))), self.resolution)
+        except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
+            problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
+        name = f"{self.names[index]!r:.200}"
+        raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")
+
+
+class TarShards(Photographs):
+    """`TarShards(place)`: the samples of all .tar files of a folder, in the order of their names."""
+
+    def __init__(self, place: SourcePlace) -> None:
+        """Raises for a shard that isn't whole; reads all of a shard once, and then the index that was kept of it."""
+        place.kept_out.require(FLICKR)
+        place.recipe(tuple(SOURCE.recipes))
+        folder = place.path(FOLDER)
+        shards = sorted(path for path in folder.glob("*.tar") if path.is_file())
+        if not shards:
+            raise UserError(f"there are no .tar files in {folder}; put uncompressed shards there")
+        self.name = f"the shards in {folder}"
+        found = indexes(shards)
+        names = [f"{shard.name}/{key}" for shard, index in zip(shards, found, strict=True) for key in index.keys]
+        kept, self.left_out = chosen(found, names, listed(folder / LEFT_OUT, names), place.kept_out)
+        some_left(self.name, int(kept.sum()), self.left_out)
+        self.refused_texts: dict[str, int] = {}
+        self.names_of_images = Texts(name for name, keep in zip(names, kept, strict=True) if keep)
+        texts = (text for index in found for text in index.texts)
+        self.captions_texts = Texts(text for text, keep in zip(texts, kept, strict=True) if keep)
+        self.graphs = None if place.parse is one_node else graphs_of(list(self.captions_texts), place.parse)
+        owners = np.repeat(np.arange(len(shards)), [len(index.keys) for index in found])[kept]
+        places = np.concatenate([np.stack([index.offsets, index.sizes], 1) for index in found])[kept]
+        self.files = ShardImages(shards, owners, places, self.names_of_images, place.resolution)
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        """The caption of each image, whatever its draw."""
+        return [self._caption(range(len(self))[index]) for index, _ in zip(indices, draws, strict=True)]
+
+    def _caption(self, index: int) -> Caption:
+        text = self.captions_texts[index]
+        return Caption(text, self.graphs[index] if self.graphs is not None else one_node(text))
+
+    def texts(self) -> Iterator[str]:
+        """Every caption with its nodes and predicates."""
+        return all_texts(map(self._caption, range(len(self))))
+
+    def counts(self) -> dict[str, int]:
+        """Images, each with one caption, and shards."""
+        return {"images": len(self), "captions": len(self), "shards": len(self.files.shards)}
+
+    def content(self) -> Iterator[str]:
+        """Captions and graphs."""
+        return (repr(self._caption(index)) for index in range(len(self)))
+
+
+def chosen(
+    found: Sequence[Index], names: Sequence[str], listed: frozenset[str], kept_out: KeptOut
+) -> tuple[Bool[np.ndarray, " n"], dict[str, int]]:
+    """Which samples are taken, and how many of all aren't, by why."""
+    left_out = sum((Counter(index.refused) for index in found), Counter())
+    kept = np.ones(len(names), bool)
+    numbers = np.concatenate([index.flickr for index in found])
+    for k, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
+        reason = kept_out.reason([PhotographId(FLICKR, number)]) if number else ""
+        reason = reason or (f"in {LEFT_OUT}" if name in listed else "")
+        if reason:
+            kept[k] = False
+            left_out[reason] += 1
+    return kept, dict(left_out)
+
+
+def listed(path: Path, names: Sequence[str]) -> frozenset[str]:
+    """The samples that a file lists, if there is one; raises for one that no shard has."""
+    if not path.exists():
+        return frozenset()
+    wanted = frozenset(filter(None, map(str.strip, read_text(path).splitlines())))
+    unknown = sorted(wanted - set(names))
+    if unknown:
+        raise UserError(f"{path} lists {unknown[0]!r:.200}, which no shard has; write SHARD.tar/KEY, one a line")
+    return wanted
+
+
+SOURCE = SourceSpec(
+    name="tar shards",
+    about="images with one caption each in tar files, as webdataset and img2dataset write them",
+    build=TarShards,
+    open=TarShards,
+    images=(FOLDER,),
+    image_folders=(FOLDER,),
+    get="CC12M: github.com/google-research-datasets/conceptual-12m lists addresses, which img2dataset makes shards of",
+    licence="CC12M: free for any use, as is; images: their owners' terms",
+)

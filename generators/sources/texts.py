@@ -1,0 +1,68 @@
+"""Many texts in little memory, and which texts from strangers aren't taken as captions."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from generators.captions.graph import SceneGraph
+from generators.parsers.parser import CaptionParser
+from generators.sources.json_file import writable
+
+# A tag, a comment or a declaration; "<3" and "a < b" are none.
+MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
+MARKUP_REASON = "HTML in the text"
+
+
+def has_markup(text: str) -> bool:
+    """Whether a text has HTML tags in it: such texts are refused and counted, never interpreted."""
+    return bool(MARKUP.search(text))
+
+
+def graphs_of(texts: Sequence[str], parse: Callable[[str], SceneGraph]) -> list[SceneGraph]:
+    """The scene graphs of texts; a `CaptionParser` gets all at once, which is faster."""
+    return parse.parse(texts) if isinstance(parse, CaptionParser) else list(map(parse, texts))
+
+
+class Texts(Sequence[str]):
+    """A list of texts as two arrays, which travel fast to loader processes."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Raises `UnicodeEncodeError` for half a character."""
+        parts = [text.encode() for text in texts]
+        self.ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        self.letters = b"".join(parts)
+
+    @classmethod
+    def from_arrays(cls, letters: UInt8[np.ndarray, " m"], ends: Int64[np.ndarray, " n"]) -> "Texts":
+        """Texts from their letters in UTF-8 and where each ends; raises `ValueError` for what can't be that."""
+        made = cls(())
+        made.letters, made.ends = letters.tobytes(), ends
+        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        if letters.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or (ends < starts).any():
+            raise ValueError("these are no texts")
+        begun = letters[starts[starts < len(letters)]]
+        if (ends[-1] if len(ends) else 0) != len(letters) or ((begun & 0xC0) == 0x80).any():
+            raise ValueError("these are no whole texts")
+        made.letters.decode()
+        return made
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, index: int) -> str:
+        k = range(len(self))[index]
+        return self.letters[int(self.ends[k - 1]) if k else 0 : int(self.ends[k])].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[k] for k in range(len(self)))
+
+
+def refusal(text: str) -> str:
+    """Why a text isn't taken; empty where it is."""
+    if not text.strip():
+        return "no text"
+    if not writable(text):
+        return "half a character in the text"
+    return MARKUP_REASON if has_markup(text) else ""

@@ -1,0 +1,136 @@
+"""Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
+
+`region_descriptions.json` and `image_data.json` are confirmed. The files of relations are as remembered, so what they
+may have in other ways is read too: a thing has a "name" or "names", a relation its things or their ids.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from envs.common.errors import UserError
+from generators.sources.annotated import (
+    AnnotatedPhotographs,
+    Annotations,
+    Refused,
+    Relation,
+    relation_or_objects,
+    two_regions,
+)
+from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inner, inside
+from generators.sources.image_folders import ImageFolders
+from generators.sources.json_file import Entry
+from generators.sources.json_stream import stream_list
+from generators.sources.kept_out import VISUAL_GENOME
+from generators.sources.place import SourcePlace
+from generators.sources.registry import SourceSpec
+
+REGIONS = "vg/region_descriptions.json"
+RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
+
+Read = Callable[[Entry, Refused], Annotations]
+
+
+class VisualGenome(AnnotatedPhotographs):
+    """`VisualGenome(place)`: its regions by two, or its relations one by one (`SourcePlace.caption`)."""
+
+    def __init__(self, place: SourcePlace) -> None:
+        """Raises for missing images and for whatever the files don't have as they should."""
+        place.kept_out.require(VISUAL_GENOME)
+        recipe, file, read = chosen(place)
+        every = image_numbers(place.path(IMAGE_DATA))
+        chosen_images = Selection(place.kept_out, f"nothing in {file.name}")
+        known = chosen_images.take(annotations_of(file, every, read, refused := Refused()))
+        super().__init__(f"Visual Genome {recipe}", known, MADE[recipe], chosen_images.left_out, refused)
+        self.files = ImageFolders([place.path(folder) for folder in FOLDERS], chosen_images.files, place.resolution)
+
+
+def annotations_of(
+    path: Path, every: Mapping[int, Numbers], read: Read, refused: Refused
+) -> Iterator[tuple[str, Numbers, Annotations]]:
+    """Files, numbers and annotations of all photographs of a file."""
+    seen = set()
+    for entry in stream_list(path):
+        key = "image_id" if "image_id" in entry.content else "id"  # of older files
+        number = entry.field(key, int)
+        if number not in every:
+            raise entry.error(f"has an {key!r} that {Path(IMAGE_DATA).name} doesn't have: {number}")
+        if number in seen:
+            raise entry.error(f"has the {key!r} of an entry before it: {number}")
+        seen.add(number)
+        yield f"{number}.jpg", every[number], read(entry, refused)
+
+
+def read_regions(entry: Entry, refused: Refused) -> Annotations:
+    """The different phrases of an image's regions."""
+    phrases = (refused.clean(region.field("phrase", str)) for region in inner(entry, "regions"))
+    return Annotations(tuple(dict.fromkeys(filter(None, phrases))))
+
+
+def read_relations(entry: Entry, refused: Refused) -> Annotations:
+    """The things of an image and their relations, of which those are left out that lack a text."""
+    things: dict[int, str] = {}
+    if "objects" in entry.content:
+        things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}
+    related = []
+    for relation in inner(entry, "relationships"):
+        ends = [end_of(relation, key, things, refused) for key in ("subject", "object")]
+        related.append((ends[0], refused.clean(relation.field("predicate", str)).lower(), ends[1]))
+    places = {number: place for place, number in enumerate(number for number, text in things.items() if text)}
+    return Annotations(
+        tuple(filter(None, things.values())),
+        tuple(Relation(places[a], text, places[b]) for a, text, b in related if text and a in places and b in places),
+    )
+
+
+def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) -> int:
+    """The id of one of a relation's two things; one that is described here is added to `things`."""
+    if key not in relation.content:
+        number = relation.field(f"{key}_id", int)
+        if number not in things:
+            raise relation.error(f"has a '{key}_id' that no thing of its image has: {number}")
+        return number
+    thing = inside(relation, key)
+    number = thing.field("object_id", int)
+    if number not in things:
+        things[number] = phrase_of(thing, refused)
+    return number
+
+
+def phrase_of(thing: Entry, refused: Refused) -> str:
+    """A thing's attributes and its name, the first of several; empty where it has none."""
+    key = "names" if "names" in thing.content else "name"
+    names = thing.field(key, str, list)
+    own = names[:1] if isinstance(names, list) else [names]
+    attributes = thing.content.get("attributes") or []
+    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *own)):
+        raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
+    return refused.clean(" ".join((*attributes, *own)) if any(own) else "")
+
+
+def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
+    """The recipe, the file that it reads, and how."""
+    recipe = place.recipe(tuple(READ))
+    if recipe == "regions":
+        return recipe, place.path(REGIONS), read_regions
+    files = [place.path(file) for file in RELATIONS]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        raise UserError(f"there is neither {files[0]} nor {files[1]}; get one of them")
+    return recipe, file, read_relations
+
+
+READ = {"regions": (REGIONS,), "relations": RELATIONS}
+MADE = {"regions": two_regions, "relations": relation_or_objects}
+SOURCE = SourceSpec(
+    name="visual genome",
+    about="photographs with phrases of their regions, or with things and their relations",
+    build=VisualGenome,
+    open=VisualGenome,
+    files=(IMAGE_DATA,),
+    images=("vg", *FOLDERS),
+    image_folders=FOLDERS,
+    recipes=READ,
+    get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
+    "relationships or scene graphs)",
+    licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
+)

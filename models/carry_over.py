@@ -1,0 +1,108 @@
+"""Weights of a trained scorer for a new one of the same kind that reads other texts.
+
+A closed vocabulary has a row for each word and a row for each place in a text. The new scorer keeps every word and
+every place of the old one and has more of them, which start fresh; all other weights are those of the checkpoint.
+"""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from envs.common.errors import UserError
+from models.checkpoint import CheckpointConfig, checked_name, read_config, read_weights
+from models.registry import spec_of
+from models.scorer import Scorer
+from models.towers.config import TextSpace, TowerConfig
+
+WORDS, PLACES, IMAGES = "token_embedding.weight", "positional_embedding", "visual."
+
+
+class Carried(NamedTuple):
+    """What a new scorer has of an old one."""
+
+    words: int
+    """Words of the old vocabulary; 0 of byte pairs, of which all are known."""
+    new_words: tuple[str, ...]
+    positions: int
+    """Places in a text that the old one had."""
+    new_positions: int
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        words = f"{self.words} words carried over and {len(self.new_words)} new" if self.words else "byte pairs"
+        return f"{words}; {self.positions} places in a text carried over and {self.new_positions} new; nothing dropped"
+
+
+def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
+    """What new texts need and what was there before."""
+    return TextSpace(tuple(sorted({*texts.words, *before.words})), max(texts.context, before.context))
+
+
+def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
+    """What a checkpoint says of its scorer; raises unless it is one of `model` on these towers with these options."""
+    config = read_config(folder)
+    checked_name(folder, config.model, model)
+    wanted = {**asdict(replace(towers, load=False)), **options_of(model, options)}
+    there = {**asdict(config.towers), **options_of(model, config.options)}
+    if others := [name for name in wanted if wanted[name] != there.get(name)]:
+        listed = ", ".join(
+            f"{name} is {shown(there.get(name))} there and {shown(wanted[name])} here" for name in others
+        )
+        raise UserError(f"{folder} can't be carried over: {listed}; give the same, or leave out --from")
+    return config
+
+
+def options_of(model: str, options: dict[str, Any]) -> dict[str, Any]:
+    """All options of a model, by the names that command lines have."""
+    spec = spec_of(model)
+    return {f"{spec.name}.{name}": value for name, value in asdict(spec.configured(options)).items()}
+
+
+def shown(value: object) -> str:
+    """An option for people."""
+    return repr(value) if value == "" else str(value)
+
+
+def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
+    """Give a fresh `scorer` the weights in `folder`; its texts must be `widened` by those of the checkpoint.
+
+    Raises where these are of another model, other towers or other options, and where another part of the model
+    depends on which texts it reads.
+    """
+    config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
+    weights, own = read_weights(folder), scorer.state_dict()
+    if odd := sorted(own.keys() ^ weights.keys()):
+        raise UserError(f"the weights in {folder} are not those of {model!r}; the first odd one is {odd[0]}")
+    rows = word_rows(config.texts.words, scorer.texts.words)
+    for name, fresh in own.items():
+        if name.endswith(WORDS) and scorer.texts.words:
+            take_rows(fresh, weights[name], rows)
+        elif name.endswith(PLACES) and IMAGES not in name:
+            take_rows(fresh, weights[name], {place: place for place in range(len(weights[name]))})
+        elif fresh.shape == weights[name].shape:
+            fresh.copy_(weights[name])
+        else:
+            raise UserError(
+                f"{folder} can't be carried over: {name} of {model!r} depends on the longest text, of which there are "
+                f"{config.texts.context} tokens there and {scorer.texts.context} here; leave this model out of --from"
+            )
+    new = tuple(word for word in scorer.texts.words if word not in set(config.texts.words))
+    places = config.texts.context
+    return Carried(len(config.texts.words), new, places, scorer.texts.context - places)
+
+
+def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:
+    """The rows of a new table of words by those of an old one: row 0 pads, the last is the end token."""
+    places = {word: row for row, word in enumerate(now, start=1)}
+    kept = {row: places[word] for row, word in enumerate(before, start=1)}
+    return {0: 0, **kept, len(before) + 1: len(now) + 1}
+
+
+@torch.no_grad()
+def take_rows(fresh: Tensor, given: Tensor, rows: dict[int, int]) -> None:
+    """Copy rows of `given` to their places in `fresh`."""
+    fresh[torch.tensor(list(rows.values()))] = given[torch.tensor(list(rows))].to(fresh)

@@ -1,0 +1,143 @@
+"""Codes of images on disk: rows of bytes under the fingerprints of images, no more than a limit of them.
+
+A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes
+may share a folder and die in it. A record that was damaged has another digest and is made anew. Of files beyond the
+limit those go first that were used longest ago.
+"""
+
+import contextlib
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+from envs.common.errors import UserError
+from envs.common.files import whole_file
+from envs.common.locks import FileLock
+
+SUFFIX = ".codes"
+DIGEST = 32  # bytes of a SHA-256
+ROOM = 8  # a part of the limit: how much a process adds before it counts anew, and how much is made free at once
+
+
+class CodeFolder:
+    """The codes of any models below one folder; of all of them at most `limit` bytes are kept."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        """Raises where there can be no such folder."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"codes of images can't be kept in {folder} ({error.strerror}); choose another --codes, or keep none "
+                "by --codes-limit 0"
+            ) from error
+        self.folder, self.limit = folder, limit
+        self._left = 0  # bytes that may be added before files are counted; other processes add some too
+
+    def add(self, path: Path, content: bytes) -> None:
+        """Write a file, and delete what is beyond the limit."""
+        with whole_file(path) as temporary:
+            temporary.write_bytes(content)
+        self._left -= len(content)
+        if self._left < 0:
+            self._left = self._trimmed()
+
+    def _trimmed(self) -> int:
+        """Delete the files that were used longest ago, where all are too many; returns how much may be added."""
+        with FileLock(self.folder / ".lock"):
+            files = sorted(filter(None, map(last_used, self.folder.glob(f"*/*{SUFFIX}"))))
+            total = sum(size for _, size, _ in files)
+            goal = self.limit if total <= self.limit else self.limit - self.limit // ROOM
+            for _, size, path in files:
+                if total <= goal:
+                    break
+                path.unlink(missing_ok=True)
+                total -= size
+        return min(self.limit - total, self.limit // ROOM)
+
+
+def last_used(path: Path) -> tuple[int, int, Path] | None:
+    """When a file was used, in nanoseconds, and its bytes; None for one that another process has deleted."""
+    with contextlib.suppress(FileNotFoundError):
+        state = path.stat()
+        return state.st_mtime_ns, state.st_size, path
+    return None
+
+
+class Shelf:
+    """The rows of one model, `width` bytes each."""
+
+    def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
+        """`owner` is the name of all that decides the rows, but for the images."""
+        self._files, self._folder, self._length = files, files.folder / owner, 2 * DIGEST + width
+        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._used: set[Path] = set()
+        for path in sorted(self._folder.glob(f"[!.]*{SUFFIX}")):
+            self._list(path)
+
+    def __contains__(self, fingerprint: str) -> bool:
+        return bytes.fromhex(fingerprint) in self._places
+
+    def get(self, fingerprint: str) -> bytes | None:
+        """The row of an image; None where there is none, or where it was damaged."""
+        key = bytes.fromhex(fingerprint)
+        if key not in self._places:
+            return None
+        path, offset = self._places[key]
+        found = self._read(path, offset)
+        row = found[2 * DIGEST :]
+        if found != record(key, row):
+            self._drop(path)
+            return None
+        if path not in self._used:
+            self._used.add(path)
+            with contextlib.suppress(OSError):
+                os.utime(path)
+        return row
+
+    def put(self, rows: Mapping[str, bytes]) -> None:
+        """Keep the rows of some images; a full disk is a warning."""
+        content = b"".join(record(bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
+        if len(content) != len(rows) * self._length:
+            raise ValueError("rows of another width")
+        if len(content) > self._files.limit:
+            return
+        path = self._folder / (hashlib.sha256("".join(rows).encode()).hexdigest()[:24] + SUFFIX)
+        try:
+            self._files.add(path, content)
+        except OSError as error:
+            warnings.warn(f"codes of images can't be kept in {self._folder}: {error.strerror}", stacklevel=2)
+            return
+        self._places |= {bytes.fromhex(key): (path, n * self._length) for n, key in enumerate(rows)}
+
+    def _list(self, path: Path) -> None:
+        """Take note of what a file has."""
+        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
+            for offset in range(0, path.stat().st_size - self._length + 1, self._length):
+                file.seek(offset)
+                self._places[file.read(DIGEST)] = path, offset
+
+    def _read(self, path: Path, offset: int) -> bytes:
+        """A record; less of it where the file ends, nothing where another process has deleted it."""
+        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
+            file.seek(offset)
+            return file.read(self._length)
+        return b""
+
+    def _drop(self, path: Path) -> None:
+        """Forget a file that is damaged or gone; its records that are whole are written anew."""
+        self._places = {key: place for key, place in self._places.items() if place[0] != path}
+        with contextlib.suppress(OSError):
+            content = path.read_bytes()
+            path.unlink(missing_ok=True)
+            parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
+            whole = [part for part in parts if part == record(part[:DIGEST], part[2 * DIGEST :])]
+            if whole:
+                self.put({part[:DIGEST].hex(): part[2 * DIGEST :] for part in whole})
+
+
+def record(key: bytes, row: bytes) -> bytes:
+    """A row as it lies in a file."""
+    return key + hashlib.sha256(key + row).digest() + row

@@ -1,0 +1,84 @@
+"""Architectures of our own in open_clip's format: an image tower of timm beside a text tower whose weights are those
+of another architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the texts of a ViT-B/16 (section 4.2).
+
+Weights are named TEXT+IMAGE: a tag or a file of the other architecture, and a tag or a file of timm's model; without
++IMAGE timm's usual ones are taken.
+"""
+
+import copy
+from pathlib import Path
+from typing import NamedTuple
+
+import open_clip
+import timm
+from torch import nn
+
+from envs.common.errors import UserError, choose
+
+FOLDER = Path(__file__).parent / "architectures"
+# Each with the architecture whose text tower it has.
+TEXTS_OF = {"ViT-B-14-DINOv2": "ViT-B-16"}
+USUAL = "lvd142m"
+SEPARATOR = "+"
+
+open_clip.add_model_config(FOLDER)
+
+
+class Weights(NamedTuple):
+    """Where the weights of both towers are."""
+
+    text: str
+    """open_clip's tag, or a file."""
+    image: str
+    """timm's tag, or a file."""
+
+
+def weights_of(pretrained: str) -> Weights:
+    """What "TEXT+IMAGE" names."""
+    text, _, image = pretrained.partition(SEPARATOR)
+    return Weights(text, image or USUAL)
+
+
+def image_model(architecture: str) -> str:
+    """timm's name of the image tower."""
+    return open_clip.get_model_config(architecture)["vision_cfg"]["timm_model_name"]
+
+
+def check_weights(architecture: str, pretrained: str) -> None:
+    """Raise for weights that are neither a file nor a tag."""
+    text, image = weights_of(pretrained)
+    if not Path(text).is_file():
+        theirs = TEXTS_OF[architecture]
+        choose(f"pretrained text weights (of {theirs})", text, open_clip.list_pretrained_tags_by_model(theirs))
+    if not Path(image).is_file():
+        name = image_model(architecture)
+        known = [tag.rpartition(".")[2] for tag in timm.list_pretrained(f"{name}.*")]
+        choose(f"pretrained image weights (of {name})", image, known)
+
+
+def preparation(architecture: str, pretrained: str) -> dict[str, object]:
+    """What belongs to the weights: how the image tower reads pictures, and the activation of the text tower."""
+    known = timm.get_pretrained_cfg(f"{image_model(architecture)}.{USUAL}")
+    texts = open_clip.get_pretrained_cfg(TEXTS_OF[architecture], weights_of(pretrained).text)
+    quick = {"quick_gelu": bool(texts.get("quick_gelu"))}
+    return {"mean": known.mean, "std": known.std, "interpolation": known.interpolation, **quick}
+
+
+def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: int) -> None:
+    """Give `model` the text tower of the other architecture and the image tower of timm's weights.
+
+    Raises where either lacks a weight or has one too many; the projections of images are new.
+    """
+    text, image = weights_of(pretrained)
+    theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=text)
+    texts = {name: value for name, value in theirs.state_dict().items() if not name.startswith("visual.")}
+    own = {name for name in model.state_dict() if not name.startswith("visual.")}
+    if odd := sorted(own ^ texts.keys()):
+        raise UserError(
+            f"the text weights {text!r} are not those of {TEXTS_OF[architecture]}; the first odd one is {odd[0]}"
+        )
+    model.load_state_dict(texts, strict=False)  # the image tower follows
+    given = {"pretrained_cfg_overlay": {"file": image}} if Path(image).is_file() else {}
+    name = image_model(architecture) + ("" if given else f".{image}")
+    trunk = timm.create_model(name, pretrained=True, num_classes=0, img_size=resolution, **given)
+    model.visual.trunk.load_state_dict(copy.deepcopy(trunk.state_dict()))

@@ -1,0 +1,127 @@
+"""Every model on everything that it is to be scored on: finished pieces are skipped, others left out with a word."""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from envs.common.errors import UserError
+from envs.common.progress import PlainLines, progress_bar
+from models.library.loaded import LoadedScorer
+from studies.evaluation.models import Model
+from studies.runs.cell import finished
+
+
+@runtime_checkable
+class Piece(Protocol):
+    """A model and what it is scored on."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def folder(self) -> Path:
+        """Of its result."""
+
+    @property
+    def name(self) -> str:
+        """In messages."""
+
+
+P = TypeVar("P", bound=Piece)
+Prepared = TypeVar("Prepared")
+
+
+class Outputs(NamedTuple):
+    """What is written of results, in a folder."""
+
+    tables: Callable[[Path, Sequence], object]
+    """After each piece."""
+    report: Callable[[Path, Sequence, Mapping[str, str]], Path]
+    """After each model; also receives what was left out."""
+
+
+def score_all(
+    pieces: Sequence[P],
+    out: Path,
+    prepare: Callable[[Model], Prepared],
+    score: Callable[[P, Prepared], None],
+    outputs: Outputs,
+) -> Path:
+    """`score_waiting`, and its last report; raises where nothing can be scored."""
+    left_out = score_waiting(pieces, out, prepare, score, outputs)
+    if len(left_out) == len(pieces):
+        raise UserError(f"no model can be scored on anything: {next(iter(left_out.values()))}")
+    return outputs.report(out, pieces, left_out)
+
+
+def score_waiting(
+    pieces: Sequence[P],
+    out: Path,
+    prepare: Callable[[Model], Prepared],
+    score: Callable[[P, Prepared], None],
+    outputs: Outputs,
+) -> dict[str, str]:
+    """Score what isn't finished, one model after another; returns why pieces were left out, by name.
+
+    What a `UserError` of `prepare` or `score` is about is left out, with a line.
+    """
+    waiting = [piece for piece in pieces if finished(piece.folder) is None]
+    print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
+    left_out: dict[str, str] = {}
+    for model in dict.fromkeys(piece.model for piece in waiting):
+        own = [piece for piece in waiting if piece.model == model]
+        try:
+            prepared = prepare(model)
+        except UserError as error:
+            leave_out(left_out, own, error)
+            continue
+        for piece in own:
+            if finished(piece.folder):  # two names of one thing
+                continue
+            try:
+                score(piece, prepared)
+            except UserError as error:
+                leave_out(left_out, [piece], error)
+            else:
+                print(f"finished {piece.name}", flush=True)
+            outputs.tables(out, pieces)
+        outputs.report(out, pieces, left_out)
+    return left_out
+
+
+def leave_out(left_out: dict[str, str], pieces: Sequence[Piece], error: UserError) -> None:
+    """Remember and print why pieces have no result."""
+    for piece in pieces:
+        left_out[piece.name] = str(error)
+        print(f"left out: {piece.name}: {error}", flush=True)
+
+
+def load(model: Model, device: str) -> LoadedScorer:
+    """Load a model; what it warns of, such as random weights, is printed as a line."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        loaded = model.source.load(device)
+    for message in dict.fromkeys(str(warning.message) for warning in warned if warning.category is UserWarning):
+        print(f"note: {message}", flush=True)
+    return loaded
+
+
+@contextlib.contextmanager
+def image_bar(label: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
+    """A bar of images: called with their number, it gives what is to be called with how many more are done."""
+    lines = PlainLines()
+    with progress_bar() as bar:
+
+        def start(images: int) -> Callable[[int], None]:
+            task = bar.add_task(f"images of {label}", total=images)
+
+            def report(count: int) -> None:
+                bar.update(task, advance=count)
+                lines.report(bar, task)
+
+            return report
+
+        yield start

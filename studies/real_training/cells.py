@@ -1,0 +1,116 @@
+"""The training runs of a study on photographs: every model at every place, with every seed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from models.towers.config import TowerConfig
+from models.towers.sizes import SMALL_TOWERS
+from studies.grids.cells import cell_of, data_of, options_of, recipe_line, towers
+from studies.grids.grid import Grid
+from studies.real_training.config import Config, Place, chosen, grid_of
+from studies.real_training.data import Numbers, Opening, RealData
+from studies.runs.cell import Cell
+from studies.runs.data import CellData
+
+
+@dataclass(frozen=True)
+class Described:
+    """Photographs of some sources with one parser's graphs, which were read once to find out what they are."""
+
+    photographs: str
+    """Identity."""
+    opening: Opening
+    numbers: Numbers
+    relational: bool
+
+
+class Rendered(NamedTuple):
+    """The splits of a study, one a seed, with their files."""
+
+    splits: Sequence[tuple[CellData, int]]
+    files: Mapping[CellData, Path]
+
+
+Photos = Mapping[tuple[str, str], Described]
+
+
+class Planned(NamedTuple):
+    """A training run, and the file of its split."""
+
+    cell: Cell
+    place: Place
+    data_file: Path
+
+
+def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]:
+    """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
+    every = [
+        run_of(config, photos, rendered, model, place, seed)
+        for seed in range(config.seeds)
+        for model, place in chosen(config)
+    ]
+    return list({its.cell.id: its for its in every}.values())
+
+
+def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: Place, seed: int) -> Planned:
+    """One run."""
+    from studies.real_training.starts import start_of
+
+    there = photos[place.sources, place.parser]
+    grid = grid_with_steps(config, there.numbers.images)
+    synthetic = rendered.splits[seed][0] if place.mix else None
+    data = RealData(
+        photographs=there.photographs,
+        sources=place.sources,
+        parser=place.parser,
+        mix=place.mix,
+        synthetic=synthetic,
+        opening=there.opening,
+        numbers=there.numbers,
+        closed=closed(towers(grid, model)),
+        relational=there.relational,
+    )
+    cell = cell_of(grid, model, data, seed)
+    if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
+        cell = replace(cell, start=start, base=None, towers=replace(cell.towers, load=False))
+    return Planned(cell, place, rendered.files[synthetic] if synthetic else there.opening.root)
+
+
+def grid_with_steps(config: Config, images: int) -> Grid:
+    """The study's grid, with the steps that its passes over so many photographs take."""
+    grid = grid_of(config)
+    if not config.epochs:
+        return grid
+    steps = max(1, math.ceil(config.epochs * images / grid.recipe.batch))
+    return replace(grid, recipe=replace(grid.recipe, steps=steps))
+
+
+def closed(its: TowerConfig) -> bool:
+    """Whether towers have a vocabulary of their own."""
+    return (its.tokenizer or "closed") == "closed" and its.architecture in SMALL_TOWERS
+
+
+def recipes(config: Config, photos: Photos) -> dict[str, str]:
+    """The recipe of each model, on each set of sources that takes other steps."""
+    images = {sources: its.numbers.images for (sources, _), its in photos.items()}
+    several = len(set(images.values())) > 1 and bool(config.epochs)
+    lines = {}
+    for model in config.models:
+        for sources, count in list(images.items()) if several else list(images.items())[:1]:
+            name = f"recipe of {model}" + (f" on {sources}" if several else "")
+            lines[name] = recipe_line(grid_with_steps(config, count), model)
+    return lines
+
+
+def rendered_splits(config: Config, workers: int) -> Rendered:
+    """Render the scenes that are mixed in; nothing where none are."""
+    from studies.grids.run import render
+
+    if not any(config.mix):
+        return Rendered((), {})
+    grid = grid_of(config)
+    identity, files = render(grid, workers)
+    return Rendered(data_of(grid, identity), files)

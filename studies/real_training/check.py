@@ -1,0 +1,151 @@
+"""What a study on photographs is refused for before anything is made, and what `--check` reports."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from envs.common.errors import UserError, choose
+from envs.common.processes import in_child
+from generators.benchmarks import registry as benchmarks
+from generators.parsers.registry import DEFAULT, read_parser
+from generators.sources import registry as sources
+from generators.sources.kept_out import KeptOut
+from generators.sources.place import one_node
+from studies.grids.launch import check as check_grid
+from studies.real_training.config import NONE, Config, grid_of
+from studies.real_training.data import names_of
+
+
+def check(config: Config, preset: Config) -> None:
+    """Raise on what can't work."""
+    axes = {"sources": config.sources, "parser": config.parser, "mix": config.mix, "from": config.starts or (NONE,)}
+    for name, values in axes.items():
+        if not values or len(set(values)) != len(values):
+            raise UserError(f"--{name} needs one or more different values, got {' '.join(map(str, values)) or 'none'}")
+    if strange := [share for share in config.mix if not 0 <= share <= 1]:
+        raise UserError(f"--mix {strange[0]:g}: a share of rendered scenes is from 0 to 1")
+    for together in config.sources:
+        check_sources(together)
+    recipes = {recipe for its in config.sources for name in names_of(its) for recipe in sources.load(name).recipes}
+    choose("caption recipe", config.caption, {"", *recipes})
+    for parser in config.parser:
+        read_parser(parser)
+    for name in config.benchmarks:
+        choose("benchmark", name, benchmarks.names())
+    check_training(config, preset)
+    check_start(config)
+
+
+def check_sources(together: str) -> None:
+    """Raise for a source that is none, or has no photographs."""
+    opened = [name for name in sources.names() if sources.load(name).open]
+    for name in names_of(together):
+        choose("source of photographs", name, opened)
+    if len(set(names_of(together))) < len(names_of(together)):
+        raise UserError(f"--sources {together}: one of them is named twice")
+
+
+def check_training(config: Config, preset: Config) -> None:
+    """Raise for options of training that contradict one another or would change nothing."""
+    if config.epochs < 0:
+        raise UserError(f"--epochs must be at least 0, got {config.epochs:g}")
+    if config.epochs and config.recipe.steps != preset.recipe.steps:
+        raise UserError(
+            "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"
+        )
+    if config.recipe.single_object_phase or config.recipe.singles_share is not None:
+        raise UserError("--single-object-phase and --singles-share are for rendered scenes alone; leave them out")
+    if len(config.split) > 1:
+        raise UserError("--split takes one file here")
+    if config.split and config.base != preset.base:
+        raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
+    if any(config.mix) and config.split and (side := next(iter(grid_of(config).files)).side) != config.resolution:
+        raise UserError(
+            f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large"
+        )
+
+
+def check_start(config: Config) -> None:
+    """Raise for weights to start with beside other weights, or that aren't there."""
+    given = [name for name in config.starts if name != NONE]
+    for name in given:
+        if not Path(name).exists():
+            raise UserError(f"--from {name}: there is no such run, cell or checkpoint")
+    if given and config.pretrained:
+        raise UserError("--from and --pretrained are both weights to start with; leave one of them out")
+
+
+def check_machine(config: Config) -> None:
+    """Raise on models, towers, weights or a device that can't work here, in processes of their own."""
+    check_grid(grid_of(config))
+    if config.pretrained:
+        in_child(check_weights, config)
+
+
+def check_weights(config: Config) -> None:
+    """Raise where pretrained weights are neither here nor to be had, with what to get."""
+    from models.towers import paired
+
+    architecture, text = config.architecture, config.pretrained
+    if architecture in paired.TEXTS_OF:
+        architecture, text = paired.TEXTS_OF[architecture], paired.weights_of(text).text
+        check_image_weights(config)
+    if Path(text).is_file():
+        return
+    import open_clip
+
+    known = open_clip.get_pretrained_cfg(architecture, text)
+    place = known.get("hf_hub", "").rstrip("/")
+    where = f"huggingface.co/{place} (open_clip_model.safetensors)" if place else known.get("url", "its authors")
+    fetched(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where)
+
+
+def check_image_weights(config: Config) -> None:
+    """The same of an image tower of timm's."""
+    import timm
+
+    from models.towers import paired
+
+    name, image = paired.image_model(config.architecture), paired.weights_of(config.pretrained).image
+    if not Path(image).is_file():
+        where = f"huggingface.co/timm/{name}.{image} (model.safetensors)"
+        fetched(
+            lambda: timm.create_model(f"{name}.{image}", pretrained=True), f"{image!r} of {name}", where, "TEXT+FILE"
+        )
+
+
+def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE") -> None:
+    """Get weights; raise where they can't be had."""
+    try:
+        get()
+    except Exception as error:  # no network, no such file: each library raises its own
+        raise UserError(
+            f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, and "
+            f"give the file as --pretrained {how}"
+        ) from error
+
+
+def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> int:
+    """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
+    from generators.benchmarks.photographs import Place
+    from generators.sources.state import state
+    from studies.real_training.describe import opening_of
+    from studies.transferring.check import states
+
+    there = []
+    for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
+        place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
+        its = state(sources.load(name), place)
+        there.append(reported(f"source {name}", its.complete, "", its.problem, its.get, its.licence))
+    specs = [benchmarks.load(name) for name in config.benchmarks or benchmarks.names()]
+    for its in states(specs, Place(root, folders=folders)):
+        count = f", {its.records} records"
+        there.append(reported(f"benchmark {its.name}", its.complete, count, its.problem, its.source, its.licence))
+    return int(not all(there))
+
+
+def reported(name: str, complete: bool, count: str, problem: str, get: str, licence: str) -> bool:
+    """Print what is known of a source or a benchmark; returns whether it is complete."""
+    print(f"{name}: {'complete' if complete else 'incomplete'}{count}")
+    if not complete:
+        print(f"  {problem}\n  get it: {get}\n  licence: {licence}")
+    return complete

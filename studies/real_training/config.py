@@ -1,0 +1,162 @@
+"""What a study on photographs is configured with; presets are in `studies/real_data.py`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import tyro
+
+from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from generators.cluster.options import Cluster
+from generators.parsers.registry import DEFAULT
+from generators.splits.binding import BindingRecipe
+from generators.splits.recipe import SplitRecipe
+from models.recipe import Recipe
+from models.registry import spec_of
+from studies.grids.grid import Grid
+from studies.runs.scorer_options import ScorerOptions, scorer_options
+
+NONE = "none"  # of --from: no weights of before
+# Fields that don't decide results, so that a run may go on with others.
+EXECUTION = frozenset(
+    {"out", "store", "workers", "loaders", "log", "validate_every", "cluster", "dry_run", "check"}
+    | {"data_root", "images", "parses", "benchmarks", "allow_missing", "allow_unanswered", "unknown_words"}
+)
+
+
+class Place(NamedTuple):
+    """What a cell is trained on, beside its seed."""
+
+    sources: str
+    parser: str
+    mix: float
+    start: str
+
+
+@dataclass(frozen=True)
+class Config:
+    """One study on photographs."""
+
+    out: Annotated[Path | None, PLACE, FIRST] = None
+    """Folder of the results; without it, runs/real_data-PRESET."""
+    store: Annotated[Path, PLACE] = Path("store")
+    """Folder of the image stores of rendered scenes."""
+    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own."""
+    sources: Annotated[tuple[str, ...], WHAT, FIRST] = ("coco",)
+    """Training sources: those of a+b together, a and b apart."""
+    parser: Annotated[tuple[str, ...], WHAT, FIRST] = (DEFAULT,)
+    """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    mix: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0,)
+    """Shares of rendered scenes in each batch, from 0 to 1."""
+    starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST] = ()
+    """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
+    seeds: Annotated[int, WHAT, FIRST] = 1
+    """Number of seeds, from 0."""
+    benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
+    """What models are scored on in the end. None takes all that are complete in --data-root."""
+    check: Annotated[bool, WHAT, FIRST] = False
+    """Only report what is complete on disk. And what to get for the rest, from where, under which licence."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be trained, and how long it takes."""
+    data_root: Annotated[Path, DATA, FIRST] = Path("data")
+    """Folder of sources and benchmarks (docs/transfer.md)."""
+    images: Annotated[tuple[str, ...], DATA] = ()
+    """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
+    caption: Annotated[str, DATA] = ""
+    """How captions are made of sources that know several ways; empty takes the first of each."""
+    rehearse: Annotated[bool, DATA] = False
+    """Render scenes of --world as the files of COCO into --out, and train on these in place of photographs."""
+    split: Annotated[tuple[Path, ...], DATA] = ()
+    """A split file for --mix."""
+    world: Annotated[str, DATA] = "pug"
+    """World of the scenes for --mix, without --split and --recipe."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+    resolution: Annotated[int, DATA, FIRST] = 64
+    """Side of the square images, in pixels."""
+    allow_missing: Annotated[bool, DATA] = False
+    """Score the other records of a benchmark where images are missing."""
+    allow_unknown: Annotated[bool, DATA] = False
+    """Train although it can't be found out which photographs tests have, for want of files; the counts say so."""
+    allow_unanswered: Annotated[bool, DATA] = False
+    """Take captions to which a parser's server gave no answer as one node."""
+    unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
+    """What a model with a vocabulary of its own does with other words of benchmarks."""
+    tuned: Annotated[str, TRAINING] = ""
+    """Each model's rates: `paper`, a name in studies/recipes, or the best.json of studies/tune.py."""
+    architecture: Annotated[str, MODEL, FIRST] = "micro"
+    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
+    pretrained: Annotated[str, MODEL] = ""
+    """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
+    tokenizer: Annotated[str, MODEL] = ""
+    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
+    epochs: Annotated[float, TRAINING, FIRST] = 20.0
+    """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
+    """Training recipe of all models. With pretrained weights each model's paper gives rates, warm-ups, weight decay and
+    betas in place of these."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
+    device: Annotated[str, PLACE, FIRST] = "cpu"
+    """cpu or cuda."""
+    threads: Annotated[int, PLACE] = 1
+    """Threads of each training run; part of the configuration, because sums depend on it."""
+    workers: Annotated[int, PLACE] = 0
+    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
+    loaders: Annotated[int, PLACE] = 0
+    """Processes that prepare the batches of each run; results don't depend on it."""
+    parses: Annotated[Path, PLACE] = Path("parses")
+    """Folder of the graphs that are kept, also by python -m generators parse."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each cell's training.csv."""
+    validate_every: Annotated[int, PLACE] = 0
+    """Steps between two looks at the held-out photographs, which select nothing; 0: a tenth of the run."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where cells are trained; results don't depend on it."""
+
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study with scenes of a recipe of the user's."""
+        return replace(self, base=recipe, world=recipe.world)
+
+
+def grid_of(config: Config) -> Grid:
+    """The grid of one place that the study's rendered scenes, towers and recipes are those of."""
+    recipe = config.base or BindingRecipe(world=config.world)
+    shared = {item.name for item in fields(Config)} & {item.name for item in fields(Grid)}
+    plain = Grid(**{name: getattr(config, name) for name in shared - {"base", "recipe"}}, recipe=config.recipe)
+    return plain.with_recipe(replace(recipe, world=config.world))
+
+
+def places(config: Config) -> list[Place]:
+    """What cells are trained on, in the order of tables."""
+    return [
+        Place(sources, parser, mix, start)
+        for sources in config.sources
+        for parser in config.parser
+        for mix in config.mix
+        for start in config.starts or (NONE,)
+    ]
+
+
+def parser_of(model: str, parser: str) -> str:
+    """The parser that matters to a model: none to one that reads captions alone."""
+    return parser if "graphs" in spec_of(model).reads else DEFAULT
+
+
+def chosen(config: Config) -> Iterator[tuple[str, Place]]:
+    """Every model at every place, once: a model that reads captions alone is the same with every parser."""
+    every = (
+        (model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models
+    )
+    return iter(dict.fromkeys(every))
+
+
+def constant(config: Config) -> dict[str, Any]:
+    """The axes that don't vary, with their value."""
+    rows = [its._asdict() for _, its in chosen(config)]
+    return {name: rows[0][name] for name in Place._fields if len({row[name] for row in rows}) == 1}

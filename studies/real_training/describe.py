@@ -1,0 +1,122 @@
+"""Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from envs.common.errors import UserError
+from generators.benchmarks.shown import images_of_tests
+from generators.captions.graph import SceneGraph
+from generators.parsers.parser import Unanswered
+from generators.parsers.registry import DEFAULT, open_parser
+from generators.sources.captions_file import parse_all
+from generators.sources.kept_out import KeptOut
+from generators.sources.place import SourcePlace, one_node
+from generators.sources.registry import load, names
+from studies.real_training.cells import Described
+from studies.real_training.config import Config, chosen
+from studies.real_training.data import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
+
+
+def folders_of(config: Config) -> dict[str, Path]:
+    """`--images` by what they replace, of sources and of benchmarks."""
+    from generators.benchmarks import registry
+
+    if not config.images:
+        return {}
+    known = {folder for name in names() for folder in load(name).images}
+    known |= {folder for name in registry.names() for folder in registry.load(name).images}
+    folders = {}
+    for text in config.images:
+        name, found, path = text.partition("=")
+        if not found or name not in known:
+            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
+        if not Path(path).is_dir():
+            raise UserError(f"--images {text}: there is no folder {path}")
+        folders[name] = Path(path)
+    return folders
+
+
+def kept_out(config: Config, root: Path, folders: Mapping[str, Path]) -> KeptOut:
+    """The photographs that tests have: COCO's validation set, and those of every benchmark on disk."""
+    return images_of_tests(SourcePlace(root, config.resolution, folders=folders), allow_unknown=config.allow_unknown)
+
+
+def opening_of(
+    config: Config, sources: str, parser: str, root: Path, folders: Mapping[str, Path], out: KeptOut
+) -> Opening:
+    """How photographs are read."""
+    return Opening(
+        sources=names_of(sources),
+        root=root.resolve(),
+        folders=tuple((name, path.resolve()) for name, path in folders.items()),
+        resolution=config.resolution,
+        caption=config.caption,
+        parser=parser,
+        parses=config.parses.resolve(),
+        kept_out=out,
+    )
+
+
+def described(config: Config, root: Path, folders: Mapping[str, Path]) -> dict[tuple[str, str], Described]:
+    """What every cell trains on, by sources and parser; prints the counts."""
+    out = kept_out(config, root, folders)
+    found = {}
+    for sources, parser in dict.fromkeys((its.sources, its.parser) for _, its in chosen(config)):
+        opening = opening_of(config, sources, parser, root, folders, out)
+        if parser != DEFAULT:
+            opening = replace(opening, unanswered=parse_captions(opening, config.allow_unanswered))
+        opened = open_photographs(opening)
+        numbers = numbers_of(opened, len(opening.unanswered))
+        found[sources, parser] = Described(opened.identity, opening, numbers, relational(opened))
+        print("\n".join(lines_of(sources, numbers)), flush=True)
+    return found
+
+
+@dataclass
+class Collector:
+    """Takes the captions that need a parser, and parses none."""
+
+    texts: dict[str, None] = field(default_factory=dict)
+
+    def __call__(self, text: str) -> SceneGraph:
+        """One node."""
+        self.texts[text] = None
+        return one_node(text)
+
+
+def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
+    """Parse all captions of some sources with a bar, and keep their graphs; returns those without an answer.
+
+    Raises for them unless they are allowed.
+    """
+    parser = open_parser(opening.parser, opening.parses, allow_unanswered)
+    collector = Collector()
+    for name in opening.sources:
+        load(name).open(opening.place(name, collector))
+    try:
+        if collector.texts:
+            parse_all(parser, list(collector.texts))
+    except Unanswered as error:
+        raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
+    return frozenset(parser.unanswered())
+
+
+def relational(opened: Opened) -> bool:
+    """Whether any caption states a relation."""
+    return any(
+        caption.graph.edges
+        for source in opened.sources
+        for start in range(0, len(source), 1024)
+        for caption in source.captions(
+            range(start, min(start + 1024, len(source))), [0] * min(1024, len(source) - start)
+        )
+    )
+
+
+def lines_of(sources: str, numbers: Numbers) -> list[str]:
+    """What there is, for people."""
+    lines = [f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions"]
+    lines += [f"  left out of {sources}: {count} photographs, {reason}" for reason, count in numbers.left_out]
+    lines += [f"  left out of {sources}: {count} texts, {reason}" for reason, count in numbers.refused]
+    return lines

@@ -1,0 +1,78 @@
+"""Photographs that are held out of training, and what is asked of them: which of five captions is an image's own?
+
+Looks while a run trains are taken on them; nothing is selected by it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from jaxtyping import UInt8
+from torch import Tensor
+
+from envs.common.seeds import generator, seed_of
+from generators.benchmarks.benchmark import Benchmark, Item
+from generators.captioned import Captioned
+from generators.captions.plain_text import plain_text
+from generators.captions.templates import Caption
+
+SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most
+OTHERS = 4  # captions of other photographs
+GROUP = "caption"
+
+
+def held_out(names: Iterable[str]) -> frozenset[str]:
+    """The names of photographs that aren't trained on: those with the least hashes, whatever else is in the data.
+
+    A photograph that two sources have has one name, and is held out of both.
+    """
+    ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
+    count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
+    return frozenset(ranked[:count])
+
+
+class HeldOut(Benchmark):
+    """Items of one photograph with its caption and those of some others, all of them held out."""
+
+    looked_at = GROUP
+
+    def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
+        """`names` are those of the photographs of each source."""
+        self.name, self.sources = "the held-out photographs", list(sources)
+        self.places: dict[str, tuple[int, int]] = {}
+        for s, own in enumerate(names):
+            for i, name in enumerate(own):
+                if name in chosen:
+                    self.places.setdefault(name, (s, i))
+        known = {name: self._caption(name) for name in sorted(self.places)}
+        self.numbers = {name: number for number, name in enumerate(known)}
+        self.items = [item for name in known if (item := self._item(name, known))]
+
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        """The photographs of these numbers, as their sources read them."""
+        import torch
+
+        order = list(self.numbers)
+        places = [self.places[order[number]] for number in numbers]
+        none = self.sources[0].images([])  # gives an empty batch its size
+        return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
+
+    def _caption(self, name: str) -> Caption:
+        """The one caption of a photograph that is asked for."""
+        s, i = self.places[name]
+        return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
+
+    def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
+        """None where no other photograph has another caption."""
+        others: list[Caption] = []
+        said = {plain_text(known[name].text)}
+        names = list(known)
+        for k in generator(0, "other captions", name).permutation(len(names)):
+            text = known[names[int(k)]]
+            if len(others) < OTHERS and plain_text(text.text) not in said:
+                others.append(text)
+                said.add(plain_text(text.text))
+        return Item(name, GROUP, (self.numbers[name],), (known[name], *others), name) if others else None
+
+
+def chance(items: Sequence[Item]) -> float | None:
+    """What guessing gives."""
+    return sum(1 / len(item.texts) for item in items) / len(items) if items else None

@@ -1,0 +1,66 @@
+"""Scores the finished cells of a study on benchmarks of photographs, each with the parser that it was trained with."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generators.benchmarks.photographs import PhotographSet, Place
+from generators.benchmarks.registry import BenchmarkSpec, load, names
+from models.library.sources import Checkpoint
+from studies.evaluation.models import Model
+from studies.real_training.cells import Planned
+from studies.real_training.config import Config
+from studies.runs.cell import CHECKPOINT, finished
+from studies.transferring.check import usable
+from studies.transferring.graphs import parsed
+from studies.transferring.pieces import Piece, Subject, pieces_of, subject_of
+from studies.transferring.run import run_where_possible
+
+FOLDER = "benchmarks"
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The benchmarks of a study, as each of its parsers reads their texts."""
+
+    subjects: Mapping[str, Sequence[Subject]]
+
+    @classmethod
+    def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Mapping[str, Path]) -> "Tests":
+        """Read the benchmarks' files, and parse their texts; raises for what was named and can't be read."""
+        workers = config.workers or os.cpu_count() or 1
+        place = Place(root, workers=workers, allow_missing=config.allow_missing, folders=folders)
+        specs = [load(name) for name in config.benchmarks or names()]
+        read = [(spec, spec.build(place)) for spec in specs] if config.benchmarks else usable(specs, place)
+        return cls({parser: subjects_of(read, parser, config.parses) for parser in dict.fromkeys(parsers)})
+
+
+def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], name: str, parses: Path) -> list[Subject]:
+    """The benchmarks with one parser's graphs."""
+    if not read:
+        return []
+    parser, benches = parsed([bench for _, bench in read], name, parses)
+    return [subject_of(spec, bench, parser) for (spec, _), bench in zip(read, benches, strict=True)]
+
+
+def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict[str, list[Piece]]:
+    """What is to be scored of every finished cell, by its id."""
+    found = {}
+    for run in runs:
+        folder = out / "cells" / run.cell.id
+        if finished(folder):
+            model = Model(run.cell.name, Checkpoint(run.cell.name, folder / CHECKPOINT, run.cell.model))
+            found[run.cell.id] = pieces_of([model], tests.subjects[run.place.parser], out / FOLDER, skip)
+    return found
+
+
+def score(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> dict[str, str]:
+    """Score what isn't scored yet, and write the report of all records; returns why some can't be scored."""
+    import torch
+
+    every = [piece for its in pieces(runs, tests, out, config.unknown_words == "skip").values() for piece in its]
+    if not every:
+        return {}
+    there = not config.device.startswith("cuda") or torch.cuda.is_available()  # cells may have been trained elsewhere
+    return run_where_possible(every, out / FOLDER, config.device if there else "cpu", None)

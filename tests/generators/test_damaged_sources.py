@@ -1,0 +1,155 @@
+"""Files of training sources that are damaged or hostile: each can be read, or is refused in one line."""
+
+import json
+import os
+import shutil
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.common.errors import UserError
+from generators.sources import json_stream, registry
+from generators.sources.json_file import Entry
+from generators.sources.json_stream import stream_list, stream_object
+from generators.sources.place import SourcePlace
+from generators.sources.texts import Texts
+from tests.generators.source_files import MAKERS, make_scene_graphs
+from tests.generators.test_damaged_benchmarks import mutated
+
+MUTATIONS = int(os.environ.get("MENAGERIE_EXAMPLES", "400"))
+# A source, a way of captions, and a file that it reads.
+READ = (
+    ("coco", "", "coco/annotations/captions_train2017.json"),
+    ("visual genome", "regions", "vg/image_data.json"),
+    ("visual genome", "regions", "vg/region_descriptions.json"),
+    ("visual genome", "relations", "vg/relationships.json"),
+    ("visual genome", "relations", "vg/scene_graphs.json"),
+    ("gqa", "attributes", "gqa/train_sceneGraphs.json"),
+    ("gqa", "names", "vg/image_data.json"),
+)
+
+
+def refusal(name: str, recipe: str, root: Path) -> str:
+    """Why files are refused; empty where all of them but the pixels can be read."""
+    try:
+        data = registry.load(name).open(SourcePlace(root, 16, caption=recipe))
+    except UserError as error:
+        return str(error)
+    "".join([*data.texts(), *data.names_of_images, *data.left_out, *data.refused_texts]).encode()
+    for draw in range(3):
+        for text, graph in data.captions(range(len(data)), [draw] * len(data)):
+            "".join([text, *graph.nodes, *(edge.predicate for edge in graph.edges)]).encode()
+    assert data.identity
+    return ""
+
+
+@pytest.mark.parametrize(("name", "recipe", "file"), READ)
+def test_damaged_files_are_read_or_refused_in_one_line(name, recipe, file, tmp_path, monkeypatch):
+    """Truncated, with bits flipped, in other encodings, with values of other types: seeded, `MUTATIONS` in all."""
+    monkeypatch.chdir(tmp_path)
+    MAKERS[name](tmp_path / "data")
+    if "scene_graphs" in file:
+        make_scene_graphs(tmp_path / "data")
+        (tmp_path / "data/vg/relationships.json").unlink()
+    path, refused = tmp_path / "data" / file, 0
+    content, rng = path.read_bytes(), np.random.default_rng(zlib.crc32(f"{recipe} {file}".encode()))
+    turns = -(-MUTATIONS // len(READ))
+    for _ in range(turns):
+        path.write_bytes(mutated(content, ".json", rng))
+        reason = refusal(name, recipe, tmp_path / "data")
+        refused += bool(reason)
+        assert len(reason.splitlines()) <= 1
+        assert len(reason) < 1500
+    assert refused > turns / 5
+    assert not (tmp_path / "PWNED").exists()
+
+
+# Large files, entry by entry
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 20])
+def test_a_stream_gives_what_json_does(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(json_stream, "CHUNK", chunk)
+    content = {f"k{k}": {"n": 10**k, "é": ['a\n"]}', None, -1.5e-3, {"[": "}"}]} for k in range(9)}
+    for indent in (None, 1):
+        (tmp_path / "a.json").write_text(json.dumps(content, indent=indent) + "\n ", encoding="utf-8-sig")
+        (tmp_path / "b.json").write_text(json.dumps(list(content.values()), indent=indent, ensure_ascii=False))
+        found = list(stream_object(tmp_path / "a.json"))
+        assert found == [Entry(tmp_path / "a.json", key, value) for key, value in content.items()]
+        listed = list(stream_list(tmp_path / "b.json"))
+        assert [entry.content for entry in listed] == list(content.values())
+        assert [entry.place for entry in listed] == [f"[{k}]" for k in range(9)]
+
+
+@pytest.mark.parametrize("text", ["[]", " [ ] ", "{}"])
+def test_an_empty_stream_gives_nothing(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    assert list((stream_object if "{" in text else stream_list)(tmp_path / "a.json")) == []
+
+
+BAD = {
+    "": "is it the right file",
+    "{}": "holds no JSON list",
+    '["a"]': "[0] is no object",
+    "[{}": "',' expected, but the file ends",
+    "[{},": "Expecting value",
+    "[{},]": "Expecting value",
+    "[{} {}]": "',' expected, but '{' found",
+    "[{}]]": "there is more behind its ]",
+    '[{"a": "b': "Unterminated string",
+    '[{"a": tru}]': "Expecting value",
+    f"[{'[' * 99999}": "is no JSON",
+    f'[{{"a": {"9" * 9999}}}]': "is no JSON",
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@pytest.mark.parametrize("text", BAD, ids=lambda text: text[:12])
+def test_what_is_no_list_of_objects_is_refused(tmp_path, monkeypatch, text, chunk):
+    monkeypatch.setattr(json_stream, "CHUNK", chunk)
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(UserError) as error:
+        list(stream_list(tmp_path / "a.json"))
+    assert BAD[text] in str(error.value)
+    assert str(tmp_path / "a.json") in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ['{"a": {}, "a": {}}', "{1: {}}", '{"\\ud800": {}}', '{"a" {}}', '{"a": 1}'])
+def test_what_is_no_object_of_objects_is_refused(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(UserError, match=r"a\.json"):
+        list(stream_object(tmp_path / "a.json"))
+
+
+def test_a_damaged_entry_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_stream, "CHUNK", 64)
+    monkeypatch.setattr(json_stream, "MOST", 1000)
+    (tmp_path / "a.json").write_text('[{"a": "' + "b" * 10**6)
+    with json_stream.Reader(tmp_path / "a.json", "[") as reader:
+        next(iter(reader.places("]")))
+        with pytest.raises(UserError, match="Unterminated string"):
+            reader.value()
+    assert len(reader.text) < 5000
+
+
+def test_texts_are_a_list():
+    some = ["a", "é cat", "", "☃" * 3]
+    texts = Texts(some)
+    assert list(texts) == some
+    assert [texts[k] for k in (-1, 0)] == ["☃☃☃", "a"]
+    assert len(texts) == 4
+    with pytest.raises(IndexError):
+        texts[4]
+
+
+def test_a_path_that_climbs_out_of_the_images_is_refused(tmp_path):
+    """Visual Genome and GQA make names of numbers, which are looked up in their folders alone."""
+    MAKERS["coco"](tmp_path)
+    image = next((tmp_path / "coco/train2017").iterdir()).name
+    shutil.copy(tmp_path / "coco/train2017" / image, tmp_path / "x.jpg")
+    path = tmp_path / "coco/annotations/captions_train2017.json"
+    path.write_text(path.read_text().replace(image, "../../x.jpg"))
+    assert "leads out of the image folder" in refusal("coco", "", tmp_path)

@@ -1,0 +1,277 @@
+"""Tar shards of strangers: read where they lie, refused or counted where they can't be trusted or trained on."""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from envs.common.errors import UserError
+from generators.captions.graph import SceneGraph
+from generators.sources import shard_index
+from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from generators.sources.place import SourcePlace
+from generators.sources.shard import HOSTILE
+from generators.sources.tar_shards import TarShards
+from tests.generators.source_files import make_shards, picture, write_shard
+from tests.generators.test_sources import png_header
+
+SIDE = 16
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    make_shards(tmp_path)
+    return tmp_path
+
+
+def opened(root: Path, **place: object) -> TarShards:
+    return TarShards(SourcePlace(root, SIDE, **place))
+
+
+def refusal(root: Path) -> str:
+    """The one line that shards are refused with."""
+    with pytest.raises(UserError) as error:
+        opened(root)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def with_members(root: Path, **members: bytes | tarfile.TarInfo) -> TarShards:
+    """A shard with one sample, "good", and others; endings follow a double underscore."""
+    good = {"good.jpg": picture("good"), "good.txt": b"a good cat"}
+    others = {name.replace("__", "."): content for name, content in members.items()}
+    write_shard(root / "shards/0.tar", others | good)
+    return opened(root)
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, target, size
+    return info
+
+
+def test_samples_of_all_forms(root):
+    data = opened(root)
+    names = ["00000.tar/00000", "00000.tar/00001", "00000.tar/00002", "00001.tar/more/b", "00001.tar/c"]
+    assert list(data.names_of_images) == names
+    assert data.counts() == {"images": 5, "captions": 5, "shards": 2}
+    assert data.left_out == {}
+    captions = data.captions(range(5), [3] * 5)
+    assert [caption.text for caption in captions] == [
+        *(f"A cat on {k} mats" for k in range(3)),
+        "A dog, a mat & é",
+        "mats",
+    ]
+    assert captions[4].graph == SceneGraph(("mats",))
+    assert opened(root, parse=lambda text: SceneGraph(("mat",))).captions([4], [0])[0].graph == SceneGraph(("mat",))
+
+
+def test_nothing_is_unpacked_and_the_index_is_kept(root, monkeypatch):
+    before = opened(root)
+    assert {path.name for path in (root / "shards").iterdir()} == {"00000.tar", "00001.tar", ".index"}
+    monkeypatch.setattr(shard_index, "read_shard", None)  # not read again
+    after = opened(root)
+    assert after.identity == before.identity
+    assert torch.equal(after.images(range(5)), before.images(range(5)))
+
+
+def test_a_shard_that_changed_is_read_again(root):
+    before = opened(root)
+    write_shard(root / "shards/00001.tar", {"d.jpg": picture("d"), "d.txt": b"another"})
+    after = opened(root)
+    assert [caption.text for caption in after.captions([3], [0])] == ["another"]
+    assert after.identity != before.identity
+
+
+@pytest.mark.parametrize("fault", ["text", "torn", "flipped", "other arrays", "far offsets", "objects", "a folder"])
+def test_a_damaged_index_is_made_anew(root, fault):
+    before = opened(root)
+    for path in (root / "shards/.index").iterdir():
+        content = path.read_bytes()
+        with np.load(path) as file:
+            arrays = dict(file)
+        if fault == "text":
+            path.write_text("hello")
+        elif fault == "torn":
+            path.write_bytes(content[: len(content) // 2])
+        elif fault == "flipped":
+            path.write_bytes(bytes(byte ^ (k % 97 == 0) for k, byte in enumerate(content)))
+        elif fault == "a folder":
+            path.unlink()
+            path.mkdir()
+        else:
+            change = {
+                "other arrays": {"sizes": arrays["sizes"].astype(float)},
+                "far offsets": {"offsets": arrays["offsets"] + 10**9},
+                "objects": {"texts": np.array([print], object)},
+            }
+            np.savez(path, **(arrays | change[fault]))
+    after = opened(root)
+    assert after.identity == before.identity
+    assert torch.equal(after.images(range(5)), before.images(range(5)))
+
+
+def test_an_index_that_cannot_be_kept_is_no_error(root):
+    (root / "shards/.index").write_text("no folder")
+    assert len(opened(root)) == 5
+
+
+HOSTILES = {
+    "absolute": member("/etc/x.jpg", size=0),
+    "climbing": member("a/../../x.jpg"),
+    "a link": member("x.jpg", tarfile.SYMTYPE, "/etc/passwd"),
+    "a hard link": member("x.jpg", tarfile.LNKTYPE, "good.jpg"),
+    "a device": member("x.jpg", tarfile.CHRTYPE),
+    "a pipe": member("x.jpg", tarfile.FIFOTYPE),
+    "a drive": member("C:\\x.jpg"),
+    "half a character": member(os.fsdecode(b"\xff.jpg")),
+}
+
+
+@pytest.mark.parametrize("fault", HOSTILES)
+def test_hostile_members_are_counted_and_left_alone(tmp_path, fault):
+    data = with_members(tmp_path, x__jpg=HOSTILES[fault], x__txt=b"a text")
+    assert data.left_out == {HOSTILE: 1, "no image": 1}
+    assert list(data.names_of_images) == ["0.tar/good"]
+
+
+REFUSED = {
+    "no image": ({"x__txt": b"text"}, "no image"),
+    "no caption": ({"x__jpg": picture("x")}, "no caption"),
+    "a caption of null": ({"x__jpg": picture("x"), "x__json": b'{"caption": null}'}, "no caption"),
+    "an empty caption": ({"x__jpg": picture("x"), "x__txt": b" \n"}, "no text"),
+    "html": ({"x__jpg": picture("x"), "x__txt": b"<a href='http://x'>a cat</a>"}, "HTML in the text"),
+    "a script": ({"x__jpg": picture("x"), "x__txt": b"cat <script>alert(1)</script>"}, "HTML in the text"),
+    "latin-1": ({"x__jpg": picture("x"), "x__txt": b"caf\xe9"}, "a text that isn't UTF-8"),
+    "half a character": (
+        {"x__jpg": picture("x"), "x__json": b'{"caption": "\\ud800"}'},
+        "half a character in the text",
+    ),
+    "no json": ({"x__jpg": picture("x"), "x__json": b"[" * 99999}, "a .json that is no JSON object"),
+    "a long text": ({"x__jpg": picture("x"), "x__txt": b"cat " * 999}, "a text that is too long"),
+    "a huge text": ({"x__jpg": picture("x"), "x__txt": b"cat " * (1 << 19)}, "a text that is too long"),
+    "no picture": ({"x__jpg": b"<html>404</html>", "x__txt": b"cat"}, "an image that is foreign, damaged"),
+    "100 megapixels": ({"x__png": png_header(10_000, 10_000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
+    "a bomb": ({"x__png": png_header(60_000, 60_000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
+    "a strip": ({"x__png": png_header(2, 9000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
+    "a torn picture": ({"x__jpg": picture("x")[:-40], "x__txt": b"cat"}, "an image that is torn off"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_cannot_be_trained_on_is_counted(tmp_path, fault):
+    members, reason = REFUSED[fault]
+    data = with_members(tmp_path, **members)
+    assert list(data.names_of_images) == ["0.tar/good"]
+    ((why, count),) = data.left_out.items()
+    assert why.startswith(reason)
+    assert count == 1
+
+
+@pytest.mark.parametrize("text", ["I <3 cats", "a < b > c", "cats & dogs", "5 <6"])
+def test_signs_that_are_no_tags_are_texts(tmp_path, text):
+    data = with_members(tmp_path, x__jpg=picture("x"), x__txt=text.encode())
+    assert [caption.text for caption in data.captions([0], [0])] == [text]
+
+
+def test_a_name_that_comes_twice_is_counted(tmp_path):
+    path = tmp_path / "shards/0.tar"
+    write_shard(path, {"a.jpg": picture("a"), "a.txt": b"first"})
+    with tarfile.open(path, "a") as tar:
+        info = member("a.txt")
+        tar.addfile(info)
+    data = opened(tmp_path)
+    assert data.left_out == {"a name that was there before": 1}
+    assert data.captions([0], [0])[0].text == "first"
+
+
+def test_torn_shards_are_refused_at_every_byte(root):
+    path = root / "shards/00000.tar"
+    content = path.read_bytes()
+    end = len(content.rstrip(b"\0"))
+    cuts = {0, 1, 511, 512, 513, *range(512, end + 512, 512), *range(600, end, 397)}
+    for cut in sorted(cut for cut in cuts if cut <= end):
+        path.write_bytes(content[:cut])
+        assert "00000.tar is no whole, uncompressed tar file" in refusal(root)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz"])
+def test_compressed_shards_are_refused(tmp_path, mode):
+    (tmp_path / "shards").mkdir()
+    with tarfile.open(tmp_path / "shards/0.tar", mode) as tar:
+        tar.addfile(member("a.txt"))
+    assert "uncompressed" in refusal(tmp_path)
+
+
+def test_a_size_below_zero_ends(tmp_path):
+    """Such a header leads `tarfile` back to itself, for ever."""
+    write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("a"), "a.txt": b"cat"})
+    path = tmp_path / "shards/0.tar"
+    content = bytearray(path.read_bytes())
+    content[124:136] = b"\xff" * 10 + b"\xfe\x00"  # minus 512, in base 256
+    content[148:156] = b"%06o\0 " % (256 + sum(content[:148]) + sum(content[156:512]))
+    path.write_bytes(content)
+    assert "uncompressed tar" in refusal(tmp_path)
+
+
+def test_no_shards_are_refused(tmp_path):
+    (tmp_path / "shards").mkdir()
+    assert f"no .tar files in {tmp_path}/shards" in refusal(tmp_path)
+
+
+def test_shards_may_lie_elsewhere(root, tmp_path):
+    assert opened(tmp_path / "nowhere", folders={"shards": root / "shards"}).identity == opened(root).identity
+
+
+def test_images_that_break_later_are_named_and_may_be_listed(root):
+    path = root / "shards/00000.tar"
+    content, data = path.read_bytes(), opened(root)
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"the image '00000.tar/00001' can't be read .* left_out.txt") as error:
+        data.images([1])
+    assert len(str(error.value).splitlines()) == 1
+    path.write_bytes(content)
+    (root / "shards/left_out.txt").write_text("00000.tar/00001\n\n")
+    data = opened(root)
+    assert data.left_out == {"in left_out.txt": 1}
+    assert "00000.tar/00001" not in data.names_of_images
+    (root / "shards/left_out.txt").write_text("00000.tar/9\n")
+    assert "'00000.tar/9', which no shard has" in refusal(root)
+
+
+def test_photographs_of_tests_are_known_by_their_address(root):
+    held = KeptOut({PhotographId(FLICKR, 2970773871): "in retrieval-flickr30k"})
+    data = opened(root, kept_out=held)
+    assert data.left_out == {"in retrieval-flickr30k": 1}
+    assert len(data) == 4
+
+
+def read_all(root: Path) -> str:
+    """Why shards are refused; empty where all of them can be read."""
+    try:
+        data = opened(root)
+        json.dumps([*data.texts(), dict(data.left_out)])
+        data.images(range(len(data)))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def test_damaged_shards_are_read_or_refused_in_one_line(root):
+    """Bits flipped and bytes replaced at random: seeded, 200 in all, more with MENAGERIE_EXAMPLES."""
+    path = root / "shards/00001.tar"
+    content, refused, rng = path.read_bytes(), 0, np.random.default_rng(0)
+    for _ in range(int(os.environ.get("MENAGERIE_EXAMPLES", "200"))):
+        damaged = bytearray(content)
+        for at in rng.integers(len(content.rstrip(b"\0")), size=rng.integers(1, 9)):
+            damaged[at] = int(rng.integers(256)) if rng.random() < 0.5 else damaged[at] ^ (1 << int(rng.integers(8)))
+        path.write_bytes(damaged)
+        reason = read_all(root)
+        refused += bool(reason)
+        assert len(reason.splitlines()) <= 1
+    assert refused > 10

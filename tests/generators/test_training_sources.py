@@ -1,0 +1,401 @@
+"""Training sources opened from a folder of data: one contract for all that the registry finds."""
+
+import json
+import os
+import pickle
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from envs.common.errors import UserError
+from generators.captioned import Captioned
+from generators.captions.graph import Edge, SceneGraph
+from generators.parsers.parser import CaptionParser, Parsed
+from generators.sources import registry
+from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
+from generators.sources.photographs import Photographs
+from generators.sources.place import SourcePlace, one_node
+from generators.sources.state import state
+from tests.generators.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
+
+SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
+MINI = SHARED / "data/coco-mini"
+SIDE = 16
+NAMES = [name for name in registry.names() if registry.load(name).open]
+RECIPES = [(name, recipe) for name in NAMES for recipe in registry.load(name).recipes]
+PICTURES = (".jpg", ".tar")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, tuple[Path, Numbers]]:
+    """The files of each source, which nobody may change, and a number of each of its images."""
+    roots = {name: tmp_path_factory.mktemp(name.replace(" ", "_")) for name in NAMES}
+    return {name: (root, MAKERS[name](root)) for name, root in roots.items()}
+
+
+@pytest.fixture(scope="module")
+def roots(made) -> dict[str, Path]:
+    return {name: root for name, (root, _) in made.items()}
+
+
+@pytest.fixture
+def copy(roots, tmp_path) -> Callable[[str], Path]:
+    """The files of a source, to be changed."""
+
+    def copied(name: str) -> Path:
+        return Path(shutil.copytree(roots[name], tmp_path / "data"))
+
+    return copied
+
+
+def opened(name: str, root: Path, **place: object) -> Photographs:
+    return registry.load(name).open(SourcePlace(root, SIDE, **place))
+
+
+def refusal(name: str, root: Path, **place: object) -> str:
+    """The one line that a source is refused with."""
+    with pytest.raises(UserError) as error:
+        opened(name, root, **place)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def changed(path: Path, change: Callable[[object], object]) -> None:
+    """Write a JSON file anew."""
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(change(content) or content))
+
+
+def all_captions(data: Photographs, draws: int = 40) -> list[set[str]]:
+    """Of each image the texts that some draws give."""
+    return [{data.captions([k], [draw])[0].text for draw in range(draws)} for k in range(len(data))]
+
+
+def test_every_source_has_files_here():
+    assert set(MAKERS) == set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "recipe"), RECIPES)
+def test_same_index_and_draw_give_the_same(roots, name, recipe):
+    one, other = (opened(name, roots[name], caption=recipe) for _ in range(2))
+    everything, draws = range(len(one)), range(5, 5 + len(one))
+    assert isinstance(one, Captioned)
+    assert len(one) == one.counts()["images"] == len(one.names_of_images) == len(set(one.names_of_images)) > 1
+    assert one.counts()["captions"] > 0
+    images = one.images(everything)
+    assert images.shape == (len(one), 3, SIDE, SIDE)
+    assert len({image.numpy().tobytes() for image in images}) == len(one)
+    for data in (other, pickle.loads(pickle.dumps(other))):
+        assert data.identity == one.identity
+        assert torch.equal(data.images(everything), images)
+        assert data.captions(everything, draws) == one.captions(everything, draws)
+        assert data.several(everything, draws, 3) == one.several(everything, draws, 3)
+    some = [len(one) - 1, 0, len(one) - 1]
+    assert torch.equal(one.images(some), images[some])
+    assert one.captions(some, [draws[k] for k in some]) == [one.captions(everything, draws)[k] for k in some]
+    assert one.negatives(everything, draws) == [None] * len(one)
+    assert one.images([]).shape == (0, 3, SIDE, SIDE)
+
+
+def test_all_travel_to_a_spawned_worker(roots):
+    several = [opened(name, roots[name]) for name in NAMES]
+    loader = DataLoader([several], num_workers=1, collate_fn=items, multiprocessing_context="spawn")
+    (batch,) = loader
+    for (images, captions), data in zip(batch, several, strict=True):
+        assert torch.equal(images, data.images([1, 0]))
+        assert captions == data.captions([1, 0], [7, 8])
+
+
+def items(batch: list) -> list[tuple]:
+    return [(data.images([1, 0]), data.captions([1, 0], [7, 8])) for data in batch[0]]
+
+
+@pytest.mark.parametrize(("name", "recipe"), RECIPES)
+def test_texts_cover_all_words_and_the_longest_caption(roots, name, recipe):
+    data = opened(name, roots[name], caption=recipe)
+    known = set(data.texts())
+    words = {word.strip(",") for text in known for word in text.split()}
+    longest = max(len(text.split()) for text in known)
+    for draw in range(40):
+        for text, graph in data.captions(range(len(data)), [draw] * len(data)):
+            assert text == " ".join(text.split())
+            assert len(text.split()) <= longest
+            assert {word.strip(",") for word in text.split()} <= words
+            assert graph.nodes
+            assert {*graph.nodes, *(edge.predicate for edge in graph.edges)} <= known
+            assert all(0 <= end < len(graph.nodes) for edge in graph.edges for end in edge[1:])
+    assert "" not in known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_identity_is_of_what_is_there(made, copy, name):
+    root, numbers = made[name]
+    data, moved = opened(name, root), copy(name)
+    assert opened(name, moved).identity == data.identity
+    assert opened(name, root, kept_out=KeptOut({numbers[0]: "in a test"})).identity != data.identity
+    recipes = {opened(name, root, caption=recipe).identity for recipe in registry.load(name).recipes}
+    assert len(recipes) == len(registry.load(name).recipes)
+    image = next(path for path in sorted(moved.rglob("*")) if path.suffix == ".jpg" or path.name == "00000.tar")
+    image.write_bytes(image.read_bytes() + bytes(512))
+    assert name == "tar shards" or opened(name, moved).identity != data.identity
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_tests_have_is_left_out_and_counted(made, name):
+    root, numbers = made[name]
+    data = opened(name, root)
+    assert not {"in a test", "in another"} & data.left_out.keys()
+    assert data.refused_texts.keys() <= {"no text"}
+    held = KeptOut({numbers[0]: "in a test", numbers[1]: "in another", PhotographId(COCO, 10**9): "in no source"})
+    less = opened(name, root, kept_out=held)
+    assert less.left_out == data.left_out | {"in a test": 1, "in another": 1}
+    assert less.counts()["images"] == len(data) - 2
+    assert list(less.names_of_images) == list(data.names_of_images)[2:]
+    assert less.captions([0], [3]) == data.captions([2], [3])
+    assert torch.equal(less.images([0]), data.images([2]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_left_is_refused(made, name):
+    root, numbers = made[name]
+    every = KeptOut(dict.fromkeys([*numbers, PhotographId(FLICKR, 0)], "in a test"))
+    if name == "tar shards":  # of one image nobody knows where it is from
+        assert list(opened(name, root, kept_out=every).names_of_images) == ["00001.tar/c"]
+    else:
+        assert f"{len(numbers)} in a test" in refusal(name, root, kept_out=every)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_known_is_an_error_unless_allowed(roots, name):
+    unknown = dict.fromkeys((COCO, VISUAL_GENOME, FLICKR), "it isn't known what is in tests")
+    assert refusal(name, roots[name], kept_out=KeptOut({}, unknown)) == "it isn't known what is in tests"
+    assert len(opened(name, roots[name], kept_out=KeptOut({}, unknown, True))) > 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_folder_is_one_line(name, tmp_path):
+    for root in (tmp_path, tmp_path / "nowhere"):
+        assert str(root) in refusal(name, root)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_recipe_is_refused(roots, name):
+    assert "caption recipe" in refusal(name, roots[name], caption="rejoins")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "tar shards"])
+class TestImageFiles:
+    def test_half_a_copy_is_one_line(self, copy, name):
+        root = copy(name)
+        for image in sorted(root.rglob("*.jpg"))[::2]:
+            image.unlink()
+        assert "images are missing in" in refusal(name, root)
+
+    def test_a_corrupt_image_is_named(self, copy, name):
+        root = copy(name)
+        for image in root.rglob("*.jpg"):
+            image.write_bytes(image.read_bytes()[:200])
+        with pytest.raises(UserError, match=r"the image '\d+.jpg' in .* get it again"):
+            opened(name, root).images([0])
+
+    def test_links_that_lead_out_are_refused(self, copy, name, tmp_path):
+        root = copy(name)
+        shutil.copy(next(root.rglob("*.jpg")), tmp_path / "secret.jpg")
+        for image in root.rglob("*.jpg"):
+            image.unlink()
+            image.symlink_to(tmp_path / "secret.jpg")
+        assert "do not trust" in refusal(name, root)
+
+
+# What is on disk
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_of_whole_files(roots, tmp_path, name):
+    spec = registry.load(name)
+    found = state(spec, SourcePlace(roots[name], SIDE))
+    assert found.problem == ("" if name != "coco" else f"{roots[name]}/coco/train2017 has 4 files, not 118287")
+    assert found.complete == (not found.problem)
+    assert found.get
+    assert found.licence
+    empty = state(spec, SourcePlace(tmp_path, SIDE))
+    assert not empty.complete
+    assert str(tmp_path) in empty.problem
+
+
+def test_state_of_torn_files(copy):
+    root = copy("gqa")
+    path = root / "gqa/train_sceneGraphs.json"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert state(registry.load("gqa"), SourcePlace(root, SIDE)).problem == f"{path} ends in the middle"
+
+
+# COCO
+
+
+def test_coco_by_flickr_number(roots):
+    kept = KeptOut({PhotographId(FLICKR, 2970773871): "in retrieval-flickr30k"})
+    data = opened("coco", roots["coco"], kept_out=kept)
+    assert data.left_out == {"in retrieval-flickr30k": 1}
+    assert "COCO 16" not in data.names_of_images
+
+
+def test_cocos_folders_may_lie_elsewhere(roots, tmp_path):
+    whole = opened("coco", roots["coco"])
+    own = opened("coco", roots["coco"] / "coco")
+    folder = opened("coco", tmp_path, folders={"coco": roots["coco"] / "coco"})
+    shutil.copytree(roots["coco"] / "coco/annotations", tmp_path / "coco/annotations")
+    images = opened("coco", tmp_path, folders={"coco/train2017": roots["coco"] / "coco/train2017"})
+    assert own.identity == folder.identity == images.identity == whole.identity
+
+
+def test_cocos_captions_with_html_are_refused_and_counted(copy):
+    root = copy("coco")
+    path = root / "coco/annotations/captions_train2017.json"
+    marked = path.read_text().replace("A cat on 9 mats.", "A <b>cat</b> on <br/>").replace("16 mats", "16 <!-- -->")
+    path.write_text(marked.replace("A cat on 16 <!-- -->.", "<script>alert(1)</script>"))
+    data = opened("coco", root)
+    assert data.refused_texts == {"HTML in the text": 3}
+    assert data.left_out == {"HTML in the text of all captions": 1}
+    assert "COCO 16" not in data.names_of_images
+    assert not any("<" in text for text in data.texts())
+
+
+def test_cocos_captions_are_parsed_at_once(roots):
+    graph = SceneGraph(("a cat", "mats"), (Edge("on", 0, 1),))
+    calls = []
+
+    class Parser:
+        def identity(self):
+            return {}
+
+        def parse(self, captions):
+            calls.append(captions)
+            return (Parsed(caption, graph) for caption in captions)
+
+        def spent(self):
+            return {}
+
+    data = opened("coco", roots["coco"], parse=CaptionParser("all alike", Parser(), None))
+    plain = opened("coco", roots["coco"])
+    assert {caption.graph for caption in data.captions(range(4), range(4))} == {graph}
+    assert [len(captions) for captions in calls] == [8]
+    assert data.identity != plain.identity
+    assert plain.captions([0], [0])[0].graph == one_node(plain.captions([0], [0])[0].text)
+
+
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no {MINI}: set MENAGERIE_SHARED to the folder of shared data")
+def test_real_photographs(tmp_path):
+    data = opened("coco", MINI)
+    assert data.counts() == {"images": 26, "captions": 130}
+    assert Counter(name.partition(" ")[0] for name in data.names_of_images) == {COCO: 26}
+    assert opened("coco", tmp_path, folders={"coco": MINI}).identity == data.identity
+
+
+# Visual Genome
+
+
+def test_regions_are_drawn_by_two(roots):
+    data = opened("visual genome", roots["visual genome"])
+    assert list(data.names_of_images) == ["Visual Genome 1", "COCO 9", "Visual Genome 2317", "COCO 7000"]
+    assert data.left_out == {"nothing in region_descriptions.json": 1}
+    texts = all_captions(data)
+    assert texts[0] == {"A photo of a a red cat 1"}
+    phrases = ("a red cat 3", "the mat 3", "Sky.")
+    assert texts[1] == {f"A photo of a {a} and a {b}" for a in phrases for b in phrases if a != b}
+    for draw in range(9):
+        ((text, graph),) = data.captions([1], [draw])
+        assert text == f"A photo of a {graph.nodes[0]} and a {graph.nodes[1]}"
+        assert not graph.edges
+
+
+@pytest.mark.parametrize("file", ["relationships.json", "scene_graphs.json"])
+def test_relations_of_either_file(copy, file):
+    root = copy("visual genome")
+    make_scene_graphs(root)
+    if file == "scene_graphs.json":
+        (root / "vg/relationships.json").unlink()
+    data = opened("visual genome", root, caption="relations")
+    assert data.left_out == {f"nothing in {file}": 1}
+    assert data.refused_texts == {"no text": len(GENOME) - 1}
+    assert all_captions(data)[1] == {"A photo of cat 3 on mat", "A photo of blue small cup next to cat 3"}
+    graphs = {data.captions([1], [draw])[0].graph for draw in range(40)}
+    assert SceneGraph(("blue small cup", "cat 3"), (Edge("next to", 0, 1),)) in graphs
+
+
+def test_visual_genome_by_coco_number(roots):
+    data = opened("visual genome", roots["visual genome"], kept_out=KeptOut({PhotographId(COCO, 9): "COCO val2017"}))
+    assert data.left_out["COCO val2017"] == 1
+    assert "COCO 9" not in data.names_of_images
+
+
+def test_phrases_with_html_or_nothing_are_counted(copy):
+    root = copy("visual genome")
+    path = root / "vg/region_descriptions.json"
+    path.write_text(path.read_text().replace("Sky.", "<i>Sky</i>").replace("the mat 3", " "))
+    data = opened("visual genome", root)
+    assert data.refused_texts == {"HTML in the text": 3, "no text": 2}
+    assert all_captions(data)[1] == {"A photo of a a red cat 3"}
+
+
+BAD_GENOME = {
+    "an image that isn't there": (lambda c: c[1].update(image_id=77), "[1] has an 'image_id' that image_data.json"),
+    "an image twice": (lambda c: c[1].update(image_id=1), "[1] has the 'image_id' of an entry before it"),
+    "no regions": (lambda c: c[1].pop("regions"), "[1] has no 'regions'"),
+    "a region of text": (lambda c: c[1]["regions"].append("sky"), "[1].regions[4] is no object"),
+    "a phrase of null": (lambda c: c[1]["regions"][2].update(phrase=None), "[1].regions[2] has a 'phrase' that is no"),
+    "an object": (lambda c: {"1": {}}, "holds no JSON list"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_GENOME)
+def test_bad_regions_are_refused(copy, fault):
+    change, problem = BAD_GENOME[fault]
+    root = copy("visual genome")
+    changed(root / "vg/region_descriptions.json", lambda c: change(c) if fault == "an object" else change(c) and None)
+    assert problem in refusal("visual genome", root)
+
+
+# GQA
+
+
+def test_gqas_captions(roots):
+    data = opened("gqa", roots["gqa"])
+    assert list(data.names_of_images) == ["Visual Genome 1", "COCO 9", "Visual Genome 2317", "COCO 7000"]
+    assert sorted(data.left_out.values()) == [1, 1]
+    texts = all_captions(data)
+    assert texts[0] == {
+        "A photo of small yellow banana to the left of man",
+        "A photo of man to the right of small yellow banana",
+        "A photo of man holding small yellow banana",
+    }
+    assert texts[1] == {"A photo of wet cat on mat"}
+    assert texts[3] == {"A photo of big dog near bus"}
+    for draw in range(20):
+        ((text, graph),) = data.captions([2], [draw])
+        assert text == f"A photo of {', '.join(graph.nodes)}"
+        assert len(set(graph.nodes)) == 3
+    plain = all_captions(opened("gqa", roots["gqa"], caption="names"))
+    assert plain[1] == {"A photo of cat on mat"}
+    assert all(text.count("cup") <= 1 for text in plain[2])
+
+
+BAD_GQA = {
+    "an unknown thing": (lambda o: o["11"]["relations"][0].update(object="99"), "'object' that its image doesn't have"),
+    "relations of text": (lambda o: o["11"].update(relations="near"), "'relations' that are no list"),
+    "attributes of numbers": (lambda o: o["11"].update(attributes=[1]), "'attributes' that are no list of texts"),
+    "no name": (lambda o: o["11"].pop("name"), "1.objects.11 has no 'name'"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_GQA)
+def test_bad_scene_graphs_are_refused(copy, fault):
+    change, problem = BAD_GQA[fault]
+    root = copy("gqa")
+    changed(root / "gqa/train_sceneGraphs.json", lambda c: change(c["1"]["objects"]) and None)
+    assert problem in refusal("gqa", root)

@@ -1,0 +1,77 @@
+"""Weights of a scorer in a new one that reads other texts."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from envs.common.errors import UserError
+from generators.captions.graph import SceneGraph
+from models.carry_over import carry_over, widened, word_rows
+from models.checkpoint import build_scorer, save_checkpoint
+from models.registry import spec_of, specs
+from models.towers.config import TextSpace, TowerConfig
+
+TOWERS = TowerConfig("nano", resolution=32)
+BEFORE = TextSpace(("a", "blue", "cat", "dog", "red", "white"), 20)
+PHOTOGRAPHS = TextSpace(("a", "bench", "cat", "red", "zebra"), 28)
+NOW = widened(PHOTOGRAPHS, BEFORE)
+
+
+def scorer(model, texts, seed, **options):
+    torch.manual_seed(seed)
+    return build_scorer(model, TOWERS, texts, dict(spec_of(model).smoke) | options).eval()
+
+
+def test_no_word_and_no_place_is_lost():
+    assert widened(PHOTOGRAPHS, BEFORE) == TextSpace(("a", "bench", "blue", "cat", "dog", "red", "white", "zebra"), 28)
+    assert widened(BEFORE, NOW) == NOW
+    assert word_rows(BEFORE.words, NOW.words) == {0: 0, 1: 1, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 9}
+
+
+@pytest.mark.parametrize("model", specs())
+def test_texts_of_before_score_as_before(model, tmp_path):
+    """In every scorer whose other parts don't depend on the texts; the others refuse in one line."""
+    old, new = scorer(model, BEFORE, 0), scorer(model, NOW, 1)
+    save_checkpoint(tmp_path, model, old)
+    if model == "dcsm":  # its network reads maps of as many columns as the longest text has tokens
+        with pytest.raises(UserError, match="depends on the longest text, of which there are 20 tokens there and 28"):
+            carry_over(new, model, tmp_path)
+        return
+    carried = carry_over(new, model, tmp_path)
+    assert (carried.words, carried.new_words) == (6, ("bench", "zebra"))
+    assert (carried.positions, carried.new_positions) == (20, 8)
+    captions = ["a red cat", "a white dog"]
+    graphs = [SceneGraph(("red cat",)), SceneGraph(("white dog",))]
+    pixels = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    with torch.no_grad():
+        scores = [
+            its.similarity(its.encode_images(its.pixel_scale(pixels)), its.encode_texts(its.read(captions, graphs)))
+            for its in (old, new)
+        ]
+    torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-4)
+
+
+def test_new_rows_stay_fresh(tmp_path):
+    save_checkpoint(tmp_path, "clip", scorer("clip", BEFORE, 0))
+    fresh, new = scorer("clip", NOW, 1), scorer("clip", NOW, 1)
+    carry_over(new, "clip", tmp_path)
+    rows = [2, 8]  # bench, zebra
+    assert torch.equal(fresh.model.token_embedding.weight[rows], new.model.token_embedding.weight[rows])
+    assert torch.equal(fresh.model.positional_embedding[20:], new.model.positional_embedding[20:])
+    assert not torch.equal(fresh.model.token_embedding.weight[1], new.model.token_embedding.weight[1])
+
+
+def test_what_does_not_fit_is_refused_by_name(tmp_path):
+    save_checkpoint(tmp_path, "oc-clip", scorer("oc-clip", BEFORE, 0))
+    with pytest.raises(UserError, match="is a checkpoint of 'oc-clip', not of 'clip'"):
+        carry_over(scorer("clip", NOW, 1), "clip", tmp_path)
+    with pytest.raises(UserError, match=r"oc-clip\.dim is 32 there and 16 here; give the same"):
+        carry_over(scorer("oc-clip", NOW, 1, dim=16), "oc-clip", tmp_path)
+    torch.manual_seed(0)
+    larger = build_scorer("oc-clip", replace(TOWERS, architecture="micro"), NOW, dict(spec_of("oc-clip").smoke))
+    with pytest.raises(UserError, match="architecture is nano there and micro here"):
+        carry_over(larger, "oc-clip", tmp_path)
+    finer = build_scorer("oc-clip", replace(TOWERS, resolution=64), NOW, dict(spec_of("oc-clip").smoke))
+    with pytest.raises(UserError, match="resolution is 32 there and 64 here"):
+        carry_over(finer, "oc-clip", tmp_path)

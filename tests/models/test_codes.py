@@ -1,0 +1,286 @@
+"""Codes of images that are kept on disk: the same bytes as without, encoded once, whatever happens to their files."""
+
+import os
+import subprocess
+import sys
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from envs.common.errors import UserError
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from models.evaluation.code_store import DIGEST, CodeFolder, Shelf
+from models.evaluation.codes import Codes
+from models.evaluation.encoding import BLOCK
+from models.evaluation.forms import form_of
+from models.evaluation.scoring import score_items
+from tests.models.builders import scorer
+
+SIDE, IMAGES = 32, 70
+KINDS = ("clip", "oc-clip", "flair", "dcsm", "sparo")
+ROOMY = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """A folder of pictures of noise."""
+    folder, rng = tmp_path_factory.mktemp("photographs"), np.random.default_rng(0)
+    for k in range(IMAGES):
+        Image.fromarray(rng.integers(0, 256, (40, 48, 3), np.uint8)).save(folder / f"{k}.png")
+    return folder
+
+
+def bench_of(folder, numbers=range(IMAGES), **more):
+    """Records of these pictures, in this order."""
+    texts = ("a red cat in the city", "a white dog in the desert")
+    records = [Record(f"{k}", "all", (Photograph(f"{k}.png"),), texts) for k in numbers]
+    return Photographs("noise", folder, records, Place(folder, resolution=SIDE, **more))
+
+
+def counting(model, monkeypatch):
+    """How many images a model encodes from now on."""
+    seen, encode = [], model.encode_images
+    monkeypatch.setattr(model, "encode_images", lambda pixels: seen.append(len(pixels)) or encode(pixels))
+    return seen
+
+
+def scores(codes, bench, reported=None):
+    """The scores of all records, as bytes."""
+
+    def encode(blocks):
+        return codes.encode(bench, blocks, (reported if reported is not None else []).append)
+
+    return np.array(score_items(codes.scorer, bench, encode=encode)).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs, tmp_path, monkeypatch):
+    """Without a folder, while it fills, from it; and another benchmark has the same images in another order."""
+    model = scorer(kind)
+    every = bench_of(photographs)
+    some = bench_of(photographs, [*range(60, 30, -1), *range(10, 20), 65])
+    plain = Codes(model, "weights", SIDE)
+    expected = [scores(plain, bench) for bench in (some, every)]
+    seen = counting(model, monkeypatch)
+    codes = Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY))
+    assert codes.shelf is not None, f"the codes of {kind} can't be kept"
+    assert seen == [BLOCK]
+    reported = []
+    assert [scores(codes, bench, reported) for bench in (some, every)] == expected
+    assert sum(reported) == 41 + IMAGES
+    assert seen == [BLOCK] * (1 + 2 + 1), "41 images are two blocks, and the other 29 one"
+    again = Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY))
+    assert [scores(again, bench) for bench in (every, some)] == expected[::-1]
+    assert seen == [BLOCK] * (4 + 1), "noise alone is encoded again"
+
+
+def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
+    """Other weights, another name of theirs, another way to read images, other parts of them: each is encoded anew."""
+    files = CodeFolder(tmp_path, ROOMY)
+    model = scorer("clip")
+    scores(Codes(model, "weights", SIDE, files), bench_of(photographs))
+    for other, weights in ((scorer("clip", seed=1), "weights"), (model, "others")):
+        seen = counting(other, monkeypatch)
+        scores(Codes(other, weights, SIDE, files), bench_of(photographs))
+        assert len(seen) == 1 + 3
+    bench = bench_of(photographs)
+    assert len({bench.fingerprint(k) for k in range(IMAGES)}) == IMAGES
+    ways = [
+        bench,
+        bench.framed(SIDE, True, "bicubic"),
+        bench.framed(SIDE, False, "bilinear"),
+        bench.framed(16, False, "bicubic"),
+    ]
+    boxed = [Record("0", "all", (Photograph("0.png", box),), ("a", "b")) for box in ((0, 0, 9, 9), (0, 0, 9, 8))]
+    parts = [Photographs("part", photographs, [record], Place(photographs, resolution=SIDE)) for record in boxed]
+    assert len({its.fingerprint(0) for its in (*ways, *parts)}) == len(ways) + len(parts)
+
+
+def test_a_file_that_changed_is_another_image(photographs, tmp_path):
+    """Also of the same size and time."""
+    for name in ("1.png", "2.png"):
+        Image.new("RGB", (40, 40), "red").save(tmp_path / name)
+    before = bench_of(tmp_path, [1]).fingerprint(0)
+    assert bench_of(tmp_path, [2]).fingerprint(0) == before, "the same bytes elsewhere are the same image"
+    state = (tmp_path / "1.png").stat()
+    content = bytearray((tmp_path / "1.png").read_bytes())
+    content[-20] ^= 1
+    (tmp_path / "1.png").write_bytes(content)
+    os.utime(tmp_path / "1.png", ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert bench_of(tmp_path, [1]).fingerprint(0) != before
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
+def test_damaged_files_are_made_anew(damage, photographs, tmp_path, monkeypatch):
+    model, bench = scorer("oc-clip"), bench_of(photographs)
+    expected = scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench)
+    for k, path in enumerate(sorted(tmp_path.glob("*/*.codes"))):
+        content = bytearray(path.read_bytes())
+        content[(k * 9973 + DIGEST * k) % len(content)] ^= 64
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes({"flip": content, "cut": content[: len(content) // 2], "empty": b""}[damage])
+    seen = counting(model, monkeypatch)
+    assert scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench) == expected
+    assert len(seen) > 1
+    seen.clear()
+    assert scores(Codes(model, "weights", SIDE, CodeFolder(tmp_path, ROOMY)), bench) == expected
+    assert seen == [BLOCK], "they are whole again"
+
+
+class TestShelf:
+    """Rows of bytes under fingerprints."""
+
+    @staticmethod
+    def row(k, width=100):
+        return bytes([k % 251]) * width
+
+    @staticmethod
+    def name(k):
+        return f"{k:064x}"
+
+    def test_every_flipped_bit_is_noticed(self, tmp_path):
+        shelf = Shelf(CodeFolder(tmp_path, ROOMY), "model", 4)
+        shelf.put({self.name(1): b"abcd"})
+        (path,) = tmp_path.glob("*/*.codes")
+        content = path.read_bytes()
+        for bit in range(8 * len(content)):
+            wrong = bytearray(content)
+            wrong[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(wrong)
+            assert Shelf(CodeFolder(tmp_path, ROOMY), "model", 4).get(self.name(1)) is None
+            path.write_bytes(content)
+            assert Shelf(CodeFolder(tmp_path, ROOMY), "model", 4).get(self.name(1)) == b"abcd"
+
+    def test_what_was_used_longest_ago_goes_first(self, tmp_path):
+        size = 2 * DIGEST + 100
+        files = CodeFolder(tmp_path, 16 * size)
+        for k in range(16):
+            Shelf(files, f"model {k % 2}", 100).put({self.name(k): self.row(k)})
+            for path in tmp_path.glob("*/*.codes"):
+                os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
+        used = Shelf(files, "model 0", 100)
+        assert used.get(self.name(0)) == self.row(0)
+        shelf = Shelf(files, "model 0", 100)
+        for k in range(16, 20):
+            shelf.put({self.name(k): self.row(k)})
+            assert sum(path.stat().st_size for path in tmp_path.glob("*/*.codes")) <= 16 * size
+        fresh = Shelf(files, "model 0", 100)
+        assert fresh.get(self.name(0)) == self.row(0)
+        assert self.name(2) not in fresh
+        assert all(fresh.get(self.name(k)) == self.row(k) for k in range(16, 20))
+
+    def test_what_another_process_deleted_is_no_row(self, tmp_path):
+        files = CodeFolder(tmp_path, ROOMY)
+        shelf = Shelf(files, "model", 100)
+        shelf.put({self.name(k): self.row(k) for k in range(3)})
+        for path in tmp_path.glob("*/*.codes"):
+            path.unlink()
+        assert shelf.get(self.name(0)) is None
+        assert self.name(1) not in shelf
+
+    def test_no_more_than_the_limit(self, tmp_path):
+        shelf = Shelf(CodeFolder(tmp_path, 50), "model", 100)
+        shelf.put({self.name(1): self.row(1)})
+        assert shelf.get(self.name(1)) is None
+        assert not list(tmp_path.glob("*/*"))
+
+    def test_a_folder_that_cannot_be_is_an_error(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UserError, match=r"codes of images can't be kept in .*choose another --codes"):
+            CodeFolder(tmp_path / "file", ROOMY)
+
+    def test_a_disk_that_is_full_is_a_warning(self, tmp_path, monkeypatch):
+        files = CodeFolder(tmp_path, ROOMY)
+        shelf = Shelf(files, "model", 100)
+
+        def full(path, content):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(files, "add", full)
+        with pytest.warns(UserWarning, match="No space left on device"):
+            shelf.put({self.name(1): self.row(1)})
+        assert self.name(1) not in shelf
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from models.evaluation.code_store import CodeFolder, Shelf
+shelf = Shelf(CodeFolder(Path(sys.argv[1]), 60000), "model", 1000)
+for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
+    shelf.put({f"{k % 170:064x}": bytes([k % 170]) * 1000})
+    for other in range(170):
+        row = shelf.get(f"{other:064x}")
+        assert row is None or row == bytes([other]) * 1000
+"""
+
+
+def test_processes_share_a_folder_and_may_be_killed(tmp_path):
+    """Three write, read and delete the same rows, one of them is killed."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    processes = [subprocess.Popen([*command, str(start)], stderr=subprocess.PIPE) for start in (0, 20, 40)]
+    while not list(tmp_path.glob("*/*.codes")):
+        assert processes[0].poll() is None, processes[0].communicate()
+    processes[0].kill()
+    for process in processes[1:]:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors.decode()
+    processes[0].communicate()
+    shelf = Shelf(CodeFolder(tmp_path, 60000), "model", 1000)
+    found = [row for k in range(170) if (row := shelf.get(f"{k:064x}"))]
+    assert found
+    assert all(len(set(row)) == 1 for row in found)
+
+
+class TestForms:
+    """Which codes can be taken apart."""
+
+    @staticmethod
+    def changed(monkeypatch, change):
+        model = scorer("clip")
+        encode = model.encode_images
+        monkeypatch.setattr(model, "encode_images", lambda pixels: change(encode(pixels)))
+        return model
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda code: {"vectors": code},
+            lambda code: (code, None),
+            lambda code: (code, torch.arange(BLOCK)),
+            lambda code: (code, torch.tensor(1.0)),
+            lambda code: code + torch.rand(()) * torch.arange(len(code))[:, None],
+            lambda code: code - code.mean(0) * torch.arange(len(code))[:, None],
+            lambda code: code * float("nan"),
+            lambda code: (),
+        ],
+    )
+    def test_others_are_not_kept(self, change, monkeypatch, tmp_path):
+        codes = Codes(self.changed(monkeypatch, change), "weights", SIDE, CodeFolder(tmp_path, ROOMY))
+        assert codes.shelf is None
+
+    def test_images_are_then_encoded_as_they_come(self, photographs, monkeypatch):
+        model = self.changed(monkeypatch, lambda code: [code])
+        monkeypatch.setattr(model, "paired", lambda images, texts: (images[0] * texts).sum(-1))
+        bench, reported = bench_of(photographs), []
+        assert scores(Codes(model, "weights", SIDE), bench, reported)
+        assert reported == [BLOCK, BLOCK, IMAGES - 2 * BLOCK]
+
+    def test_rows_come_back_as_they_were(self, monkeypatch):
+        def several(code):
+            return code.bfloat16(), (code > 0, code[:, 0].double()), code[:, :6].reshape(-1, 2, 3)
+
+        form = form_of(self.changed(monkeypatch, several), SIDE)
+        code = several(torch.randn(5, 32))
+        parts = (code[0], *code[1], code[2])
+        rows = [tuple(part[k] for part in parts) for k in range(5)]
+        kept = [
+            form.from_bytes(b"".join(p.reshape(-1).view(torch.uint8).numpy().tobytes() for p in row)) for row in rows
+        ]
+        made = form.stacked(kept)
+        assert all(map(torch.equal, parts, chain([made[0]], made[1], [made[2]])))

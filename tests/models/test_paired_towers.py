@@ -1,0 +1,63 @@
+"""DINOv2's image tower beside the texts of an open_clip model: random weights, in files as the published ones are."""
+
+import open_clip
+import pytest
+import timm
+import torch
+
+from envs.common.errors import UserError
+from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from models.towers import paired
+from models.towers.build import build_towers, check_towers, patch_tokens
+from models.towers.config import TextSpace, TowerConfig
+
+NAME = "ViT-B-14-DINOv2"
+SIDE = 28
+
+
+def test_the_architecture_is_that_of_dinov2():
+    config = open_clip.get_model_config(NAME)
+    assert config["vision_cfg"]["timm_model_name"] == "vit_base_patch14_dinov2"
+    assert config["text_cfg"] == open_clip.get_model_config("ViT-B-16")["text_cfg"]
+
+
+def test_its_patches_are_those_that_oc_clip_binds(tmp_path):
+    """Of random weights, at 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet."""
+    torch.manual_seed(0)
+    towers = TowerConfig(NAME, resolution=SIDE)
+    built = build_towers(towers, TextSpace(context=20))
+    assert built.patch_sizes("oc-clip") == (768, 4)
+    assert built.pixels.mean == (0.485, 0.456, 0.406)
+    assert patch_tokens(built.model, torch.zeros(1, 3, SIDE, SIDE)).shape == (1, 4, 768)
+    scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
+    save_checkpoint(tmp_path, "oc-clip", scorer)
+    again = load_checkpoint(tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
+
+
+def test_a_model_that_needs_all_tokens_refuses_it():
+    with pytest.raises(UserError, match="needs patch tokens"):
+        build_scorer("clip-attpool", TowerConfig(NAME, resolution=SIDE), TextSpace(context=20))
+
+
+def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
+    torch.manual_seed(1)
+    texts = open_clip.create_model("ViT-B-16", force_image_size=32)
+    torch.save(texts.state_dict(), tmp_path / "texts.pt")
+    image = timm.create_model("vit_base_patch14_dinov2", img_size=SIDE, num_classes=0)
+    torch.save(image.state_dict(), tmp_path / "image.pt")
+    both = TowerConfig(NAME, f"{tmp_path / 'texts.pt'}+{tmp_path / 'image.pt'}", SIDE)
+    model = build_towers(both, TextSpace()).model
+    assert torch.equal(model.token_embedding.weight, texts.token_embedding.weight)
+    assert torch.equal(model.text_projection, texts.text_projection)
+    assert torch.equal(model.visual.trunk.blocks[11].mlp.fc1.weight, image.blocks[11].mlp.fc1.weight)
+
+
+def test_weights_that_are_none_are_refused_before_anything_is_built():
+    assert paired.weights_of("laion2b_s34b_b88k") == ("laion2b_s34b_b88k", "lvd142m")
+    check_towers(TowerConfig(NAME, "laion2b_s34b_b88k", 224))
+    check_towers(TowerConfig(NAME, "openai+lvd142m", 224))
+    with pytest.raises(UserError, match=r"pretrained text weights \(of ViT-B-16\) 'opanai'; did you mean 'openai'"):
+        check_towers(TowerConfig(NAME, "opanai", 224))
+    with pytest.raises(UserError, match="pretrained image weights"):
+        check_towers(TowerConfig(NAME, "openai+lvd143", 224))
