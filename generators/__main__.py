@@ -68,6 +68,9 @@ class Audit:
     pixels: str = "sample"
     """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
     digests and their scenes."""
+    world: Path | None = None
+    """The TOML file of the split's own world, to make the split and its images again. Its Python files are run; the
+    path that the split itself names is not opened."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ def audit(command: Audit) -> int:
     from generators.audit.run import audit as run_checks
 
     with progress_bars("read", "factors", "rendered again") as progress:
-        findings = run_checks(command.file, command.pixels, progress)
+        findings = run_checks(command.file, command.pixels, progress, command.world)
     table = Table("check", "", "detail", title=str(command.file))
     for finding in findings:
         word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"

@@ -18,10 +18,11 @@ from envs.common.errors import UserError, choose
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
 from envs.scene import Scene
+from envs.world import World
 from envs.worlds import load_world
 from generators.audit.findings import Finding, first, skipped
 from generators.audit.pixels import SAMPLE, Progress
-from generators.audit.regeneration import CLAIM, Incomparable, made_again
+from generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
 from generators.export import formats
 from generators.export.formats import FORMATS, ExportPart, File
 from generators.export.write import MARK, SHEET, mark
@@ -36,12 +37,13 @@ PICTURES = "pictures are the same when rendered again"
 
 @dataclass(frozen=True)
 class Export:
-    """A folder that an export wrote: its format, the mark in it, the split it says it is of, and its subsets."""
+    """A folder that an export wrote: its format and mark, the split it says it is of, its world and its subsets."""
 
     folder: Path
     form: str
     mark: str
     split: Split
+    world: World
     subsets: tuple[str, ...]
 
 
@@ -60,11 +62,14 @@ class RenderedReader(PixelReader):
         return image if name == "images" else mask
 
 
-def audit_export(folder: Path, pixels: str, report: Progress) -> list[Finding]:
+def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path | None = None) -> list[Finding]:
     """All findings on an export; `pixels` is "sample" or "all". One that can't be read raises `UserError`."""
-    export = read_export(folder)
     try:
-        made = made_again(export.split)
+        export = read_export(folder, world_file)
+    except Incomparable as reason:
+        return [skipped(CLAIM, str(reason))]
+    try:
+        made = made_again(export.split, world_file)
     except Incomparable as reason:
         return [skipped(CLAIM, str(reason))]
     except UserError as error:
@@ -76,25 +81,25 @@ def audit_export(folder: Path, pixels: str, report: Progress) -> list[Finding]:
         return [*findings, *compared(export, chosen, pixels == "all", Path(cache), report)]
 
 
-def read_export(folder: Path) -> Export:
+def read_export(folder: Path, world_file: Path | None) -> Export:
     """What an export says of itself; a folder that is none raises."""
     try:
         text, sheet = (folder / MARK).read_text(), (folder / SHEET).read_text()
         marked, recipe = json.loads(text), json.loads(re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1])
         form = choose("format", str(marked["format"]), FORMATS)
         choose("kind of split", str(recipe["kind"]), KINDS)
-        vocabulary = Vocabulary.of(load_world(recipe["world"]))
-        split = Split(folder / SHEET, recipe, str(marked["store"]), vocabulary, [], {}, intact=True)
+        world = load_world(trusted_world(str(recipe["world"]), world_file))
+        split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, intact=True)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{folder} is not a whole export of a split ({error}); {REMEDY}") from error
-    return Export(folder, form, text, split, tuple(re.findall(r"^\| `([^`]+)` \| \d", sheet, re.MULTILINE)))
+    return Export(folder, form, text, split, world, tuple(re.findall(r"^\| `([^`]+)` \| \d", sheet, re.MULTILINE)))
 
 
 def compared(
     export: Export, made: dict[str, Records], everything: bool, cache: Path, report: Progress
 ) -> Iterator[Finding]:
     """The files of an export beside those that its recipe gives."""
-    world, side = load_world(export.split.recipe["world"]), side_of_pictures(export)
+    world, side = export.world, side_of_pictures(export)
     reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
     files = list(FORMATS[export.form](list(parts.values())))

@@ -21,6 +21,7 @@ from envs.worlds import load_world
 from generators.audit.colors import Reference, reference_colors, wrong_colors
 from generators.audit.findings import Finding, skipped
 from generators.audit.masks import wrong_ids, wrong_places
+from generators.audit.regeneration import Incomparable, trusted_world
 from generators.audit.shown import Block, ShownRows, spread
 from generators.storage.digests import PIXELS, digest_of
 from generators.storage.image_store import Progress
@@ -61,16 +62,18 @@ class Problems:
         )
 
 
-def check_pixels(split: Split, how_many: str, report: Progress = lambda *its: None) -> Iterator[Finding]:
+def check_pixels(
+    split: Split, how_many: str, report: Progress = lambda *its: None, world_file: Path | None = None
+) -> Iterator[Finding]:
     """All checks of images and masks; a sample or all of the rows are rendered again.
 
-    `report` is called with the stage ("read", "factors", "rendered again"), the number done and the total.
+    `world_file` is as for `trusted_world`. `report` is called with the stage ("read", "factors", "rendered again"), the number done and the total.
     """
     choose("--pixels", how_many, HOW_MANY)
     shown = ShownRows(split)
     if not len(shown):
         return
-    world, reason = same_world(split, shown)
+    world, reason = same_world(split, shown, world_file)
     if world is None:
         yield from check_rows(shown, None, report)
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
@@ -82,12 +85,14 @@ def check_pixels(split: Split, how_many: str, report: Progress = lambda *its: No
         yield check_again(shown, renderer, how_many, report)
 
 
-def same_world(split: Split, shown: ShownRows) -> tuple[World | None, str]:
+def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple[World | None, str]:
     """The world of a split if what draws it is as it was; else None, and why."""
     try:
-        world = load_world(split.recipe["world"])
+        world = load_world(trusted_world(split.recipe["world"], world_file))
+    except Incomparable as reason:
+        return None, str(reason)
     except UserError as error:
-        return None, f"{error}; run this where the world's file is"
+        return None, f"{error}; give the world's file by --world"
     here = image_identity(world, shown.resolution)
     if here != split.identity:
         return None, f"the images are of another renderer or world ({split.identity}, here {here}); {REMEDY}"

@@ -177,7 +177,6 @@ CHECKS = (
     facing.check_facing,
     *balance.CHECKS,
     *cues.CHECKS,
-    *regeneration.CHECKS,
 )
 CHECKS_OF = {
     "binding": (check_single_objects, *binding.CHECKS, *mentions.CHECKS),
@@ -187,25 +186,33 @@ CHECKS_OF = {
 }
 
 
-def audit(path: Path, pixels: str = "sample", report: Progress = lambda *its: None) -> list[Finding]:
+def audit(
+    path: Path, pixels: str = "sample", report: Progress = lambda *its: None, world_file: Path | None = None
+) -> list[Finding]:
     """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
 
     `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
+    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the split
+    nor images of an own world are made again.
     """
     choose("--pixels", pixels, HOW_MANY)
     if path.is_dir():
-        return audit_export(path, pixels, report)
+        return audit_export(path, pixels, report, world_file)
     split = read_split(path, verify=False)
     check_readable(split)
-    findings = check_records(split)
+    findings = check_records(split, world_file)
     if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
-        return [*findings, *check_pixels(split, pixels, report)]
+        return [*findings, *check_pixels(split, pixels, report, world_file)]
     return [*findings, skipped("images and masks", "there is nothing to compare them with until the store fits")]
 
 
-def check_records(split: Split) -> list[Finding]:
+def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
     """All findings but those on pixels; each that fails says the way out."""
-    own = (*CHECKS, *CHECKS_OF[split.recipe["kind"]])
+
+    def made_again(split: Split) -> Iterator[Finding]:
+        return regeneration.check_regeneration(split, world_file)
+
+    own = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
     found = (with_way_out(finding) for check in own for finding in done(check, split))
     return [*(finding for check in file_checks.CHECKS for finding in done(check, split)), *found]
 

@@ -33,7 +33,9 @@ SOUND = {
     "sizes": replace(SMALL, world="tiny-sizes"),
     "incomplete": replace(SMALL, mentioned=0.7, attributes=0.8, negated=0.3),
     "texture held out": replace(SMALL, hold_out=("texture=red & animal=penguin", "pair={camel, elephant}")),
-    "order held out": replace(SPATIAL, test_scenes=80, hold_out=("relation=left & first=elephant", "background=city & animal=camel")),
+    "order held out": replace(
+        SPATIAL, test_scenes=80, hold_out=("relation=left & first=elephant", "background=city & animal=camel")
+    ),
 }
 
 
