@@ -67,7 +67,8 @@ def check_pixels(
 ) -> Iterator[Finding]:
     """All checks of images and masks; a sample or all of the rows are rendered again.
 
-    `world_file` is as for `trusted_world`. `report` is called with the stage ("read", "factors", "rendered again"), the number done and the total.
+    `world_file` is as for `trusted_world`. `report` is called with the stage ("read", "factors", "rendered again"), the
+    number done and the total.
     """
     choose("--pixels", how_many, HOW_MANY)
     shown = ShownRows(split)

@@ -192,8 +192,8 @@ def audit(
     """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
 
     `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
-    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the split
-    nor images of an own world are made again.
+    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
+    split nor its images are made again.
     """
     choose("--pixels", pixels, HOW_MANY)
     if path.is_dir():
