@@ -20,12 +20,19 @@ class Finding(NamedTuple):
     claim: str
     holds: bool
     detail: str
+    skipped: bool = False
+    """Not checked, for the reason in `detail`; then `holds` says nothing."""
 
 
 def first(counterexamples: Iterator[str]) -> tuple[bool, str]:
     """(True, "") if there is no counterexample, else (False, the first one)."""
     counterexample = next(iter(counterexamples), None)
     return counterexample is None, "" if counterexample is None else f"first: {counterexample}"
+
+
+def skipped(claim: str, reason: str) -> Finding:
+    """A check that couldn't be done here: it doesn't fail, but is shown."""
+    return Finding(claim, True, reason, skipped=True)
 
 
 def nearest(what: str, count: int, fraction: float, totals: Iterable[int]) -> Finding:

@@ -1,32 +1,63 @@
-"""Proves from a split file alone that nothing held out is in train and nothing is mislabelled.
+"""Proves from a split file and its store that nothing held out is in train and nothing is mislabelled.
 
 The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the
 code that generates splits, so that a mistake in one does not hide in the other. They share only the
 words for numbers, relations and conjunctions, and the language of hold-out rules, which have tests of their own.
+Besides it looks for answers that don't need the picture (balance, cues), makes the split again from its recipe
+(regeneration), and compares every image with its digest, its scene and, for a sample, with a new rendering (pixels).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
 from envs.scene import Scene, Thing
 from envs.slots import SLOTS_OF
-from generators.audit import binding, counting, dependence, facing, mentions, spatial, wording
-from generators.audit.findings import Finding, animal_pair, first, rules_of
+from generators.audit import (
+    balance,
+    binding,
+    counting,
+    cues,
+    dependence,
+    facing,
+    file_checks,
+    mentions,
+    regeneration,
+    separation,
+    spatial,
+    wording,
+)
+from generators.audit.exported import audit_export
+from generators.audit.findings import Finding, animal_pair, first, rules_of, skipped
 from generators.audit.mentions import RequestedChances, requested_chances, states_in_part
+from generators.audit.pixels import HOW_MANY, Progress, check_pixels
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import attributes, counted
 from generators.captions.relations import edge_holds
 from generators.parsers.world_grammar import parse
 from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import REMEDY, Split, check_store, read_split
+from generators.splits.recipe_file import KINDS, typed
+from generators.storage.split_file import REMEDY, Split, read_split
 
 # Kinds whose negatives don't have the caption's bag of words.
 OTHER_WORDS = {"counting"}
+# Fields of a recipe that checks read; those that came later may be missing.
+REQUIRED = {
+    "kind",
+    "world",
+    "seed",
+    "pairs",
+    "hard_negatives",
+    "views",
+    "test_views",
+    "reserve",
+    "validation",
+    "template",
+}
 
 
 def true_nodes(scene: Scene) -> set[str]:
@@ -43,15 +74,6 @@ def states(graph: SceneGraph, scene: Scene) -> bool:
 def words(text: str) -> Counter:
     """The bag of words of a caption; "a" and "an" are one word."""
     return Counter("a" if word == "an" else word for word in text.split())
-
-
-def check_disjoint(split: Split) -> Iterator[Finding]:
-    """No scene of train is in a test or in validation."""
-    train = set(split.subsets["train"].scenes)
-    for name, records in split.subsets.items():
-        if name != "train":
-            holds, detail = first(scene.key for scene in records.scenes if scene in train)
-            yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:
@@ -144,27 +166,17 @@ def soundly_sized(scene: Scene) -> bool:
     return len(sizes) == len({thing.animal for thing in scene.things}) and all(size for _, size in sizes)
 
 
-def check_file(split: Split) -> Iterator[Finding]:
-    """The file is as it was written, and the shards of its store hold its scenes."""
-    yield Finding("the file has the checksum that it was written with", split.intact, "")
-    try:
-        check_store(split)
-    except UserError as error:
-        yield Finding("the store shows the scenes that the split lists", False, str(error))
-    else:
-        yield Finding("the store shows the scenes that the split lists", True, f"{len(split.shards)} shards")
-
-
 # Checks of every split, and of each kind.
 CHECKS = (
-    check_file,
     check_not_empty,
-    check_disjoint,
+    *separation.CHECKS,
     check_hold_out,
     check_sizes,
     check_texts,
     wording.check_wording,
     facing.check_facing,
+    *balance.CHECKS,
+    *cues.CHECKS,
 )
 CHECKS_OF = {
     "binding": (check_single_objects, *binding.CHECKS, *mentions.CHECKS),
@@ -174,10 +186,61 @@ CHECKS_OF = {
 }
 
 
-def audit(path: Path) -> list[Finding]:
-    """All findings on a split file; one that can't be read raises `UserError`."""
+def audit(
+    path: Path, pixels: str = "sample", report: Progress = lambda *its: None, world_file: Path | None = None
+) -> list[Finding]:
+    """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
+
+    `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
+    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
+    split nor its images are made again.
+    """
+    choose("--pixels", pixels, HOW_MANY)
+    if path.is_dir():
+        return audit_export(path, pixels, report, world_file)
     split = read_split(path, verify=False)
-    if missing := {"train", "validation"} - split.subsets.keys():
-        raise UserError(f"{path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")
-    kind = choose(f"kind of {path}", split.recipe["kind"], CHECKS_OF)
-    return [finding for check in (*CHECKS, *CHECKS_OF[kind]) for finding in check(split)]
+    check_readable(split)
+    findings = check_records(split, world_file)
+    if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
+        return [*findings, *check_pixels(split, pixels, report, world_file)]
+    return [*findings, skipped("images and masks", "there is nothing to compare them with until the store fits")]
+
+
+def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
+    """All findings but those on pixels; each that fails says the way out."""
+
+    def made_again(split: Split) -> Iterator[Finding]:
+        return regeneration.check_regeneration(split, world_file)
+
+    own = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
+    found = (with_way_out(finding) for check in own for finding in done(check, split))
+    return [*(finding for check in file_checks.CHECKS for finding in done(check, split)), *found]
+
+
+def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
+    """What a check finds; records that it can make nothing of, such as a single thing in a test of pairs, fail it."""
+    try:
+        yield from check(split)
+    except (ValueError, LookupError) as error:
+        yield Finding(f"{check.__name__.replace('_', ' ')}: records are of the split's kind", False, repr(error))
+
+
+def with_way_out(finding: Finding) -> Finding:
+    """A failed finding with what to do about it: the file is wrong as it is."""
+    return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
+
+
+def check_readable(split: Split) -> None:
+    """Raise unless the recipe is one, and the subsets that the checks read are there."""
+    if not isinstance(split.recipe, dict) or not split.recipe.keys() >= REQUIRED:
+        missing = REQUIRED - set(split.recipe)
+        raise UserError(f"the recipe in {split.path} has no {' and no '.join(sorted(missing))}; {REMEDY}")
+    kind = KINDS[choose(f"kind of {split.path}", split.recipe["kind"], CHECKS_OF)]
+    known = {field.name for field in fields(kind)}
+    try:
+        recipe = kind(**typed(kind, {name: value for name, value in split.recipe.items() if name in known}))
+    except UserError as error:
+        raise UserError(f"the recipe in {split.path}: {error}; {REMEDY}") from error
+    needed = {"train", "validation", *recipe.tests, *([HELD_OUT] if recipe.hold_out else [])}
+    if missing := needed - split.subsets.keys():
+        raise UserError(f"{split.path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")

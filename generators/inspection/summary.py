@@ -106,9 +106,11 @@ def fractions(split: Split) -> dict[str, str]:
     """The realised fractions and the requested ones, by the audit's checks."""
     findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
     return {
-        claim.removesuffix(REQUESTED_FRACTION): detail if holds else f"{detail}: not the nearest; audit this file"
-        for claim, holds, detail in findings
-        if claim.endswith(REQUESTED_FRACTION)
+        its.claim.removesuffix(REQUESTED_FRACTION): its.detail
+        if its.holds
+        else f"{its.detail}: not the nearest; audit this file"
+        for its in findings
+        if its.claim.endswith(REQUESTED_FRACTION)
     }
 
 

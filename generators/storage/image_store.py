@@ -2,8 +2,10 @@
 
 A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard; a
 shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
-i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image.
-Rows are numbered through all shards. Writers of one store wait for each other.
+i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image against
+damage on disk, and `/digests` uint8 (n, 2, 16) of each image and mask as they were rendered
+(generators/storage/digests.py; shards written before there were any have none). Rows are
+numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
@@ -21,6 +23,7 @@ from envs.common.files import whole_file
 from envs.common.locks import FileLock
 from envs.scene import Scene
 from envs.world import World
+from generators.storage.digests import DIGESTS, PIXELS, digests_of, write_digests
 from generators.storage.tables import open_hdf5
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
@@ -203,7 +206,8 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
         own_identity, scenes = shard.attrs["identity"], shard["scenes"][:]
-        if {len(shard["images"]), len(shard["masks"])} != {len(scenes)}:
+        tables = (*PIXELS, DIGESTS) if DIGESTS in shard else PIXELS  # of old there were no digests
+        if {len(shard[name]) for name in tables} != {len(scenes)}:
             raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
     if own_identity != identity:
         raise UserError(
@@ -233,17 +237,18 @@ def write_shard(
     masks: UInt8[np.ndarray, "n h w"],
     codec: str = "none",
 ) -> None:
-    """Write one shard, whole or not at all."""
+    """Write one shard with the digests of its pixels, whole or not at all."""
     with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
         create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
         file["images"][:] = images
         file["masks"][:] = masks
+        write_digests(file, digests_of(vocabulary.decode(rows), images, masks))
 
 
 def create_shard(
     group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
 ) -> None:
-    """A shard without its pixels, of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image."""
+    """A shard of `size` (h, w) without pixels and digests: one chunk and one checksum (HDF5's fletcher32) per image."""
     group.attrs["identity"] = identity
     group.attrs["vocabulary"] = vocabulary.to_json()
     group["scenes"] = rows

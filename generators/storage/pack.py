@@ -15,13 +15,12 @@ from jaxtyping import Int64
 
 from envs.common.errors import UserError
 from envs.common.files import whole_file
+from generators.storage.digests import PIXELS, write_digests
 from generators.storage.image_store import Progress, Shard, codec_options, create_shard
 from generators.storage.pixels import PixelReader, open_split
 from generators.storage.split_file import Records, Split, write_tables
 
 Rows = Int64[np.ndarray, " n"]
-
-PIXELS = ("images", "masks")
 
 
 def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None = None) -> None:
@@ -66,7 +65,10 @@ def renumbered(split: Split, rows: Rows, codec: str) -> Split:
 
 
 def write_pixels(group: h5py.Group, reader: PixelReader, rows: Rows, codec: str, report: Progress) -> None:
-    """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory."""
+    """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
+
+    Digests are copied if all rows have one; none are computed here, where an image could be another one already.
+    """
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
     create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
     tables = {name: group[name] for name in PIXELS}
@@ -74,6 +76,9 @@ def write_pixels(group: h5py.Group, reader: PixelReader, rows: Rows, codec: str,
         for name, table in tables.items():
             table[new] = reader.read(old, name)
         report("pack", new + 1, len(rows))
+    digests = reader.digests(rows)
+    if all(its is not None for its in digests):
+        write_digests(group, np.stack(digests))
 
 
 def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:

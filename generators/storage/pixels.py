@@ -5,11 +5,13 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int64, UInt8
 
 from envs.common.errors import UserError
-from generators.storage.image_store import codec_options
+from generators.storage.digests import DIGESTS
+from generators.storage.image_store import ShardLocation, codec_options
 from generators.storage.split_file import Split, check_store, read_split
+from generators.storage.tables import open_hdf5
 
 
 class PixelReader:
@@ -46,6 +48,22 @@ class PixelReader:
         for i, row in enumerate(rows.tolist()):
             out[i] = self.read(row, name)
         return out
+
+    def digests(self, rows: Int64[np.ndarray, " n"]) -> list[UInt8[np.ndarray, "2 16"] | None]:
+        """The digests of the image and the mask of each of `rows`; None where the shard was written without any."""
+        tables = [shard_digests(self.split.location(i)) for i in range(len(self.split.shards))]
+        held = np.searchsorted(self.starts, rows, side="right") - 1
+        return [
+            None if (its := tables[shard]) is None else its[row - self.starts[shard]]
+            for row, shard in zip(rows.tolist(), held.tolist(), strict=True)
+        ]
+
+
+def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"] | None:
+    """The digests of a shard's rows; None if it was written without any."""
+    with open_hdf5(location.file, location.remedy) as file:
+        shard = file[location.group]
+        return shard[DIGESTS][:] if DIGESTS in shard else None
 
 
 def open_split(path: Path) -> Split:

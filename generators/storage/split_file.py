@@ -18,7 +18,7 @@ from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
-from envs.common.identity import digest, identity_of
+from envs.common.identity import defaults_version, digest, identity_of
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
@@ -67,6 +67,7 @@ class Split:
     shards: list[Shard]
     subsets: dict[str, Records]
     intact: bool  # the content has the checksum that was written with it
+    recipe_version: str = ""  # what `recipe_version` gave when it was made; files of old have none
 
     def location(self, index: int) -> ShardLocation:
         """The location of shard `index`: beside the split, or inside a packed one."""
@@ -97,6 +98,11 @@ def split_name(recipe: SplitRecipe) -> str:
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
+def recipe_version(recipe: SplitRecipe) -> str:
+    """The version of what a recipe means: another one gives other scenes or texts for the same fields."""
+    return f"{VERSION}.{defaults_version(type(recipe)).get('defaults', 1)}"
+
+
 def recorded(recipe: SplitRecipe) -> dict:
     """A recipe as split files hold it: with the groups that its rules name, without empty fields of later versions."""
     fields, later = asdict(recipe.resolved()), LATER | LATER_OF.get(recipe.kind, set())
@@ -120,15 +126,16 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # one call: it reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
-            write_split(path, store, recorded(recipe), subsets)
+            write_split(path, store, recorded(recipe), subsets, recipe_version(recipe))
     return path
 
 
-def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records]) -> None:
+def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str = "") -> None:
     """Write a split file, whole or not at all."""
     shards, _ = store.index()
     with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
-        write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), intact=True))
+        whole = Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version)
+        write_tables(file, whole)
         for i, shard in enumerate(shards):
             file[f"shards/{i}"] = h5py.ExternalLink(shard.file, "/")
 
@@ -140,6 +147,8 @@ def write_tables(file: h5py.File, split: Split) -> None:
     file.attrs["identity"] = split.identity
     file.attrs["vocabulary"] = split.vocabulary.to_json()
     file.attrs["checksum"] = checksum(split.recipe, split.subsets)
+    if split.recipe_version:
+        file.attrs["recipe_version"] = split.recipe_version
     file["shard_table"] = shard_table(split.shards)
     for name, records in split.subsets.items():
         write_records(file.create_group(f"subsets/{name}"), split.vocabulary, records)
@@ -202,7 +211,8 @@ def read_split(path: Path, verify: bool = True) -> Split:
         if verify and not intact:
             raise ValueError("its checksum is wrong")  # `open_hdf5` adds path and remedy
         shards = read_shard_table(file["shard_table"][:])
-        return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact)
+        version = file.attrs.get("recipe_version", "")
+        return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact, version)
 
 
 def check_links(file: h5py.File, path: Path) -> None:
@@ -247,7 +257,10 @@ def check_store(split: Split) -> None:
         if not in_range.all() or (shown[records.rows] != split.vocabulary.encode(records.scenes)).any():
             raise UserError(f"the rows of {name} in {split.path} show other scenes in this store; {REMEDY}")
         paired = records.partners >= 0
-        swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        try:
+            swapped = [swap(scene) for scene, has in zip(records.scenes, paired, strict=True) if has]
+        except ValueError as error:  # a single thing has nothing to exchange
+            raise UserError(f"a scene of {name} in {split.path} can have no partner ({error}); {REMEDY}") from error
         rows = records.partners[paired]
         if (rows >= len(shown)).any() or (shown[rows] != split.vocabulary.encode(swapped)).any():
             raise UserError(f"the partners of {name} in {split.path} show other scenes in this store; {REMEDY}")

@@ -1,6 +1,8 @@
 """One small split for all tests that read; those that damage a file copy it first."""
 
 import shutil
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -12,6 +14,7 @@ from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
 from generators.storage import split_file
 from generators.storage.image_store import ImageStore
+from generators.vocabulary import Vocabulary
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
@@ -47,3 +50,30 @@ def copied(split, tmp_path) -> Path:
     folder = tmp_path / split.parent.name
     shutil.copytree(split.parent, folder)
     return folder / split.name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_entries(tmp_path_factory):
+    """What audits render they find again in the next test, as the renderer gives the same each time."""
+    folder = tmp_path_factory.mktemp("entries")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("generators.audit.pixels.TemporaryDirectory", lambda: nullcontext(folder))
+        patch.setattr("generators.audit.pixels.MOST_WORKERS", 1)  # a process takes longer to start than to render these
+        yield
+
+
+@cache
+def in_memory(recipe: SplitRecipe) -> split_file.Split:
+    """A split whose images are nowhere, for checks that read records only."""
+    planned = recipe.subsets()
+    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
+    return split_file.Split(
+        path=Path("none.h5"),
+        recipe=split_file.recorded(recipe),
+        identity="",
+        vocabulary=Vocabulary.of(load_world(recipe.world)),
+        shards=[],
+        subsets={name: split_file.describe(name, scenes, row_of, recipe) for name, scenes in planned.items()},
+        intact=True,
+        recipe_version=split_file.recipe_version(recipe),
+    )

@@ -193,3 +193,15 @@ def test_the_audit_finds_a_split_whose_group_means_more(tmp_path):
     assert "no rule holds out any scene of train" in {
         finding.claim for finding in check_hold_out(split) if not finding.holds
     }
+
+
+def test_a_world_file_is_opened_by_the_audit_if_the_user_names_it(tmp_path):
+    recipe = own_world(tmp_path)
+    path = make_split(tmp_path, recipe)
+    (reason,) = {finding.detail for finding in audit(path) if finding.skipped}
+    assert f"if you trust it, --world {recipe.world}" in reason
+    named = audit(path, world_file=Path(recipe.world))
+    assert [finding for finding in named if finding.skipped or not finding.holds] == []
+    (tmp_path / "mine.toml").unlink()
+    reasons = {finding.detail for finding in audit(path, world_file=Path(recipe.world)) if finding.skipped}
+    assert all("give the world's file by --world" in reason for reason in reasons)

@@ -1,0 +1,197 @@
+"""Whether answers depend on anything but the picture: on place, order of mention, texture, background or view.
+
+Of every scene of two with different animals, three signs are taken, relative to the animal whose name is first in the
+alphabet and to one texture:
+
+- a: that animal has that texture, not the other thing;
+- p: that animal is in the first place (left, or above);
+- m: the caption mentions that animal first.
+
+Their products say the rest: ap, the texture is in the first place; pm, what is in the first place is mentioned first;
+am, the texture is mentioned first. Of each product that chance decides (`generators.audit.symmetry`) the sum over a
+subset is a contrast, and so are the sums over each background, each view and each texture. For counting, contrasts are
+of each number with each background, view and texture, and of each place that holds something. All of them, over all
+subsets, are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound splits at most
+(`generators.audit.chance`).
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from math import prod, sqrt
+from typing import NamedTuple
+
+from envs.scene import Scene
+from envs.slots import COUNTING
+from generators.audit.chance import Contrast, bound, signed
+from generators.audit.findings import Finding
+from generators.audit.mentions import mentioned_phrases
+from generators.audit.symmetry import open_to, rules_for, turn_of
+from generators.captions.graph import SceneGraph
+from generators.storage.split_file import Records, Split
+
+RATE = 1 / 2000
+"""The most sound splits of which this finding, or that on texts, fails by chance: 1 in 1000 for both together."""
+
+# Product of signs -> what it says where it is 1.
+SIGNS = {
+    "a": "the first animal in the alphabet has {texture}",
+    "p": "the first animal in the alphabet is in the first place",
+    "m": "the first animal in the alphabet is mentioned first",
+    "ap": "{texture} is in the first place",
+    "am": "{texture} is mentioned first",
+    "pm": "the first place is mentioned first",
+    "apm": "{texture} is mentioned first if the first animal in the alphabet is in the first place, else last",
+}
+
+
+TOGETHER = "all tests"
+
+
+class Turned(NamedTuple):
+    """A scene, a product of its signs, and the group of scenes that share the coin that decides it."""
+
+    scene: Scene
+    sign: int
+    group: Hashable
+
+    @property
+    def turned(self) -> "Turned":
+        """The same with the opposite sign."""
+        return self._replace(sign=-self.sign)
+
+
+def check_balance(split: Split) -> Iterator[Finding]:
+    """Place, order of mention, texture, background and view give no answer away."""
+    contrasts = list(all_contrasts(split))
+    strongest = max(contrasts, key=lambda its: its.strength, default=None)
+    claim = "answers depend on no place, order of mention, texture, background or view"
+    if strongest is None:
+        yield Finding(claim, True, "no scene of two and no number to tell")
+        return
+    limit = bound(len(contrasts), RATE)
+    detail = f"{len(contrasts)} contrasts, the strongest {strongest.strength:.1f}, bound {limit:.1f}"
+    detail += f": {strongest.text}"
+    yield Finding(claim, strongest.strength <= limit, detail)
+
+
+def all_contrasts(split: Split) -> Iterator[Contrast]:
+    """The contrasts of all subsets; of train those of the order of mention only, as its scenes are not drawn.
+
+    Those of all tests together find what is too little in each.
+    """
+    if split.recipe["kind"] == "counting":
+        tests = {name: records.scenes for name, records in split.subsets.items() if name != "train"}
+        for name, scenes in (tests | {TOGETHER: [scene for its in tests.values() for scene in its]}).items():
+            yield from number_contrasts(name, scenes)
+        return
+    together: dict[str, list[Turned]] = defaultdict(list)
+    for name, records in split.subsets.items():
+        for product, rows in products(split, name, records).items():
+            yield from stratified(SIGNS[product], name, product, rows, split.vocabulary.textures)
+            together[product] += rows if name != "train" else []
+    for product, rows in together.items():
+        yield from stratified(SIGNS[product], TOGETHER, product, rows, split.vocabulary.textures)
+
+
+def strata(scenes: Sequence[Scene]) -> dict[str, Callable[[Scene], bool]]:
+    """Names of parts of a subset, each with whether a scene is in it: all, each background, each view."""
+    parts: dict[str, Callable[[Scene], bool]] = {"": lambda scene: True}
+    for background in sorted({scene.background for scene in scenes}):
+        parts[f", background {background}"] = lambda scene, its=background: scene.background == its
+    for view in sorted({scene.view for scene in scenes}):
+        parts[f", view {view}"] = lambda scene, its=view: scene.view == its
+    return parts
+
+
+def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
+    """The signs of a scene of two different animals that it has: without a or m if textures or mentions don't differ.
+
+    a is relative to the texture that is first in the alphabet.
+    """
+    one, other = sorted(scene.things, key=lambda thing: thing.animal)
+    signs = {"p": 1 if scene.things[0] == one else -1}
+    if one.texture != other.texture:
+        signs["a"] = 1 if one.texture < other.texture else -1
+    mentions = dict(zip(scene.things, mentioned_phrases(graph, scene), strict=True))
+    if all(mentions.values()):
+        places = [graph.nodes.index(mentions[thing]) for thing in (one, other)]
+        signs["m"] = 1 if places[0] < places[1] else -1
+    return signs
+
+
+def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
+    """For each product of signs that chance decides in a subset, its value in the scenes of two where it does."""
+    kind, rules = split.recipe["kind"], rules_for(split, name)
+    drawn = split.recipe.get("mention_order", "") in ("", "random")
+    rows = [
+        (scene, signs_of(scene, graph))
+        for scene, graph in zip(records.scenes, records.graphs, strict=True)
+        if len({thing.animal for thing in scene.things}) == len(scene.things) == 2
+    ]
+    turns = {its: turn_of(its, kind, name) for its in SIGNS if (drawn if "m" in its else name != "train")}
+    held = {turn: [open_to(turn, rules, scene) for scene, _ in rows] for turn in set(turns.values()) if turn}
+    return {
+        product: [
+            Turned(scene, prod(signs[sign] for sign in product), (turn.group.__name__, turn.group(scene)))
+            for (scene, signs), is_open in zip(rows, held[turn], strict=True)
+            if is_open and signs.keys() >= set(product)
+        ]
+        for product, turn in turns.items()
+        if turn
+    }
+
+
+def stratified(
+    what: str, name: str, product: str, rows: Sequence[Turned], textures: Sequence[str]
+) -> Iterator[Contrast]:
+    """The contrast of a product over all rows and each part of them; with a, also relative to each texture."""
+    for part, inside in strata([row.scene for row in rows]).items():
+        own = ((row.group, row.sign) for row in rows if inside(row.scene))
+        yield signed(what.format(texture="the first texture in the alphabet"), name + part, own)
+    if "a" not in product:
+        return
+    for texture in textures:
+        # Relative to the other of a scene's textures the sign is the opposite one.
+        shown = [(row, {thing.texture for thing in row.scene.things}) for row in rows]
+        kept = [row if texture == min(both) else row.turned for row, both in shown if texture in both]
+        yield from stratified(what.format(texture=texture), name, "", kept, ())
+
+
+def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
+    """Of counting: each number is a quarter of a subset and of its parts, and each place holds its share."""
+    parts = strata(scenes)
+    for texture in sorted({scene.things[0].texture for scene in scenes}):
+        parts[f", texture {texture}"] = lambda scene, its=texture: scene.things[0].texture == its
+    for part, inside in parts.items():
+        own = [scene for scene in scenes if inside(scene)]
+        for number in range(1, len(COUNTING) + 1):
+            yield share_of_number(number, name + part, own)
+    for slot in COUNTING:
+        yield share_of_slot(slot, name, scenes)
+
+
+def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contrast:
+    """How far the share of a number is from that of the others; scenes that differ in it only are a group.
+
+    Of each of four numbers' scenes the same number could be drawn: a group's part is 1 if it has the number, less the
+    quarter of its scenes that are expected to. It lies within an interval of width 1.
+    """
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for scene in scenes:
+        groups[scene.background, scene.view, *scene.things[0][:2]].append(len(scene.things))
+    quarter = 1 / len(COUNTING)
+    total = sum(numbers.count(number) - quarter * len(numbers) for numbers in groups.values())
+    open_groups = sum(len(numbers) < len(COUNTING) for numbers in groups.values())
+    held = sum(len(scene.things) == number for scene in scenes)
+    return Contrast(f"the number {number}", subset, held, len(scenes), total, sqrt(open_groups) / 2)
+
+
+def share_of_slot(slot: str, subset: str, scenes: Sequence[Scene]) -> Contrast:
+    """How far a place is from holding a thing as often as the numbers let expect."""
+    held = [any(thing.slot == slot for thing in scene.things) for scene in scenes]
+    expected = sum(len(scene.things) / len(COUNTING) for scene in scenes)
+    free = sum(len(scene.things) < len(COUNTING) for scene in scenes)
+    return Contrast(f"something {slot}", subset, sum(held), len(scenes), sum(held) - expected, sqrt(free) / 2)
+
+
+CHECKS = (check_balance,)

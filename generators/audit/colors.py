@@ -1,0 +1,71 @@
+"""Whether things have the colours of their textures, compared with reference pictures that are rendered for it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from envs.render.renderer import Renderer
+from envs.scene import Scene, Thing
+from envs.world import World
+from generators.audit.masks import mean_colors
+
+# Views and other things' shadows make a thing darker or brighter than it is in its reference: by these factors.
+DARKEST, BRIGHTEST = 0.7, 1.2
+# The mean colour may be so much farther from its own texture's than from another's (of 255). Measured over all
+# animals, textures, backgrounds and places in several views, at 16, 32 and 64 pixels: 3 at most.
+MARGIN = 12.0
+# ... and so far from its own texture's at most. Measured: 26; of a black thing more than 60.
+FARTHEST = 50.0
+# Pixels of a thing that is compared: of fewer, a highlight or an eye alone would be another colour.
+FEWEST = 8
+
+
+class Reference(NamedTuple):
+    """The mean colours of each animal on each background, alone, in each of the textures."""
+
+    textures: tuple[str, ...]
+    colors: dict[tuple[str, str], Float64[np.ndarray, "textures 3"]]
+
+
+def reference_colors(world: World, renderer: Renderer) -> Reference:
+    """The reference of a world, by (animal, background), in one view and size."""
+    places = [(animal, background) for animal in world.animals for background in world.backgrounds]
+    size = world.sizes[-1] if world.sizes else ""
+    scenes = [
+        Scene(background, (Thing(animal, texture, "center", size),))
+        for animal, background in places
+        for texture in world.textures
+    ]
+    means = mean_colors(*renderer.render(scenes), 1).reshape(len(places), len(world.textures), 3)
+    return Reference(world.textures, dict(zip(places, means, strict=True)))
+
+
+def wrong_colors(
+    scenes: Sequence[Scene],
+    images: UInt8[np.ndarray, "n h w 3"],
+    masks: UInt8[np.ndarray, "n h w"],
+    reference: Reference | None,
+) -> Iterator[tuple[int, str]]:
+    """The number of each image in which a thing has another texture's colour, or none's; nothing without reference."""
+    if reference is None:
+        return
+    means = mean_colors(images, masks, max((len(scene.things) for scene in scenes), default=0), FEWEST)
+    for n, scene in enumerate(scenes):
+        for thing, mean in zip(scene.things, means[n], strict=False):  # others have more things
+            if not np.isnan(mean).any() and (alike := another(thing, scene.background, mean, reference)):
+                shown = ", ".join(f"{part:.0f}" for part in mean)
+                yield n, f"the colour of the {thing.texture} {thing.animal} is {alike} (red, green, blue {shown})"
+                break
+
+
+def another(thing: Thing, background: str, mean: Float64[np.ndarray, "3"], reference: Reference) -> str:
+    """Whose colour a thing has, "of red" or "of no texture"; empty if it is its own texture's."""
+    colors = reference.colors[thing.animal, background]
+    brightness = (colors @ mean / np.maximum((colors**2).sum(1), 1)).clip(DARKEST, BRIGHTEST)
+    distances = np.linalg.norm(brightness[:, None] * colors - mean, axis=1)
+    own, nearest = distances[reference.textures.index(thing.texture)], int(distances.argmin())
+    if own <= min(distances[nearest] + MARGIN, FARTHEST):
+        return ""
+    return f"of {reference.textures[nearest]}" if distances[nearest] <= FARTHEST else "of no texture"

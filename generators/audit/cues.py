@@ -1,0 +1,201 @@
+"""Whether a text alone gives away that it is true, beyond its bag of words.
+
+A negative must have its caption's order and phrasing: with what is exchanged left out, both are one text. And a small
+classifier, which sees no picture, must not tell the true text from the false one. It is a ridge regression on the
+difference of both texts' features, fitted on half of the animal pairs of a test and scored on the other half, in turn:
+
+- `order`: neighbouring words with all animals as one word and all sizes as one, and which animal and which texture
+  comes first. What the coin of the mention order turns round, scene by scene.
+- `words`: neighbouring words as they are ("red cat"). What the coin of the answer turns round; not for dependence
+  splits, where an animal's texture is always the same in a test, which is what they are about.
+
+Under a fair coin, a classifier that was fitted on other pairs is right and wrong equally often, so that the same bound
+holds as for balance (`generators.audit.chance`): both halves of both classifiers in all tests are one test.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from envs.scene import Scene
+from generators.audit.balance import RATE
+from generators.audit.chance import Contrast, bound
+from generators.audit.findings import Finding, first
+from generators.audit.symmetry import MENTION, PLACES, Turn, answer_turn, open_to, rules_for
+from generators.captions.phrases import plural
+from generators.storage.split_file import Records, Split
+from generators.vocabulary import Vocabulary
+
+RIDGE = 1.0  # on features that are counts
+NO_DIFFERENCE = 1e-9  # of two scores: then the classifier guesses
+
+
+class Pair(NamedTuple):
+    """A scene, its true text and its false one."""
+
+    scene: Scene
+    true: str
+    false: str
+
+
+def names_pattern(names: Iterable[str]) -> re.Pattern[str]:
+    """A pattern of any of `names` as whole words, longer ones first."""
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})\b")
+
+
+@cache
+def animals_in(words: Vocabulary) -> re.Pattern[str]:
+    """The pattern of animals, one or several of a kind."""
+    return names_pattern({*words.animals, *map(plural, words.animals)})
+
+
+@cache
+def exchanged_in(words: Vocabulary, kind: str) -> re.Pattern[str]:
+    """The pattern of what a hard negative of a kind exchanges."""
+    both = {*words.animals, *words.textures, *words.sizes}
+    return names_pattern(both if kind == "spatial" else words.textures)
+
+
+def check_order(split: Split) -> Iterator[Finding]:
+    """A negative says all that its swap leaves as it is in the order and the words of its caption."""
+    kind = split.recipe["kind"]
+    if kind == "counting":  # whose own checks compare both texts
+        return
+    pattern = exchanged_in(split.vocabulary, kind)
+
+    def rest(text: str) -> str:
+        return re.sub(r"\ban\b", "a", pattern.sub("*", text))
+
+    for name, r in split.subsets.items():
+        rows = zip(r.scenes, r.captions, r.negatives, strict=True)
+        strange = (f"{s.key}: {c!r} and {n!r}" for s, c, n in rows if n and rest(c) != rest(n))
+        yield Finding(f"every negative of {name} has the order and the words of its caption", *first(strange))
+
+
+def check_cues(split: Split) -> Iterator[Finding]:
+    """A classifier that sees only the texts of a test is right as often as wrong."""
+    contrasts, shares = [], []
+    for name, records in split.subsets.items():
+        for what, turn, features in classifiers(split, name):
+            halves = scored(pairs_of(split, name, records, turn), turn, features, f"{name}, {what}")
+            contrasts += halves
+            if tested := sum(half.records for half in halves):
+                shares.append(f"{name} {what} {100 * sum(accuracy(half) for half in halves) / tested:.1f} %")
+    limit = bound(len(contrasts), RATE)
+    strongest = max(contrasts, key=lambda its: its.strength, default=None)
+    detail = f"accuracy without a picture: {', '.join(shares)}" if shares else "no texts to tell apart"
+    claim = "no text alone gives away whether it is true"
+    if strongest is None or strongest.strength <= limit:
+        yield Finding(claim, True, detail)
+    else:
+        beyond = f"{strongest.subset}: {strongest.strength:.1f} above the bound {limit:.1f}"
+        yield Finding(claim, False, f"{beyond}; {detail}")
+
+
+def accuracy(half: Contrast) -> float:
+    """Number of records that a classifier is right on, half of those that it can't tell among them."""
+    return (half.records + half.total) / 2
+
+
+Features = Callable[[str], Sequence[Hashable]]
+
+
+def classifiers(split: Split, name: str) -> Iterator[tuple[str, Turn, Features]]:
+    """The classifiers of a test: their names, the coin that they may not foresee, and their features."""
+    if name == "train":
+        return
+    kind, words = split.recipe["kind"], split.vocabulary
+    if kind != "counting":
+        drawn = split.recipe.get("mention_order", "") in ("", "random")
+        yield "order", MENTION if drawn else PLACES, lambda text: order_features(text, words)
+    if kind == "counting":
+        yield "words", ANY_NUMBER, lambda text: word_features(text, words)
+    elif (turn := answer_turn(kind, name)) is not None:
+        yield "words", turn, lambda text: word_features(text, words)
+
+
+# The number of a scene and that of its negative could be each other.
+ANY_NUMBER = Turn(lambda scene: (scene.background, scene.view, *scene.things[0][:2]), lambda scene: scene)
+
+
+def pairs_of(split: Split, name: str, records: Records, turn: Turn) -> list[Pair]:
+    """The texts of a subset's records of which a coin decides which is true."""
+    rules = rules_for(split, name)
+    rows = map(Pair, records.scenes, records.captions, records.negatives)
+    return [pair for pair in rows if pair.false and open_to(turn, rules, pair.scene)]
+
+
+def order_features(text: str, words: Vocabulary) -> list[Hashable]:
+    """What `order` sees of a text."""
+    animals = animals_in(words).findall(text)
+    textures = exchanged_in(words, "binding").findall(text)
+    bare = animals_in(words).sub("ANIMAL", text)
+    bare = names_pattern(words.sizes).sub("SIZE", bare) if words.sizes else bare
+    firsts = [("first", found[0]) for found in (animals, textures) if found]
+    sorted_so = [("sorted", i, found == sorted(found)) for i, found in enumerate((animals, textures))]
+    return [*bare.split(), *pairwise(bare.split()), *firsts, *sorted_so]
+
+
+def word_features(text: str, words: Vocabulary) -> list[Hashable]:
+    """What `words` sees of a text."""
+    joined = animals_in(words).sub(lambda match: match[0].replace(" ", "_"), text).split()
+    return [*joined, *pairwise(joined)]
+
+
+def scored(pairs: Sequence[Pair], turn: Turn, features: Features, what: str) -> list[Contrast]:
+    """How often the classifiers of either half of the animal pairs are right on the other half, less how often not."""
+    if not pairs:
+        return []
+    table = differences(pairs, features)
+    kinds = [frozenset(thing.animal for thing in pair.scene.things) for pair in pairs]
+    number = {kind: i for i, kind in enumerate(sorted(set(kinds), key=sorted))}
+    half = np.array([number[kind] % 2 for kind in kinds])
+    groups = [turn.group(pair.scene) for pair in pairs]
+    found = []
+    for tested in (0, 1):
+        own = np.flatnonzero(half == tested)
+        if len(own) and len(own) < len(pairs):
+            scores = table[own] @ fitted(table[half != tested])
+            signs = np.sign(np.where(np.abs(scores) < NO_DIFFERENCE, 0, scores)).astype(int).tolist()
+            found.append(
+                right_less_wrong(what, [(groups[i], sign) for i, sign in zip(own.tolist(), signs, strict=True)])
+            )
+    return found
+
+
+def differences(pairs: Sequence[Pair], features: Features) -> Float64[np.ndarray, "n features"]:
+    """The counts of all features in the true texts less those in the false ones."""
+    rows = [(features(pair.true), features(pair.false)) for pair in pairs]
+    column = {its: i for i, its in enumerate(dict.fromkeys(its for both in rows for text in both for its in text))}
+    table = np.zeros((len(pairs), len(column)))
+    for row, both in zip(table, rows, strict=True):
+        for sign, text in zip((1, -1), both, strict=True):
+            for its in text:
+                row[column[its]] += sign
+    return table
+
+
+def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " features"]:
+    """The weights of a ridge regression of 1 on the differences, true less false."""
+    return np.linalg.solve(table.T @ table + RIDGE * np.eye(table.shape[1]), table.sum(0))
+
+
+def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
+    """The contrast of a classifier's signs, 1 where it is right and -1 where it is wrong.
+
+    A group's part lies within its number of records: what a coin turns round need not be the exact opposite.
+    """
+    sizes: dict[Hashable, int] = {}
+    for group, _ in signs:
+        sizes[group] = sizes.get(group, 0) + 1
+    right, total = sum(sign > 0 for _, sign in signs), sum(sign for _, sign in signs)
+    width = sum(size**2 for size in sizes.values()) ** 0.5
+    return Contrast("the classifier is right", what, right, len(signs), float(total), width)
+
+
+CHECKS = (check_order, check_cues)

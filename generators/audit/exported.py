@@ -1,0 +1,197 @@
+"""An export of a split: its files are made again from the recipe in its data sheet and compared one by one."""
+
+import io
+import json
+import re
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from envs.common.errors import UserError, choose
+from envs.render.identity import image_identity
+from envs.render.renderer import Renderer
+from envs.scene import Scene
+from envs.world import World
+from envs.worlds import load_world
+from generators.audit.findings import Finding, first, skipped
+from generators.audit.pixels import SAMPLE, Progress
+from generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
+from generators.export import formats
+from generators.export.formats import FORMATS, ExportPart, File
+from generators.export.write import MARK, SHEET, mark
+from generators.splits.recipe_file import KINDS
+from generators.storage.pixels import PixelReader
+from generators.storage.split_file import Records, Split
+from generators.vocabulary import Vocabulary
+
+REMEDY = "export the split again with 'python -m generators export'"
+PICTURES = "pictures are the same when rendered again"
+
+
+@dataclass(frozen=True)
+class Export:
+    """A folder that an export wrote: its format and mark, the split it says it is of, its world and its subsets."""
+
+    folder: Path
+    form: str
+    mark: str
+    split: Split
+    world: World
+    subsets: tuple[str, ...]
+
+
+class RenderedReader(PixelReader):
+    """Renders the rows that a store would hold."""
+
+    def __init__(self, renderer: Renderer, records: Sequence[Records]) -> None:
+        self.renderer = renderer
+        self.scene_of: dict[int, Scene] = {}
+        for its in records:
+            self.scene_of |= dict(zip(its.rows.tolist(), its.scenes, strict=True))
+
+    def read(self, row: int, name: str = "images") -> np.ndarray:
+        """The image or mask of one row, rendered now."""
+        (image,), (mask,) = self.renderer.render([self.scene_of[row]])
+        return image if name == "images" else mask
+
+
+def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path | None = None) -> list[Finding]:
+    """All findings on an export; `pixels` is "sample" or "all". One that can't be read raises `UserError`."""
+    try:
+        export = read_export(folder, world_file)
+    except Incomparable as reason:
+        return [skipped(CLAIM, str(reason))]
+    try:
+        made = made_again(export.split, world_file)
+    except Incomparable as reason:
+        return [skipped(CLAIM, str(reason))]
+    except UserError as error:
+        return [Finding(CLAIM, False, f"its recipe can't be made: {error}; {REMEDY}")]
+    chosen = {choose(f"subset in {folder / SHEET}", name, made): made[name] for name in export.subsets}
+    same = mark(replace(export.split, subsets=chosen), export.form) == export.mark
+    findings = [Finding(CLAIM, same, "" if same else f"{folder / MARK} is of another split; {REMEDY}")]
+    with tempfile.TemporaryDirectory() as cache:
+        return [*findings, *compared(export, chosen, pixels == "all", Path(cache), report)]
+
+
+def read_export(folder: Path, world_file: Path | None) -> Export:
+    """What an export says of itself; a folder that is none raises."""
+    try:
+        text, sheet = (folder / MARK).read_text(), (folder / SHEET).read_text()
+        marked, recipe = json.loads(text), json.loads(re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1])
+        form = choose("format", str(marked["format"]), FORMATS)
+        choose("kind of split", str(recipe["kind"]), KINDS)
+        world = load_world(trusted_world(str(recipe["world"]), world_file))
+        split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, intact=True)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{folder} is not a whole export of a split ({error}); {REMEDY}") from error
+    return Export(folder, form, text, split, world, tuple(re.findall(r"^\| `([^`]+)` \| \d", sheet, re.MULTILINE)))
+
+
+def compared(
+    export: Export, made: dict[str, Records], everything: bool, cache: Path, report: Progress
+) -> Iterator[Finding]:
+    """The files of an export beside those that its recipe gives."""
+    world, side = export.world, side_of_pictures(export)
+    reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
+    parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
+    files = list(FORMATS[export.form](list(parts.values())))
+    here = image_identity(world, side)
+    rendered: set[tuple[str, int]] = set()
+    if here == export.split.identity:
+        every = [(name, i) for name, records in made.items() for i in range(len(records))]
+        rendered = set(every if everything else every[:: max(1, len(every) // SAMPLE)])
+    texts, pictures = [], []
+    for n, file in enumerate(files):
+        wrong = partial(differences, export.folder, file, parts.get(file.subset), rendered)
+        for kind, what in wrong():
+            (pictures if kind == "picture" else texts).append(f"{file.path}: {what}")
+        report("read", n + 1, len(files))
+    yield finding("files and texts are those of the recipe", texts, f"{len(files)} files")
+    if here != export.split.identity:
+        yield skipped(PICTURES, f"they are of another renderer or world ({export.split.identity}, here {here})")
+    else:
+        yield finding(PICTURES, pictures, f"{len(rendered)} of {sum(map(len, made.values()))} records")
+
+
+def finding(claim: str, wrong: Sequence[str], detail: str) -> Finding:
+    """A finding from what is wrong."""
+    holds, named = first(iter(wrong))
+    return Finding(claim, holds, detail if holds else f"{len(wrong)} wrong, {named}; {REMEDY}")
+
+
+def side_of_pictures(export: Export) -> int:
+    """Side of an export's pictures in pixels, by the first one."""
+    try:
+        if export.form != "webdataset":
+            with Image.open(min((export.folder / "images").rglob("*.png"))) as picture:
+                return picture.width
+        with tarfile.open(min(export.folder.glob("*.tar"))) as tar:
+            return pixels_of(tar.extractfile(tar.next()).read()).shape[0]
+    except (OSError, ValueError, AttributeError, tarfile.TarError) as error:
+        raise UserError(f"{export.folder} has no picture that can be read ({error}); {REMEDY}") from error
+
+
+def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
+    """The pixels of a picture file's content."""
+    with Image.open(io.BytesIO(content)) as picture:
+        return np.asarray(picture.convert("RGB"))
+
+
+def differences(
+    folder: Path, file: File, part: ExportPart | None, rendered: set[tuple[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a file: ("text" or "picture", what); pictures of the records in `rendered` only."""
+    path = folder / file.path
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".json":
+            if content != written(file.write):
+                yield "text", "other texts than the recipe gives"
+        elif path.suffix == ".png":
+            index = int(path.stem)
+            if (file.subset, index) in rendered and not same_picture(content, part, index):
+                yield "picture", part.records.scenes[index].key
+        else:
+            yield from tar_differences(content, file, part, rendered)
+    except (OSError, ValueError, tarfile.TarError) as error:
+        yield "text", f"can't be read ({error})"
+
+
+def written(write: Callable[[Path], object]) -> bytes:
+    """What a file's writer writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "file")
+        return (Path(folder) / "file").read_bytes()
+
+
+def same_picture(content: bytes, part: ExportPart, index: int) -> bool:
+    """Whether a picture file shows what the record's scene looks like."""
+    return np.array_equal(pixels_of(content), part.reader.read(int(part.records.rows[index])))
+
+
+def tar_differences(
+    content: bytes, file: File, part: ExportPart, rendered: set[tuple[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a tar file of samples."""
+    start = int(Path(file.path).stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
+    indices = range(start, start + file.samples)
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        members = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
+    if members.keys() != {f"{i:09d}.{suffix}" for i in indices for suffix in ("png", "txt", "json")}:
+        yield "text", "other samples than the recipe gives"
+        return
+    for i in indices:
+        png, text, facts = (members[f"{i:09d}.{suffix}"] for suffix in ("png", "txt", "json"))
+        own = part.records.captions[i].encode(), json.dumps(part.facts(i)).encode()
+        if (text, facts) != own:
+            yield "text", f"sample {i}, {part.records.scenes[i].key}, has other texts than the recipe gives"
+        if (part.name, i) in rendered and not same_picture(png, part, i):
+            yield "picture", f"sample {i}, {part.records.scenes[i].key}"

@@ -1,0 +1,112 @@
+"""The rows of a store that a split needs, with the scenes that they must show, read in blocks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from envs.common.errors import UserError
+from envs.scene import Scene
+from generators.captions.templates import SWAPS
+from generators.storage.pixels import PixelReader
+from generators.storage.split_file import Split
+from generators.storage.tables import open_hdf5
+
+BLOCK = 512  # rows in memory at once
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows, their scenes and what the store holds for them."""
+
+    rows: Int64[np.ndarray, " n"]
+    scenes: list[Scene]
+    images: UInt8[np.ndarray, "n h w 3"]
+    masks: UInt8[np.ndarray, "n h w"]
+    unreadable: list[tuple[int, str]]
+    """Rows that can't be read, which are not among `rows`, and why."""
+
+
+class ShownRows:
+    """All rows of a split: of its records and of their partners, each once, in the store's order."""
+
+    def __init__(self, split: Split) -> None:
+        self.split, self.reader = split, PixelReader(split)
+        swap, scene_of, place_of = SWAPS[split.recipe["kind"]], {}, {}
+        for name, r in split.subsets.items():
+            columns = zip(r.scenes, r.rows.tolist(), r.partners.tolist(), strict=True)
+            for i, (scene, row, partner) in enumerate(columns):
+                scene_of[row] = scene
+                place_of[row] = f"record {i} of {name}"
+                if partner >= 0:
+                    scene_of[partner] = swap(scene)
+                    place_of.setdefault(partner, f"the partner of record {i} of {name}")
+        self.rows = np.array(sorted(scene_of), np.int64)
+        self._scene_of, self._place_of = scene_of, place_of
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def scenes(self, rows: Int64[np.ndarray, " n"]) -> list[Scene]:
+        """The scene that each of `rows` must show."""
+        return [self._scene_of[row] for row in rows.tolist()]
+
+    @cached_property
+    def resolution(self) -> int:
+        """Side of the images, in pixels."""
+        location = self.split.location(self.shard_of(int(self.rows[0])))
+        with open_hdf5(location.file, location.remedy) as file:
+            return file[location.group]["masks"].shape[1]
+
+    def shard_of(self, row: int) -> int:
+        """The number of the shard that holds a row."""
+        return int(np.searchsorted(self.reader.starts, row, side="right")) - 1
+
+    def where(self, row: int) -> str:
+        """A row, its file, a record that shows it and its scene, for messages."""
+        i = self.shard_of(row)
+        file = self.split.location(i).file.name
+        start = int(self.reader.starts[i])
+        return f"row {row} ({row - start} of {file}), {self._place_of[row]}, {self._scene_of[row].key}"
+
+    def remedy(self, row: int) -> str:
+        """The way out if the file of a row is wrong."""
+        location = self.split.location(self.shard_of(row))
+        return location.remedy.replace("delete it", f"delete {location.file.name}")
+
+    def blocks(self, rows: Int64[np.ndarray, " n"]) -> Iterator[Block]:
+        """Rows in the order given, block by block; one that can't be read is left out and named."""
+        for start in range(0, len(rows), BLOCK):
+            yield self.block(rows[start : start + BLOCK])
+
+    def block(self, rows: Int64[np.ndarray, " n"]) -> Block:
+        """What the store holds for `rows`."""
+        kept, images, masks, unreadable = [], [], [], []
+        for row in rows.tolist():
+            try:
+                image, mask = self.reader.read(row), self.reader.read(row, "masks")
+            except UserError as error:
+                unreadable.append((row, str(error)))
+                continue
+            kept.append(row)
+            images.append(image)
+            masks.append(mask)
+        side = self.resolution
+        return Block(
+            rows=np.array(kept, np.int64),
+            scenes=self.scenes(np.array(kept, np.int64)),
+            images=np.array(images, np.uint8).reshape(len(kept), side, side, 3),
+            masks=np.array(masks, np.uint8).reshape(len(kept), side, side),
+            unreadable=unreadable,
+        )
+
+
+def spread(rows: Int64[np.ndarray, " n"], starts: Int64[np.ndarray, " shards"], least: int) -> Int64[np.ndarray, " m"]:
+    """One of `rows` from each shard, and others evenly among all until there are `least`, or all of them."""
+    shards = np.searchsorted(starts, rows, side="right")
+    chosen = {int(np.flatnonzero(shards == shard).mean()) for shard in np.unique(shards)}
+    more = max(0, min(least, len(rows)) - len(chosen))
+    chosen.update(np.linspace(0, len(rows) - 1, more).round().astype(int).tolist())
+    return rows[sorted(chosen)]

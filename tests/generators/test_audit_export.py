@@ -1,0 +1,106 @@
+"""The audit of exports: they are made again from the recipe in their data sheet."""
+
+import io
+import shutil
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from envs.common.errors import UserError
+from generators.audit.exported import PICTURES
+from generators.audit.run import audit
+from generators.export import formats
+from generators.export.formats import FORMATS
+from generators.export.write import export
+from tests.generators.conftest import failed
+
+TEXTS = "files and texts are those of the recipe"
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def exported(request, split, tmp_path_factory):
+    """An export that nobody may change."""
+    out = tmp_path_factory.mktemp("exports") / request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "SHARD_SAMPLES", 50)
+        export(split, request.param, out, ("validation", "unseen_pairs"))
+    return out
+
+
+@pytest.fixture(autouse=True)
+def small_tar_files(monkeypatch):
+    monkeypatch.setattr(formats, "SHARD_SAMPLES", 50)
+
+
+@pytest.fixture
+def copied_export(exported, tmp_path):
+    """The same, to be damaged."""
+    return shutil.copytree(exported, tmp_path / exported.name)
+
+
+def test_an_untouched_export_passes(exported):
+    assert failed(exported) == []
+    assert failed_with_all(exported) == []
+    assert not any(finding.skipped for finding in audit(exported))
+
+
+def failed_with_all(folder):
+    return [finding.claim for finding in audit(folder, "all") if not finding.holds]
+
+
+def test_another_caption_is_found(copied_export):
+    if copied_export.name == "webdataset":
+        change_member(copied_export / "validation-000000.tar", "txt", lambda old: old.replace(b"and", b"or"))
+    else:
+        path = copied_export / "validation.json"
+        path.write_text(path.read_text().replace(" and ", " or ", 1))
+    assert failed(copied_export) == [TEXTS]
+
+
+def test_another_picture_is_found_among_all(copied_export):
+    if copied_export.name == "webdataset":
+        change_member(copied_export / "validation-000000.tar", "png", mirrored)
+    else:
+        path = copied_export / "images" / "validation" / "000000000.png"
+        path.write_bytes(mirrored(path.read_bytes()))
+    assert failed_with_all(copied_export) == [PICTURES]
+
+
+def test_a_missing_file_is_found(copied_export):
+    min(path for path in copied_export.rglob("*validation*") if path.suffix in (".json", ".tar")).unlink()
+    (finding,) = (its for its in audit(copied_export) if not its.holds)
+    assert "validation" in finding.detail
+    assert "export the split again" in finding.detail
+
+
+def test_another_recipe_in_the_sheet_is_found(copied_export):
+    sheet = copied_export / "README.md"
+    sheet.write_text(sheet.read_text().replace('"seed": 0', '"seed": 1'))
+    assert "the split is what its recipe makes" in failed(copied_export)
+
+
+def test_a_folder_that_is_no_export_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"is not a whole export of a split .* export the split again"):
+        audit(tmp_path)
+
+
+def mirrored(content):
+    buffer = io.BytesIO()
+    pixels = np.asarray(Image.open(io.BytesIO(content)))[:, ::-1]
+    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def change_member(path, suffix, change):
+    """Replace the first member of a tar file that has the suffix."""
+    with tarfile.open(path) as tar:
+        members = [(member.name, tar.extractfile(member).read()) for member in tar]
+    first = next(name for name, _ in members if name.endswith(suffix))
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in members:
+            new = change(content) if name == first else content
+            member = tarfile.TarInfo(name)
+            member.size = len(new)
+            tar.addfile(member, io.BytesIO(new))
