@@ -54,7 +54,10 @@ class Tasks:
         Raises after the others have ended if some failed. An interruption leaves Slurm's tasks in the queue.
         """
         self.running = {name: handle for name, handle in still_running(self.folder).items() if name in self.arguments}
-        waiting = [name for name in self.arguments if name not in self.running]
+        over = [name for name in self.arguments if name not in self.running and self.finished(name)]
+        for name in over:  # an earlier command's tasks ended while they were queried
+            on_finished(name)
+        waiting = [name for name in self.arguments if name not in self.running and name not in over]
         started, polled, line = time.monotonic(), float("-inf"), ""
         try:
             while waiting or self.running:
