@@ -42,7 +42,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         axis.axis("off")
     axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
     axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
-    figure.supxlabel("accuracy (%); dots: chance, 50", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+    figure.supxlabel("accuracy (%); dotted: chance, 50", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
     return figure
 
 

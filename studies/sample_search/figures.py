@@ -102,7 +102,7 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        bar = bar_above(figure, image, axes, "validation (%), dots: chance")
+        bar = bar_above(figure, image, axes, "validation (%), dotted: chance")
         chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
 

@@ -1,5 +1,6 @@
 """A small server of the OpenAI chat-completions protocol, which does what a test wants with each caption."""
 
+import contextlib
 import json
 import threading
 from collections import Counter
@@ -79,12 +80,12 @@ class ChatService:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            self._send(handler, self.answer(request))
-        except OSError:  # the client has gone
-            pass
+            sent = self.answer(request)
         finally:
-            with self._lock:
+            with self._lock:  # before the client has its answer, and may send the next request
                 self._at_once -= 1
+        with contextlib.suppress(OSError):  # the client has gone
+            self._send(handler, sent)
 
     def _send(self, handler: BaseHTTPRequestHandler, sent: Sent | None) -> None:
         if sent is None:
