@@ -124,5 +124,5 @@ def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.D
 def described(row: Any) -> str:
     """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
     few = f", only {row.clusters} pairs" if row.clusters < FEW else ""
-    bounds = "too few pairs" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}{few}"
+    bounds = "too few" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}{few}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.common.errors import UserError
-from studies.analysis.two_levels import FEW, few_pairs, intervals
+from studies.analysis.two_levels import FEW, FEWEST, few_pairs, intervals
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]
@@ -33,10 +33,12 @@ class Difference(NamedTuple):
     n: int
     clusters: int = FEW
     """Animal pairs, of each seed, that were drawn."""
+    seeds: int = 1
 
     def __str__(self) -> str:
         if np.isnan(self.low):
-            return f"{100 * self.mean:+.1f} [{few_pairs(self.clusters)}]"
+            few = few_pairs(self.clusters) if self.clusters < FEWEST else "only 2 seeds"
+            return f"{100 * self.mean:+.1f} [{few}]"
         few = f", {few_pairs(self.clusters)}" if self.clusters < FEW else ""
         return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}{few}]"
 
@@ -72,7 +74,14 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
         clusters.setdefault((key[0], first[key].animals), []).append(delta)
     sums, counts = (np.array([[f(deltas)] for deltas in clusters.values()], np.float64) for f in (sum, len))
     low, high = intervals(sums, counts, [own for own, _ in clusters], seed)[:, 0].clip(-1, 1)
-    return Difference(float(sums.sum() / counts.sum()), float(low), float(high), len(keys), len(clusters))
+    return Difference(
+        float(sums.sum() / counts.sum()),
+        float(low),
+        float(high),
+        len(keys),
+        len(clusters),
+        len({own for own, _ in clusters}),
+    )
 
 
 def pooled(points: Points, columns: Collection[tuple[str, str]]) -> Points:

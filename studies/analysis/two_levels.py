@@ -31,6 +31,8 @@ def few_pairs(count: int) -> str:
 def meaning(seeds: int) -> str:
     """What an interval of this module says, in one sentence for reports."""
     chance = f"{100 * CONFIDENCE:.0f} % of such intervals hold the mean of"
+    if seeds == 2:
+        return "Two seeds are too few for an interval that would say something of new ones; three give one."
     if seeds < 2:
         return f"{chance} all animal pairs for this one seed; it says nothing of new seeds."
     return (
@@ -44,15 +46,17 @@ def intervals(
     """Percentile intervals of the means of v groups of records, of which k clusters have parts.
 
     A cluster is an animal pair of one of `seeds`; `seed` is that of the draws. All groups have the same draws; one of
-    whose clusters a draw has none is left out there. NaN for a group with fewer than `FEWEST` clusters. With one seed
-    the interval is for that seed.
+    whose clusters a draw has none is left out there. NaN for a group with fewer than `FEWEST` clusters, or with two
+    seeds, of which Student's interval is 13 times their standard error. With one seed it is for that seed.
     """
     owner = np.unique([str(own) for own in seeds], return_inverse=True)[1].astype(np.int64)
     drawn = draws(owner, np.random.default_rng(seed))
     numbers, points = drawn @ counts, drawn @ widened(sums, counts, owner)
     means = np.divide(points, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
     tail = (1 - CONFIDENCE) / 2
-    return np.where((counts > 0).sum(0) >= FEWEST, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)
+    of_seeds = np.stack([(counts[owner == own] > 0).any(0) for own in range(owner.max() + 1)]).sum(0)
+    enough = ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
+    return np.where(enough, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:

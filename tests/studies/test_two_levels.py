@@ -61,6 +61,11 @@ def test_one_seed_covers_its_own_pairs_and_no_other_seed():
     assert "5 seeds" in meaning(5)
 
 
+def test_two_seeds_give_words_in_place_of_an_interval():
+    assert np.isnan(intervals(*simulated(2, 20, seed_sd=0.04, pair_sd=0.1))).all()
+    assert "Two seeds are too few" in meaning(2)
+
+
 def test_drawing_pairs_alone_would_miss_new_seeds():
     """The interval that treats all pairs alike, whatever their seed, covers too rarely where seeds differ."""
     sums, counts, owner = simulated(5, 20, seed_sd=0.06, pair_sd=0.05)
