@@ -90,7 +90,8 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
                 f"{folder} can't be carried over: {name} of {model!r} depends on the longest text, of which there are "
                 f"{config.texts.context} tokens there and {scorer.texts.context} here; leave this model out of --from"
             )
-    new = tuple(word for word in scorer.texts.words if word not in set(config.texts.words))
+    known = set(config.texts.words)
+    new = tuple(word for word in scorer.texts.words if word not in known)
     places = config.texts.context
     return Carried(len(config.texts.words), new, places, scorer.texts.context - places)
 

@@ -73,16 +73,10 @@ def specs_of(config: Config) -> list[BenchmarkSpec]:
 
 def folders_of(config: Config) -> dict[str, Path]:
     """`--images` by what they replace."""
+    from studies.transferring.check import folders_given
+
     known = {folder for name in names() for folder in load(name).images} if config.images else set()
-    folders = {}
-    for text in config.images:
-        name, found, path = text.partition("=")
-        if not found or name not in known:
-            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
-        if not Path(path).is_dir():
-            raise UserError(f"--images {text}: there is no folder {path}")
-        folders[name] = Path(path)
-    return folders
+    return folders_given(config.images, known)
 
 
 def check(config: Config) -> None:
@@ -124,9 +118,8 @@ def score(config: Config) -> None:
     from models.towers.config import TowerConfig
     from studies.evaluation.models import models_of
     from studies.runs.folder import run_folder
-    from studies.transferring.check import usable
-    from studies.transferring.graphs import parsed
-    from studies.transferring.pieces import pieces_of, subject_of
+    from studies.transferring.check import read_benchmarks
+    from studies.transferring.pieces import pieces_of, subjects_of
     from studies.transferring.run import run
 
     if config.device.startswith("cuda") and not torch.cuda.is_available():
@@ -135,12 +128,10 @@ def score(config: Config) -> None:
         torch.set_num_threads(config.threads)
     workers = config.workers or os.cpu_count() or 1
     place = Place(config.data_root, workers=workers, allow_missing=config.allow_missing, folders=folders_of(config))
-    specs = specs_of(config)
-    read = [(spec, spec.build(place)) for spec in specs] if config.benchmarks else usable(specs, place)
+    read = read_benchmarks(config.benchmarks, place)
     if not read:
         raise UserError(f"no benchmark is complete in {config.data_root}; --check reports what to get")
-    parser, benches = parsed([bench for _, bench in read], config.parser, config.parses)
-    subjects = [subject_of(spec, bench, parser) for (spec, _), bench in zip(read, benches, strict=True)]
+    subjects = subjects_of(read, config.parser, config.parses)
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
     codes = CodeFolder(config.codes, round(config.codes_limit * 1e9)) if config.codes_limit else None
     ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name

@@ -4,6 +4,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 from jaxtyping import UInt8
@@ -55,9 +56,7 @@ class Photographs(Captioned):
     def identity(self) -> str:
         """A hash of all that decides its items: names of images, sizes of their files, texts and graphs."""
         known = hashlib.sha256(str(len(self)).encode())
-        for part in (*self.names_of_images, *self.files.sizes()):
-            known.update(part.encode(errors="backslashreplace") + b"\0")
-        for part in self.content():
+        for part in chain(self.names_of_images, self.files.sizes(), self.content()):
             known.update(part.encode(errors="backslashreplace") + b"\0")
         return known.hexdigest()
 

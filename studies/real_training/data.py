@@ -1,6 +1,7 @@
 """Photographs with captions as the data of training runs, alone or with a share of a split in every batch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -226,13 +227,11 @@ def parsed_of(opened: Opened, unanswered: int) -> str:
     return text + (f", and {unanswered} without an answer" if unanswered else "")
 
 
-def added(parts: Any) -> tuple[tuple[str, int], ...]:
+def added(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
     """Counts by reason of several sources together."""
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for part in parts:
-        counted: Mapping[str, int] = part
-        for reason, number in counted.items():
-            total[reason] = total.get(reason, 0) + number
+        total.update(part)
     return tuple(total.items())
 
 

@@ -16,6 +16,7 @@ from generators.sources.registry import load, names
 from studies.real_training.cells import Described
 from studies.real_training.config import Config, chosen
 from studies.real_training.data import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
+from studies.transferring.check import folders_given
 
 
 def folders_of(config: Config) -> dict[str, Path]:
@@ -26,15 +27,7 @@ def folders_of(config: Config) -> dict[str, Path]:
         return {}
     known = {folder for name in names() for folder in load(name).images}
     known |= {folder for name in registry.names() for folder in registry.load(name).images}
-    folders = {}
-    for text in config.images:
-        name, found, path = text.partition("=")
-        if not found or name not in known:
-            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
-        if not Path(path).is_dir():
-            raise UserError(f"--images {text}: there is no folder {path}")
-        folders[name] = Path(path)
-    return folders
+    return folders_given(config.images, known)
 
 
 def kept_out(config: Config, root: Path, folders: Mapping[str, Path]) -> KeptOut:

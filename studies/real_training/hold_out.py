@@ -43,6 +43,7 @@ class HeldOut(Benchmark):
                 if name in chosen:
                     self.places.setdefault(name, (s, i))
         known = {name: self._caption(name) for name in sorted(self.places)}
+        self.order = list(known)
         self.numbers = {name: number for number, name in enumerate(known)}
         self.items = [item for name in known if (item := self._item(name, known))]
 
@@ -50,8 +51,7 @@ class HeldOut(Benchmark):
         """The photographs of these numbers, as their sources read them."""
         import torch
 
-        order = list(self.numbers)
-        places = [self.places[order[number]] for number in numbers]
+        places = [self.places[self.order[number]] for number in numbers]
         none = self.sources[0].images([])  # gives an empty batch its size
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
@@ -64,12 +64,13 @@ class HeldOut(Benchmark):
         """None where no other photograph has another caption."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
-        names = list(known)
-        for k in generator(0, "other captions", name).permutation(len(names)):
-            text = known[names[int(k)]]
-            if len(others) < OTHERS and plain_text(text.text) not in said:
+        for k in generator(0, "other captions", name).permutation(len(known)).tolist():
+            text = known[self.order[k]]
+            if plain_text(text.text) not in said:
                 others.append(text)
                 said.add(plain_text(text.text))
+            if len(others) == OTHERS:
+                break
         return Item(name, GROUP, (self.numbers[name],), (known[name], *others), name) if others else None
 
 

@@ -2,19 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from generators.benchmarks.photographs import PhotographSet, Place
-from generators.benchmarks.registry import BenchmarkSpec, load, names
+from generators.benchmarks.photographs import Place
 from models.library.sources import Checkpoint
 from studies.evaluation.models import Model
 from studies.real_training.cells import Planned
 from studies.real_training.config import Config
 from studies.runs.cell import CHECKPOINT, finished
-from studies.transferring.check import usable
-from studies.transferring.graphs import parsed
-from studies.transferring.pieces import Piece, Subject, pieces_of, subject_of
+from studies.transferring.check import read_benchmarks
+from studies.transferring.pieces import Piece, Subject, pieces_of, subjects_of
 from studies.transferring.run import run_where_possible
 
 FOLDER = "benchmarks"
@@ -25,23 +23,16 @@ class Tests:
     """The benchmarks of a study, as each of its parsers reads their texts."""
 
     subjects: Mapping[str, Sequence[Subject]]
+    pieces: dict[str, list[Piece]] = field(default_factory=dict, compare=False)
+    """Of the finished cells that were met, whose weights and texts are hashed once."""
 
     @classmethod
     def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Mapping[str, Path]) -> "Tests":
         """Read the benchmarks' files, and parse their texts; raises for what was named and can't be read."""
         workers = config.workers or os.cpu_count() or 1
         place = Place(root, workers=workers, allow_missing=config.allow_missing, folders=folders)
-        specs = [load(name) for name in config.benchmarks or names()]
-        read = [(spec, spec.build(place)) for spec in specs] if config.benchmarks else usable(specs, place)
+        read = read_benchmarks(config.benchmarks, place)
         return cls({parser: subjects_of(read, parser, config.parses) for parser in dict.fromkeys(parsers)})
-
-
-def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], name: str, parses: Path) -> list[Subject]:
-    """The benchmarks with one parser's graphs."""
-    if not read:
-        return []
-    parser, benches = parsed([bench for _, bench in read], name, parses)
-    return [subject_of(spec, bench, parser) for (spec, _), bench in zip(read, benches, strict=True)]
 
 
 def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict[str, list[Piece]]:
@@ -49,9 +40,12 @@ def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict
     found = {}
     for run in runs:
         folder = out / "cells" / run.cell.id
-        if finished(folder):
+        if not finished(folder):
+            continue
+        if run.cell.id not in tests.pieces:
             model = Model(run.cell.name, Checkpoint(run.cell.name, folder / CHECKPOINT, run.cell.model))
-            found[run.cell.id] = pieces_of([model], tests.subjects[run.place.parser], out / FOLDER, skip)
+            tests.pieces[run.cell.id] = pieces_of([model], tests.subjects[run.place.parser], out / FOLDER, skip)
+        found[run.cell.id] = tests.pieces[run.cell.id]
     return found
 
 

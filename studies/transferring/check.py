@@ -1,13 +1,14 @@
 """Which benchmarks are complete on disk: found out without a model, and without decoding an image."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
-from generators.benchmarks.registry import BenchmarkSpec
+from generators.benchmarks.registry import BenchmarkSpec, load, names
 from generators.benchmarks.tagging import plain_tags
 
 
@@ -29,6 +30,25 @@ def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     for spec in specs:
         problem, records = state_of(spec, replace(place, allow_missing=True, tag=plain_tags))
         yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
+
+
+def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, Path]:
+    """`--images FOLDER=PATH` by what they replace, which is one of the `known` folders."""
+    folders = {}
+    for text in given:
+        name, found, path = text.partition("=")
+        if not found or name not in known:
+            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
+        if not Path(path).is_dir():
+            raise UserError(f"--images {text}: there is no folder {path}")
+        folders[name] = Path(path)
+    return folders
+
+
+def read_benchmarks(named: Sequence[str], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
+    """The benchmarks of a command line: those that are named, else all that are complete."""
+    specs = [load(name) for name in named or names()]
+    return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
 
 
 def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:

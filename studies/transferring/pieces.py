@@ -19,7 +19,7 @@ from models.library.loaded import LoadedScorer
 from studies.evaluation.models import Model
 from studies.runs.cell import RESULT
 from studies.runs.folder import provenance
-from studies.transferring.graphs import identity_of, parsed_by
+from studies.transferring.graphs import identity_of, parsed, parsed_by
 from studies.transferring.rating import (
     groups_of,
     headlines_of,
@@ -87,6 +87,14 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
     return Subject(spec, bench, hashed.hexdigest()[:16], parser)
+
+
+def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:
+    """Benchmarks that were read, with the graphs of a parser, which are kept in the folder `parses`."""
+    if not read:
+        return []
+    opened, benches = parsed([bench for _, bench in read], parser, parses)
+    return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
 
 
 def pieces_of(models: Sequence[Model], subjects: Sequence[Subject], out: Path, skip: bool) -> list[Piece]:
