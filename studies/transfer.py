@@ -128,7 +128,7 @@ def score(config: Config) -> None:
         torch.set_num_threads(config.threads)
     workers = config.workers or os.cpu_count() or 1
     place = Place(config.data_root, workers=workers, allow_missing=config.allow_missing, folders=folders_of(config))
-    read = read_benchmarks(config.benchmarks, place)
+    read = read_benchmarks(specs_of(config), bool(config.benchmarks), place)
     if not read:
         raise UserError(f"no benchmark is complete in {config.data_root}; --check reports what to get")
     subjects = subjects_of(read, config.parser, config.parses)

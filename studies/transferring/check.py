@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
-from generators.benchmarks.registry import BenchmarkSpec, load, names
+from generators.benchmarks.registry import BenchmarkSpec
 from generators.benchmarks.tagging import plain_tags
 
 
@@ -45,9 +45,10 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, Pat
     return folders
 
 
-def read_benchmarks(named: Sequence[str], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """The benchmarks of a command line: those that are named, else all that are complete."""
-    specs = [load(name) for name in named or names()]
+def read_benchmarks(
+    specs: Sequence[BenchmarkSpec], named: bool, place: Place
+) -> list[tuple[BenchmarkSpec, PhotographSet]]:
+    """The benchmarks of a command line: all of those that it names, else the complete ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
 
 
