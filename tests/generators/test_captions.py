@@ -9,7 +9,7 @@ from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.world import WORLDS
 from envs.worlds import load_world
-from generators.audit.run import OTHER_WORDS, states, words
+from generators.audit.texts import OTHER_WORDS, states, words
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.relations import claims, names_in
 from generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of

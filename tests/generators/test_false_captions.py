@@ -9,7 +9,7 @@ import pytest
 from envs.common.errors import UserError
 from envs.scene import Scene, Thing
 from envs.worlds import load_world
-from generators.audit.run import states, words
+from generators.audit.texts import states, words
 from generators.captions.false_captions import KINDS, FalseCaptions
 from generators.captions.graph import SceneGraph
 from generators.captions.relations import edge_holds

@@ -188,7 +188,7 @@ def test_the_audit_finds_a_split_whose_group_means_more(tmp_path):
     path = make_split(tmp_path, BindingRecipe(**TINY, hold_out=("animal=birds & texture=red",), groups=GROUPS))
     split = read_split(path)
     split.recipe["groups"] = ["birds={penguin, rabbit}"]
-    from generators.audit.run import check_hold_out
+    from generators.audit.held_out import check_hold_out
 
     assert "no rule holds out any scene of train" in {
         finding.claim for finding in check_hold_out(split) if not finding.holds

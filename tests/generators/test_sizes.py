@@ -10,7 +10,7 @@ import pytest
 from envs.common.errors import UserError
 from envs.scene import Scene, Thing
 from envs.worlds import load_world
-from generators.audit.run import words
+from generators.audit.texts import words
 from generators.captions.incomplete import salient_slot
 from generators.captions.relations import claims
 from generators.captions.templates import caption, hard_negative

@@ -7,7 +7,7 @@ import pytest
 from envs.scene import Scene, Thing
 from envs.slots import RELATIONS
 from envs.worlds import load_world
-from generators.audit.run import true_nodes, words
+from generators.audit.texts import true_nodes, words
 from generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
 from generators.captions.phrases import phrase
 from generators.captions.relations import PREDICATES, edge_holds

@@ -8,7 +8,7 @@ import pytest
 from envs.common.errors import UserError
 from envs.scene import Scene, Thing
 from envs.worlds import load_world
-from generators.audit.run import states, words
+from generators.audit.texts import states, words
 from generators.audit.wording import check_wording
 from generators.benchmarks.split_tests import SplitTests
 from generators.captions.phrases import plural, with_article
