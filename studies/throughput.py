@@ -2,6 +2,7 @@
 
     python studies/throughput.py rendering
     python studies/throughput.py training
+    python studies/throughput.py parts
 
 `rendering`: the same random pairs, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
@@ -10,6 +11,9 @@ the machine does falls on all alike; CPU time counts all threads of a process.
 
 `training`: what a step of each model costs, part by part, and which texts of a batch are right of which
 images, at batch 64, 256 and 1 024.
+
+`parts`: parameters and multiplications of images, texts and their comparison, for towers of any size
+(OC-CLIP's table 9), and on request how many images pass per second.
 """
 
 import shutil
@@ -17,10 +21,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.command_help import chosen_command, read_options
 from envs.common.errors import UserError, run_command
+from studies.analysis.part_costs import Parts, parts
 from studies.analysis.step_timing import Training, training
 
 if TYPE_CHECKING:
@@ -146,12 +151,20 @@ def rendering(config: Rendering) -> int:
     return 0
 
 
+# By the word that chooses it: its options and what prints it.
+MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
+    "rendering": (Rendering, rendering),
+    "training": (Training, training),
+    "parts": (Parts, parts),
+}
+
+
 def main() -> int:
     """Run the measurement named first."""
     command = f"python {sys.argv[0]}"
-    if chosen_command(command, __doc__, ("rendering", "training")) == "rendering":
-        return rendering(read_options(Rendering, sys.argv[2:], f"{command} rendering", Rendering.__doc__))
-    return training(read_options(Training, sys.argv[2:], f"{command} training", Training.__doc__))
+    name = chosen_command(command, __doc__, tuple(MEASUREMENTS))
+    options, measure = MEASUREMENTS[name]
+    return measure(read_options(options, sys.argv[2:], f"{command} {name}", options.__doc__))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The measurement runs and reports what it could not measure."""
+"""The measurements run and report what they could not measure; what is counted is what formulas say."""
 
 import sys
 
+from studies.analysis.part_counts import Row, build, distinct_captions, multiplications
 from tests.studies.command import ROOT, run
 
 
@@ -14,3 +15,36 @@ def test_rendering_is_compared(tmp_path):
     assert float(rows["menagerie, direct"][-1]) > 1
     for name, refused in {"pyrender": "pyrender can't", "tiny": "physics needs", "cycles": "no blender"}.items():
         assert (name in rows) != (refused in result.stdout), name
+
+
+def tower(layers, width, tokens):
+    """Multiply-adds of a transformer: four projections, an MLP of four widths, two products of attention."""
+    return layers * (12 * width**2 * tokens + 2 * tokens**2 * width)
+
+
+def test_parts_of_clip_are_counted_as_formulas_have_them():
+    captions = distinct_captions(3, 2)
+    images, texts, comparison = multiplications(build(Row("clip", "ViT-B-32", 77), 64, captions), captions, 64)
+    patches = 4 * 3 * 32 * 32 * 768
+    assert images == 2 * (patches + tower(12, 768, 5) + 768 * 512)
+    assert texts == 2 * (tower(12, 512, 77) + 512 * 512)
+    assert comparison == 2 * 2 * 512
+
+
+def test_parts_are_counted_and_timed(tmp_path):
+    options = ["--rows", "clip=nano/20", "oc-clip=nano/20", "--resolution", "32", "--nodes", "2", "--batch", "4"]
+    options += ["--timed", "2", "--repeats", "1"]
+    result = run([sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if " nano " in line}
+    assert float(rows["clip"][-2]) == 1.0
+    assert float(rows["oc-clip"][-2]) > 1  # its binding module compares with the texts of all workers
+    assert float(rows["oc-clip"][-1]) > 0
+
+
+def test_a_strange_row_is_named(tmp_path):
+    for row, said in {"clip": "SCORER=TOWERS/CONTEXT", "clap=nano/20": "clap", "clip=nona/20": "nano"}.items():
+        result = run([sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", "--rows", row], tmp_path)
+        assert result.returncode != 0
+        assert said in result.stderr
+        assert "Traceback" not in result.stderr

@@ -1,0 +1,163 @@
+"""What the parts of a scorer cost: parameters, multiplications and time, for `studies/throughput.py parts`.
+
+OC-CLIP, table 9: its text tower reads phrases, not sentences, and its binding module compares every image with every
+graph, which no image tower makes dearer. The table counts a batch of one GPU, with the texts of all of them.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from envs.common.errors import UserError
+from models.registry import check_scorer, spec_of
+from studies.analysis.part_counts import (
+    Row,
+    build,
+    captions_of,
+    distinct_captions,
+    images_per_second,
+    multiplications,
+    parameters,
+)
+
+if TYPE_CHECKING:
+    from generators.captions.templates import Caption
+
+# (scorer, towers): GFLOPs of images, texts and comparison at a local batch of 64, as table 9 has them, and the total
+# over CLIP's at a global batch of 8192. One multiplication with its addition counts as one; binding is for one worker.
+# The table prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them the other way round, as here.
+PAPER = {
+    ("oc-clip", "ViT-B-16-text-256"): (1000, 180, 12, 2.2),
+    ("clip", "ViT-B-16"): (1000, 186, 0, 1.0),
+    ("oc-clip", "ViT-L-14-text-256"): (4900, 180, 12, 1.3),
+    ("clip", "ViT-L-14"): (4900, 186, 0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Count what images, texts and their comparison cost, forward, and time them on request (OC-CLIP's table 9)."""
+
+    rows: tuple[str, ...] = (
+        "clip=ViT-B-16/77",
+        "oc-clip=ViT-B-16-text-256/20",
+        "clip=ViT-L-14/77",
+        "oc-clip=ViT-L-14-text-256/20",
+    )
+    """SCORER=TOWERS/CONTEXT; a total is divided by that of the first row before it whose scorer is clip."""
+    resolution: int = 224
+    """Side of the square images, in pixels."""
+    batch: int = 64
+    """Images, and texts, of one worker."""
+    workers: int = 128
+    """Workers whose texts every image is compared with."""
+    nodes: int = 10
+    """Phrases of a text's graph, each with a relation to the next, none of which another text has; 0 reads captions of
+    the world, whose few phrases are encoded once each."""
+    world: str = "pug"
+    """World of those captions: two animals, a background and a relation each."""
+    timed: int = 0
+    """Images to time a forward pass of; 0 only counts, which needs no weights and takes seconds."""
+    repeats: int = 3
+    """Timed passes; figures are medians over them."""
+    device: str = "cpu"
+    """Where passes are timed: cpu (one thread) or cuda."""
+
+
+class Cost(NamedTuple):
+    """What one row costs; the parts are images, texts and their comparison."""
+
+    parameters: dict[str, int]
+    """Of the vision tower, the text tower, and the scorer's own."""
+    multiplications: tuple[int, int, int]
+    """Multiply-adds of a forward pass of each part."""
+    images_per_second: float | None
+    """Of a whole forward pass, where it was timed."""
+
+
+def parsed_row(text: str) -> Row:
+    """A row as options have it; a strange one raises."""
+    scorer, _, towers = text.partition("=")
+    architecture, _, context = towers.rpartition("/")
+    if not (architecture and context.isdecimal() and 2 <= int(context) <= 1000):
+        raise UserError(f"--rows {text!r} is not SCORER=TOWERS/CONTEXT, such as clip=ViT-B-16/77")
+    check_scorer(scorer)
+    return Row(scorer, architecture, int(context))
+
+
+def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
+    """What a row costs."""
+    scorer = build(row, config.resolution, captions)
+    counts = multiplications(scorer, captions[: config.batch], config.resolution)
+    timed = None
+    if config.timed:
+        texts = captions[: config.timed]
+        timed = images_per_second(scorer, texts, config.resolution, config.repeats, config.device)
+    return Cost(parameters(scorer), counts, timed)
+
+
+def total(cost: Cost, workers: int) -> int:
+    """Multiply-adds of one worker's step: its images and texts once, its images with the texts of all workers."""
+    images, texts, comparison = cost.multiplications
+    return images + texts + comparison * workers
+
+
+def check(config: Parts) -> list[Row]:
+    """The rows, once every option is possible."""
+    import torch
+
+    from models.towers.build import check_towers
+    from models.towers.config import TowerConfig
+
+    if min(config.batch - 1, config.workers, config.repeats) < 1 or min(config.timed, config.nodes) < 0:
+        raise UserError("--batch must be at least 2, --workers and --repeats 1, --timed and --nodes not below 0")
+    if config.device not in ("cpu", "cuda"):
+        raise UserError(f"--device {config.device!r} is neither cpu nor cuda")
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: this machine has no CUDA GPU; leave the option out")
+    rows = [parsed_row(text) for text in config.rows]
+    for row in rows:
+        check_towers(TowerConfig(row.architecture, resolution=config.resolution))
+        if spec_of(row.scorer).stage:
+            raise UserError(f"--rows {row.scorer} is built on a trained scorer; count those that train in one stage")
+    return rows
+
+
+def shares(config: Parts, costs: dict[Row, Cost]) -> dict[Row, float]:
+    """Each total over that of the last clip row before it, or of the first row."""
+    base, ratios = next(iter(costs.values())), {}
+    for row, cost in costs.items():
+        base = cost if row.scorer == "clip" else base
+        ratios[row] = total(cost, config.workers) / total(base, config.workers)
+    return ratios
+
+
+def parts(config: Parts) -> int:
+    """Print the table."""
+    import torch
+
+    from studies.runs.folder import processor
+
+    rows = check(config)
+    count = max(config.batch, config.timed)
+    captions = distinct_captions(config.nodes, count) if config.nodes else captions_of(config.world, count)
+    if config.device == "cpu":
+        torch.set_num_threads(1)
+    costs = {row: cost_of(row, config, captions) for row in rows}
+    ratios = shares(config, costs)
+    read = f"{config.nodes} phrases each" if config.nodes else f"the world {config.world}"
+    print(
+        f"{config.resolution} px, {config.batch} images with as many texts of {read}, forward; total: with the "
+        f"texts of {config.workers} workers\n"
+        f"{'':<32}{'million parameters':>24}{'10^9 multiply-adds':>30}{'total':>8}{'paper':>8}{'images/s':>10}\n"
+        f"{'':<32}{'vision':>8}{'text':>8}{'own':>8}{'images':>10}{'texts':>10}{'compare':>10}"
+    )
+    for row, cost in costs.items():
+        weights = "".join(f"{cost.parameters[name] / 1e6:>8.1f}" for name in ("vision", "text", "own"))
+        counts = "".join(f"{count / 1e9:>10.1f}" for count in cost.multiplications)
+        paper = PAPER.get((row.scorer, row.architecture))
+        speed = "" if cost.images_per_second is None else f"{cost.images_per_second:.2f}"
+        theirs = f"{paper[-1]:.1f}" if paper else ""
+        print(f"{row.scorer + ' ' + row.architecture:<32}{weights}{counts}{ratios[row]:>8.2f}{theirs:>8}{speed:>10}")
+    if config.timed:
+        print(f"images/s: {config.timed} at a time, forward, {processor() if config.device == 'cpu' else 'GPU'}")
+    return 0
