@@ -73,7 +73,7 @@ def step_flops(cell: Cell) -> tuple[float, float]:
             feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
             counts = [operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
         first = single_steps(fixed["recipe"])
-        _STEP_FLOPS[key] = statistics.mean(counts[:first]), statistics.mean(counts[first:])
+        _STEP_FLOPS[key] = statistics.fmean(counts[:first]), statistics.fmean(counts[first:])
     return _STEP_FLOPS[key]
 
 

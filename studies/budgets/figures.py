@@ -13,10 +13,12 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 WIDTH, HEIGHT = 4.4, 3.4  # inches of a panel of the first figure
 SMALL_WIDTH, SMALL_HEIGHT = 2.6, 2.3
+WIDEST = 9.8  # as wide as a page
+WIDE = 8  # from so many times on, round numbers of a logarithm are ticks enough
 
 
 class Scale(NamedTuple):
@@ -43,8 +45,9 @@ def compute_figure(lines: Sequence[Line], bar: float, judged: dict[str, str]) ->
         axis.set_title(f"{split}: {judged[split]}", fontsize=9, parse_math=False)
         axis.axhline(100 * bar, color="0.6", linewidth=1, linestyle="--")
         axis.set_xlabel(FLOPS.name, fontsize=9)
-    finish(axes, "accuracy (%)")
-    legend_above(figure, [*keys(lines), Line2D([], [], color="0.6", linestyle="--", label=f"the bar, {bar:.0%}")])
+    finish(list(axes), "accuracy (%)")
+    level = Line2D([], [], color="0.6", linestyle="--", label=f"the bar, {100 * bar:.0f} %")
+    legend_above(figure, [*keys(lines), level])
     return figure
 
 
@@ -58,7 +61,7 @@ def other_scales(lines: Sequence[Line]) -> Figure:
             draw(axis, lines, split, scale)
             axis.set_title(split, fontsize=9)
             axis.set_xlabel(scale.name, fontsize=8)
-        finish(row, "accuracy (%)")
+        finish(list(row), "accuracy (%)")
     legend_above(figure, keys(lines))
     return figure
 
@@ -66,7 +69,7 @@ def other_scales(lines: Sequence[Line]) -> Figure:
 def all_tests(lines: Sequence[Line], tests: dict[str, Sequence[str]]) -> Figure:
     """Accuracy on swaps of validation and every test by operations: a line of panels for each split."""
     columns = max(map(len, tests.values()))
-    figure = Figure((SMALL_WIDTH * columns + 0.3, SMALL_HEIGHT * len(tests)), layout="constrained")
+    figure = Figure((min(SMALL_WIDTH * columns, WIDEST), SMALL_HEIGHT * len(tests)), layout="constrained")
     rows = figure.subplots(len(tests), columns, squeeze=False, sharey=True)
     for row, (split, names) in zip(rows, tests.items(), strict=True):
         for axis in row[len(names) :]:
@@ -74,7 +77,7 @@ def all_tests(lines: Sequence[Line], tests: dict[str, Sequence[str]]) -> Figure:
         for axis, test in zip(row, names, strict=False):
             draw(axis, lines, split, FLOPS, test)
             axis.set_title(f"{split}\n{test}", fontsize=8, parse_math=False)
-        finish(row[: len(names)], "accuracy (%)")
+        finish(list(row[: len(names)]), "accuracy (%)")
     figure.supxlabel(FLOPS.name, fontsize=9)
     legend_above(figure, keys(lines))
     return figure
@@ -97,10 +100,13 @@ def draw(axis: Axes, lines: Sequence[Line], split: str, scale: Scale, test: str 
         axis.fill_between(x, lows, highs, color=style["color"], alpha=0.18, linewidth=0)
         best = [(where, mean) for (where, _, chosen), mean in zip(drawn, means, strict=True) if chosen]
         axis.plot(*zip(*best, strict=True) if best else ([], []), linestyle="none", markersize=8, **style)
-    if not any(len(drawn.get_xdata()) for drawn in axis.get_lines()):
-        return  # a logarithm of nothing can't be drawn
+    every = [where for drawn in axis.get_lines() for where in drawn.get_xdata()]
+    if not every:
+        axis.axis("off")
+        return
     axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+    wide = max(every) > WIDE * min(every)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if wide else MaxNLocator(3))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.xaxis.set_minor_locator(NullLocator())
 
@@ -108,6 +114,8 @@ def draw(axis: Axes, lines: Sequence[Line], split: str, scale: Scale, test: str 
 def finish(axes: Sequence[Axes], name: str) -> None:
     """Names, limits and chance of panels beside one another."""
     for axis in axes:
+        if not axis.axison:
+            continue
         chance_line(axis)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.25)

@@ -44,10 +44,10 @@ def sentences(config: Study, lines: Sequence[Line]) -> list[str]:
 def on_first(config: Study, line: Line, best: Point) -> str:
     """How far the first model comes with compute."""
     ends = {
-        "binds": f"so with enough training it binds (bar: {config.bar:.0%})",
-        "does not bind": f"below the bar of {config.bar:.0%}, and more training no longer helps on validation",
-        "not yet": f"below the bar of {config.bar:.0%}, but validation still rose with the largest budget",
-        "undecided": f"which leaves undecided whether it is above the bar of {config.bar:.0%}",
+        "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
+        "does not bind": f"below the bar of {100 * config.bar:.0f} %, and more training no longer helps on validation",
+        "not yet": f"below the bar of {100 * config.bar:.0f} %, but validation still rose with the largest budget",
+        "undecided": f"which leaves undecided whether it is above the bar of {100 * config.bar:.0f} %",
     }
     return (
         f"At the hardest cell of the {line.split} split {title(line.model)} prefers the true caption in "
@@ -60,11 +60,11 @@ def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
     """How much better another model is at its own best budget, and what it needs to be as good as the first."""
     gap, match = above(first, best), line.matching(first.validation)
     times = f"with {best.cost.flops / first.cost.flops:.2g} times the operations"
-    text = f"{title(line.model)} is {points(gap)} above that after {best.steps} steps, {times}"
+    text = f"{title(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"
     if match is None:
-        return f"{text}; at no budget is it as good as {first_title} on validation."
-    share = match.cost.flops / first.cost.flops
-    return f"{text}; it is as good as {first_title}'s best on validation by {match.steps} steps, {share:.2g} times."
+        return f"{text}; at no budget is it as good on validation as {first_title} at its best."
+    share = f"with {match.cost.flops / first.cost.flops:.2g} times the operations"
+    return f"{text}; on validation it is as good as {first_title} at its best after {match.steps} steps, {share}."
 
 
 def percent(level: Difference) -> str:
@@ -76,7 +76,7 @@ def percent(level: Difference) -> str:
 
 def points(gap: Difference | None) -> str:
     """A difference in percentage points."""
-    return "–" if gap is None else f"{gap} points"
+    return "on no common records" if gap is None else f"{gap} points"
 
 
 def spent(point: Point) -> str:
