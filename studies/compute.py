@@ -1,21 +1,23 @@
-"""Does CLIP bind with enough training? Accuracy against compute, for any scorer, at the hardest cells of both grids.
+"""Does CLIP bind with enough training? Accuracy against compute, at the hardest cells of both grids.
 
-    python studies/compute.py --preset smoke              # tiny world, under 90 seconds on 2 cores
-    python studies/compute.py                             # laptop: eight animals, 32 px, 500 to 8000 steps, 3 seeds
-    python studies/compute.py --budgets 500 1000 2000 4000 8000 16000 32000      # the same run goes on from there
-    python studies/compute.py --preset long               # one run of CLIP on pug at 64 px, 16 000 steps
-    python studies/compute.py --preset wide --device cuda # towers, batches and pooling too, up to 32 000 steps
+    python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
+    python studies/compute.py                             # laptop: 8 animals, 32 px, to 8000 steps
+    python studies/compute.py --budgets 500 1000 2000 4000 8000 16000     # goes on from there
+    python studies/compute.py --preset long               # one run of CLIP: pug, 64 px, 16 000 steps
+    python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
-First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps the better half
-on validation goes on. The last one is trained with all seeds, each budget in turn, until validation stops rising.
+First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
+the better half on validation goes on. The last one is trained with all seeds, each budget in turn, until
+validation stops rising.
 
-The rate is constant and then decays (warmup-stable-decay): a cosine would need a run of its own for every budget, while
-here a longer run goes on from where a shorter one began to decay, so that budgets up to n steps cost 1.2 n instead of
-2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as cosines of their length (Hägele et al.
-2024; Hu et al. 2024), and each point is a finished model, which a run that is looked at half-way is not.
+The rate is constant and then decays (warmup-stable-decay): a cosine would need a run of its own for every
+budget, while here a longer run goes on from where a shorter one began to decay, so that budgets up to n
+steps cost 1.2 n instead of 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
+cosines of their length (Hägele et al. 2024; Hu et al. 2024), and each point is a finished model, which a
+run that is looked at half-way is not.
 
-Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it skips what is
-finished.
+Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
+skips what is finished.
 """
 
 from dataclasses import dataclass, field, replace
@@ -51,7 +53,7 @@ class Config:
     store: Annotated[Path, PLACE] = Path("store")
     """Folder of the image stores; every scene is rendered once for all studies."""
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "negclip", "oc-clip")
-    """Scorers by name, or FILE.py:Class of your own; the first is the one that is asked about."""
+    """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
@@ -59,7 +61,7 @@ class Config:
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
     budgets: Annotated[tuple[int, ...], WHAT, FIRST] = (500, 1000, 2000, 4000, 8000)
-    """Optimiser steps, rising; after each, all of a model's runs are finished models."""
+    """Optimiser steps, rising; at each there is a finished model."""
     patience: Annotated[int, WHAT, FIRST] = 2
     """Budgets in a row without a rise of validation, the mean over seeds, after which a model gets no larger one."""
     rise: Annotated[float, WHAT] = 0.005

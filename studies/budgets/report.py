@@ -11,8 +11,8 @@ from studies.analysis.format import flat
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
 from studies.budgets.figures import all_tests, compute_figure, other_scales
+from studies.budgets.known import courses_of
 from studies.budgets.points import Line, lines_of
-from studies.budgets.run import courses_of
 from studies.budgets.setups import Trained
 from studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
 from studies.budgets.words import VERDICTS, sentences

@@ -8,9 +8,9 @@ import pandas as pd
 
 from studies.analysis.tables import DASH, WAITING
 from studies.budgets.costs import Cost, cost_of
+from studies.budgets.known import known_of
 from studies.budgets.points import Line, Point, above
 from studies.budgets.rounds import Known
-from studies.budgets.run import known_of
 from studies.budgets.setups import Run, Setup, Trained, setups_of
 from studies.budgets.words import percent, short, title, verdict
 from studies.runs.cell import Job, finished
