@@ -18,7 +18,7 @@ FALSE_CAPTIONS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with warm-up and cosine decay; towers may have learning rates of their own."""
+    """AdamW with warm-up and decay; towers may have learning rates of their own."""
 
     steps: Annotated[int, FIRST] = 1000
     """Optimiser steps; every model of a study takes as many."""
@@ -36,6 +36,9 @@ class Recipe:
     """The same for the image tower; None takes `warmup`."""
     text_warmup: int | None = None
     """The same for the text tower; None takes `warmup`."""
+    decay: float | None = None
+    """Share of the steps, the last ones, in which the rate falls from its peak to zero as 1 - sqrt, constant before, so
+    that runs of any length share their first steps; None: a cosine over all steps."""
     weight_decay: float = 0.05
     """Decoupled weight decay of matrices; vectors have none."""
     betas: tuple[float, float] = (0.9, 0.98)
@@ -66,6 +69,8 @@ class Recipe:
         for name in ("singles_share", "single_object_phase"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
+        if self.decay is not None and not 0 < self.decay <= 1:
+            raise UserError(f"decay is a share of the steps above 0 and up to 1, got {self.decay:g}")
         object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
         for name in self.local_negatives:
             choose("--local-negatives", name, ALTERED)
@@ -76,6 +81,11 @@ class Recipe:
             raise UserError(f"--text-negatives must be different ones, got {' '.join(self.text_negatives)}")
         if not self.local_negatives:
             raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")
+
+    @property
+    def stable_steps(self) -> int | None:
+        """Steps before the decay; None with a cosine, which depends on the number of all steps from the first on."""
+        return None if self.decay is None else self.steps - round(self.decay * self.steps)
 
 
 class Negatives(NamedTuple):

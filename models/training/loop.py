@@ -109,7 +109,7 @@ def train_step(
 ) -> Float[Tensor, ""]:
     """One optimiser step; returns its loss."""
     torch.manual_seed(seed_of(seed, "step", step))  # for scorers with dropout
-    set_rates(optimizer, step, recipe.steps)
+    set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
     loss = batch_loss(scorer, batch, recipe)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()

@@ -8,10 +8,16 @@ from models.recipe import Recipe
 from models.scorer import Scorer
 
 
-def rate_factor(step: int, warmup: int, steps: int) -> float:
-    """Linear warm-up, then a cosine to zero; depends on the step alone, never on the clock."""
+def rate_factor(step: int, warmup: int, steps: int, stable: int | None = None) -> float:
+    """Linear warm-up, then a cosine to zero; depends on the step alone, never on the clock.
+
+    With `stable` steps the rate is constant until then and falls to zero as 1 - sqrt, which costs nothing against a
+    cosine of the same length (Hägele et al. 2024; warmup-stable-decay: Hu et al. 2024).
+    """
     if step < warmup:
         return (step + 1) / warmup
+    if stable is not None:
+        return 1 - math.sqrt(max(0, step - stable) / max(1, steps - stable))
     return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
 
 
@@ -34,7 +40,7 @@ def build_optimizer(scorer: Scorer, recipe: Recipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
 
 
-def set_rates(optimizer: torch.optim.Optimizer, step: int, steps: int) -> None:
+def set_rates(optimizer: torch.optim.Optimizer, step: int, steps: int, stable: int | None = None) -> None:
     """Set every group's learning rate for `step`."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * rate_factor(step, group["warmup"], steps)
+        group["lr"] = group["peak"] * rate_factor(step, group["warmup"], steps, stable)

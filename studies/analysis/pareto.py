@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from studies.analysis.surrogate import CHANCE
-from studies.analysis.two_levels import CONFIDENCE, FEW, FEWEST, RESAMPLES, few_pairs
+from studies.analysis.two_levels import CONFIDENCE, FEW, FEWEST, few_pairs, intervals, resampled_means
 
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]
@@ -75,63 +75,66 @@ def median_accuracy(tests: Sequence[Tally]) -> float:
     return float(np.median([points / number for points, number in shares]))
 
 
-def resampled(curve: Curve, weights: Sequence[Float64[np.ndarray, "r k"]]) -> Float64[np.ndarray, "r p"]:
-    """Accuracy of each setting, median over seeds, with animal pairs weighted anew in each resample."""
-    settings = []
-    for tests in curve.tests:
-        seeds = []
-        for weight, tally in zip(weights, tests, strict=True):
-            points, numbers = np.array([tally[pair] for pair in sorted(tally)], np.float64).T
-            seeds.append(weight @ points / (weight @ numbers))
-        settings.append(np.median(seeds, axis=0))
-    return np.stack(settings, axis=-1)
+def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:
+    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the pairs' seeds.
+
+    All settings are tested on the same records.
+    """
+    keys = [(seed, pair) for seed, tally in enumerate(curves[0].tests[0]) for pair in sorted(tally)]
+    columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
+    table = np.array(columns, np.float64)
+    return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys]
 
 
 class Volume(NamedTuple):
-    """A hypervolume, or a difference of two, with its interval; NaN for a test of fewer than `FEWEST` animal pairs."""
+    """A hypervolume, or a difference of two, with its interval; NaN for a test of fewer than `FEWEST` animal pairs, and
+    for two seeds."""
 
     value: float
     low: float
     high: float
     pairs: int
-    """Animal pairs of the test, which were drawn."""
+    """Animal pairs of the test, which were drawn within their seeds."""
 
     @property
     def interval(self) -> str:
         """Its bounds as text."""
         few = few_pairs(self.pairs)
         if math.isnan(self.low):
-            return f"{few}: none"
+            return f"{few}: none" if self.pairs < FEWEST else "two seeds: none"
         return f"{self.low:.3f} to {self.high:.3f}" + (f" ({few})" if self.pairs < FEW else "")
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:
-    """Hypervolume of each model's chosen settings on the test, and of each difference to the first.
+    """Hypervolume of each model's chosen settings on the test, in the mean over seeds, and of each difference to the
+    first model.
 
-    Percentile bootstrap over animal pairs, within each seed, the same draw for all models and
-    settings: they are tested on the same records. It says how sure the figures are for these seeds
-    and settings, not for new ones.
+    The bootstrap has two levels, seeds and within them animal pairs, as `two_levels` draws and widens them, the same
+    draw for all models and settings. It says how sure the figures are for new seeds with these settings. A setting
+    whose own interval reaches down to chance dominates nothing, so that a model at chance has no hypervolume, whatever
+    luck the best of its settings had.
     """
-    rng = np.random.default_rng(seed)
-    pairs = [len(tally) for tally in next(iter(curves.values())).tests[0]]
-    weights = [rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64) for n in pairs]
-    ones = [np.ones((1, n)) for n in pairs]
-    undefined = math.nan if max(pairs) < FEWEST else 0.0  # draws of so few say nothing of others
-    drawn, volume = {}, {}
+    sums, counts, seeds = clusters_of(list(curves.values()))
+    pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])
+    means, drawn = sums.sum(0) / counts.sum(0), resampled_means(sums, counts, seeds, seed)
+    undefined = 0.0 if pairs >= FEWEST and len(set(seeds)) != 2 else math.nan  # such draws say nothing of others
+    above = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE)
+    value, draws, start = {}, {}, 0
     for model, curve in curves.items():
-        images = np.array(curve.images, np.float64)
-        drawn[model] = hypervolume(images, resampled(curve, weights), axis) + undefined
-        volume[model] = float(hypervolume(images, resampled(curve, ones), axis)[0])
+        own = slice(start, start := start + len(curve.images))
+        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, own]
+        value[model] = float(hypervolume(images, heights, axis)[0])
+        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, own], axis) + undefined
     first, *others = curves
-    own = {model: with_interval(volume[model], drawn[model], max(pairs)) for model in curves}
+    own = {model: with_interval(value[model], draws[model], pairs) for model in curves}
     return own | {
-        f"{model} − {first}": with_interval(volume[model] - volume[first], drawn[model] - drawn[first], max(pairs))
+        f"{model} − {first}": with_interval(value[model] - value[first], draws[model] - draws[first], pairs)
         for model in others
     }
 
 
 def with_interval(value: float, draws: Float64[np.ndarray, " r"], pairs: int) -> Volume:
-    """A value with the percentile interval of its draws of animal pairs."""
+    """A value with the percentile interval of its draws."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Volume(value, float(low), float(high), pairs)

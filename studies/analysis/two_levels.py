@@ -13,7 +13,7 @@ seed; the same simulation measures what that neglects.
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -49,14 +49,32 @@ def intervals(
     whose clusters a draw has none is left out there. NaN for a group with fewer than `FEWEST` clusters, or with two
     seeds, of which Student's interval is 13 times their standard error. With one seed it is for that seed.
     """
-    owner = np.unique([str(own) for own in seeds], return_inverse=True)[1].astype(np.int64)
+    means = resampled_means(sums, counts, seeds, seed)
+    tail = (1 - CONFIDENCE) / 2
+    return np.where(enough(counts, seeds), np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)
+
+
+def enough(counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable]) -> Bool[np.ndarray, " v"]:
+    """Which groups have an interval: those with `FEWEST` clusters or more, but for those of two seeds."""
+    owner = owners(seeds)
+    of_seeds = np.stack([(counts[owner == own] > 0).any(0) for own in range(owner.max() + 1)]).sum(0)
+    return ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
+
+
+def owners(seeds: Sequence[Hashable]) -> Int64[np.ndarray, " k"]:
+    """The seed of each cluster as a number from 0."""
+    return np.unique([str(own) for own in seeds], return_inverse=True)[1].astype(np.int64)
+
+
+def resampled_means(
+    sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable], seed: int = 0
+) -> Float64[np.ndarray, "r v"]:
+    """The means of v groups in each of `RESAMPLES` draws, the same for all groups: for what is computed of several
+    means together. NaN where a draw has no record of a group."""
+    owner = owners(seeds)
     drawn = draws(owner, np.random.default_rng(seed))
     numbers, points = drawn @ counts, drawn @ widened(sums, counts, owner)
-    means = np.divide(points, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
-    tail = (1 - CONFIDENCE) / 2
-    of_seeds = np.stack([(counts[owner == own] > 0).any(0) for own in range(owner.max() + 1)]).sum(0)
-    enough = ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
-    return np.where(enough, np.nanquantile(means, [tail, 1 - tail], axis=0), np.nan)
+    return np.divide(points, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:

@@ -14,6 +14,7 @@ from models.towers.config import TowerConfig
 from studies.runs.data import CellData
 
 RESULT, STATE, CHECKPOINT = "result.json", "state.pt", "checkpoint"
+DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def start_from_shared_phase(
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
+    if job.cell.recipe.decay is not None:  # it shares more than this phase (studies/runs/trunk.py)
+        return 0
     if not steps or (look is not None and steps > look) or material.train.shares or not any(singles):
         return 0
     indices = [i for i, single in enumerate(singles) if single]

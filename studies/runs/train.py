@@ -2,13 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.files import write_text
 from models.registry import spec_of
-from studies.runs.cell import CHECKPOINT, RESULT, STATE, Job, finished
+from studies.runs.cell import CHECKPOINT, DIVERGED, RESULT, STATE, Job, finished
+from studies.runs.clock import StepClock
 from studies.runs.data import Material
 from studies.runs.evaluation import evaluate, swap_accuracy
 from studies.runs.folder import provenance
@@ -16,6 +18,7 @@ from studies.runs.loggers import Logger
 from studies.runs.loss_negatives import loss_negatives
 from studies.runs.shared import Report, first_come, start_from_shared_phase
 from studies.runs.training_log import TrainingLog, training_log
+from studies.runs.trunk import reach_branch
 from studies.runs.validation import looks_after, sample_accuracy
 
 if TYPE_CHECKING:
@@ -54,8 +57,8 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     started = time.perf_counter()
     material = material_of(job)
     scorer = fresh_scorer(job, material, report)
-    with training_log(job, loggers) as log:
-        train_cell(job, material, scorer, report, watch, log)
+    with training_log(job, loggers) as log, noted_divergence(job):
+        step_seconds = train_cell(job, material, scorer, report, watch, log)
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
@@ -66,7 +69,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
         "loss_negatives": loss_negatives(cell, material.train),
         **({"carried": read_carried(job)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
-        "provenance": provenance(),
+        "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
     }
     write_text(job.folder / RESULT, json.dumps(result))
     (job.folder / STATE).unlink(missing_ok=True)
@@ -123,30 +126,54 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
     return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
 
 
+@contextmanager
+def noted_divergence(job: Job) -> Iterator[None]:
+    """Leave the reason in the cell's folder where its loss is no number: other processes can't see what was raised."""
+    from models.training.loop import Diverged
+
+    try:
+        yield
+    except Diverged as error:
+        write_text(job.folder / DIVERGED, str(error))
+        raise
+
+
 def train_cell(
     job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None, log: TrainingLog
-) -> None:
-    """Train to the end, from the cell's last state or from the phase that it shares with others."""
+) -> float | None:
+    """Train to the end, from the cell's last state or from the first steps that it shares with others.
+
+    Returns the median processor time of a step, looks and saves not counted; None where no step was left.
+    """
     from models.training.loop import train
 
-    cell = job.cell
+    cell, clock = job.cell, StepClock()
     validation = material.tests.get("validation")
 
     def pass_on(progress: "Progress") -> None:
+        clock.stop()
         if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()
         report(progress.step)
         if watch:
             watch.look(progress.step, lambda: log.aside(lambda: swap_accuracy(scorer, validation)))
+        clock.start()
+
+    def train_until(step: int | None = None) -> None:
+        clock.pause()
+        train(
+            *(scorer, material.train, cell.recipe, cell.seed, job.folder / STATE),
+            report=pass_on,
+            until=step,
+            negatives=cell.negatives,
+            workers=job.execution.loaders,
+            history=log.history,
+        )
 
     shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None, log)
     if watch and shared == watch.first:  # what it would have seen at the end of the phase
         watch.look(shared, lambda: swap_accuracy(scorer, validation))
-    train(
-        *(scorer, material.train, cell.recipe, cell.seed, job.folder / STATE),
-        report=pass_on,
-        negatives=cell.negatives,
-        workers=job.execution.loaders,
-        history=log.history,
-    )
+    reach_branch(job, train_until)
+    train_until()
+    return clock.median

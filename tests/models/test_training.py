@@ -171,6 +171,20 @@ def test_schedule():
     assert rate_factor(99, 10, 100) < 0.001
 
 
+def test_schedule_of_many_lengths():
+    """Runs of any length begin alike: a constant rate, then 1 - sqrt over the share that decays."""
+    short, long = Recipe(steps=100, decay=0.2), Recipe(steps=400, decay=0.2)
+    assert (short.stable_steps, long.stable_steps, Recipe().stable_steps) == (80, 320, None)
+    first = [[rate_factor(step, 10, r.steps, r.stable_steps) for step in range(80)] for r in (short, long)]
+    assert first[0] == first[1]
+    assert first[0][10:] == [1] * 70
+    assert rate_factor(80, 10, 100, 80) == 1
+    assert rate_factor(85, 10, 100, 80) == pytest.approx(0.5)
+    assert 0 < rate_factor(99, 10, 100, 80) < 0.03
+    with pytest.raises(UserError, match="decay is a share"):
+        Recipe(decay=0.0)
+
+
 def test_vectors_do_not_decay():
     optimizer = build_optimizer(scorer("clip"), RECIPE)
     for group in optimizer.param_groups:

@@ -10,7 +10,17 @@ from envs.common.options import Group, documentation, options_of
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe_file import KINDS, SHIPPED
 from models.registry import specs
-from studies import ablations, binding_grid, real_data, sample_efficiency, sparo, spatial_grid, split_study, tune
+from studies import (
+    ablations,
+    binding_grid,
+    compute,
+    real_data,
+    sample_efficiency,
+    sparo,
+    spatial_grid,
+    split_study,
+    tune,
+)
 from studies.grids import launch
 from studies.runs import command_line
 from tests.flags import flags_read
@@ -18,7 +28,8 @@ from tests.studies.command import ROOT
 
 GRIDS = (binding_grid, spatial_grid, split_study)
 STUDIES = {
-    study.__name__.rpartition(".")[2]: study for study in (*GRIDS, ablations, real_data, sample_efficiency, sparo, tune)
+    study.__name__.rpartition(".")[2]: study
+    for study in (*GRIDS, ablations, compute, real_data, sample_efficiency, sparo, tune)
 }
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"

@@ -1,0 +1,76 @@
+"""What a study of compute writes: tables as CSV and LaTeX, figures, and `report.html`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from envs.common.figure_files import write_figure
+from envs.common.files import write_csv, write_text
+from envs.common.pages import write_page
+from studies.analysis.format import flat
+from studies.analysis.tables import to_csv, to_latex, to_rows
+from studies.analysis.two_levels import meaning
+from studies.budgets.figures import all_tests, compute_figure, other_scales
+from studies.budgets.known import courses_of
+from studies.budgets.points import Line, lines_of
+from studies.budgets.setups import Trained
+from studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
+from studies.budgets.words import VERDICTS, sentences
+from studies.grids.curves import Curve, training_curves
+
+
+def publish(trained: Trained, notes: dict[str, Any]) -> Path:
+    """Write all that the finished runs allow; returns the report."""
+    config, out = trained.config, trained.out
+    lines = lines_of(trained, courses_of(trained))
+    tables = {"best": best_table(trained, lines), "compute": budget_table(lines), "choices": choice_table(trained)}
+    for name, table in tables.items():
+        to_csv(out / f"{name}.csv", table)
+    write_text(out / "results.tex", to_latex(tables["best"], "The budget of each model that validation chose."))
+    write_csv(out / "results.csv", RESULTS, ([row.get(name) for name in RESULTS] for row in result_rows(trained)))
+    figures = draw_figures(trained, lines)
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title="Accuracy against compute",
+        sentences=sentences(config, lines),
+        bar=config.bar,
+        patience=config.patience,
+        rise=100 * config.rise,
+        decay=config.decay,
+        stopped={f"{line.split}, {line.model}": state(line) for line in lines},
+        meaning=meaning(config.seeds),
+        verdicts=VERDICTS,
+        tables={name: to_rows(table) for name, table in tables.items()},
+        figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
+        config=flat(asdict(config)),
+        notes=notes,
+    )
+
+
+def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
+    """All figures that there are runs for."""
+    recipes = {split: grid.split_of(0, **grid.places[0]) for split, grid in trained.grids.items()}
+    judged = {split: ", ".join(recipe.judged) for split, recipe in recipes.items()}
+    if not any(line.points for line in lines):
+        return {}
+    tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}
+    figures = {"compute": compute_figure(lines, trained.config.bar, judged), "scales": other_scales(lines)}
+    figures["tests"] = all_tests(lines, tests)
+    longest = [Curve(line.model, line.split, job.folder) for line in lines for job in longest_jobs(line)]
+    training = training_curves(longest)
+    return figures | ({"training": training} if training else {})
+
+
+def longest_jobs(line: Line) -> tuple[Any, ...]:
+    """The runs of a line's largest budget."""
+    return line.points[-1].jobs if line.points else ()
+
+
+def state(line: Line) -> str:
+    """How far a line is, in words."""
+    if line.course.setup is None:
+        return "choices are being halved"
+    if line.course.missing:
+        return f"{len(line.points)} budgets finished"
+    return "validation stopped rising" if line.course.stopped else "trained up to the largest budget"

@@ -1,0 +1,205 @@
+"""Does CLIP bind with enough training? Accuracy against compute, at the hardest cells of both grids.
+
+    python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
+    python studies/compute.py                             # laptop: 8 animals, 32 px, to 8000 steps
+    python studies/compute.py --budgets 500 1000 2000 4000 8000 16000     # goes on from there
+    python studies/compute.py --preset long               # one run of CLIP: pug, 64 px, 16 000 steps
+    python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
+
+First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
+the better half on validation goes on. The last one is trained with all seeds, each budget in turn, until
+validation stops rising.
+
+The rate is constant and then decays (warmup-stable-decay): a cosine would need a run of its own for every
+budget, while here a longer run goes on from where a shorter one began to decay, so that budgets up to n
+steps cost 1.2 n instead of 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
+cosines of their length (Hägele et al. 2024; Hu et al. 2024), and each point is a finished model, which a
+run that is looked at half-way is not.
+
+Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
+skips what is finished.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from envs.common.errors import UserError, choose, run_command
+from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from generators.cluster.options import Cluster
+from generators.splits.recipe import SplitRecipe
+from models.recipe import Recipe
+from studies import binding_grid, spatial_grid
+from studies.budgets.run import run
+from studies.grids.grid import EXECUTION, Grid
+from studies.grids.launch import check as check_grid
+from studies.runs.command_line import parse
+from studies.runs.scorer_options import ScorerOptions, only, scorer_options
+
+GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
+# What doesn't decide the result of any run: a folder goes on with more budgets.
+FURTHER = EXECUTION | {"budgets", "patience"}
+
+
+@dataclass(frozen=True)
+class Config:
+    """One study of compute."""
+
+    out: Annotated[Path | None, PLACE, FIRST] = None
+    """Folder of the results; without it, runs/compute-PRESET."""
+    store: Annotated[Path, PLACE] = Path("store")
+    """Folder of the image stores; every scene is rendered once for all studies."""
+    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "negclip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
+    splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
+    """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
+    cell: Annotated[str, DATA, FIRST] = "breadth"
+    """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+    budgets: Annotated[tuple[int, ...], WHAT, FIRST] = (500, 1000, 2000, 4000, 8000)
+    """Optimiser steps, rising; at each there is a finished model."""
+    patience: Annotated[int, WHAT, FIRST] = 2
+    """Budgets in a row without a rise of validation, the mean over seeds, after which a model gets no larger one."""
+    rise: Annotated[float, WHAT] = 0.005
+    """The least rise that counts, as a share: 0.005 is half a point."""
+    bar: Annotated[float, WHAT] = 0.95
+    """Accuracy on what is unseen from which on a model counts as one that binds."""
+    seeds: Annotated[int, WHAT, FIRST] = 3
+    """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
+    architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("mini",)
+    """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers."""
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
+    """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
+    batches: Annotated[tuple[int, ...], TRAINING, FIRST] = (64,)
+    """Images of a step to choose from."""
+    warmup: Annotated[int, TRAINING] = 100
+    """Steps of linear warm-up."""
+    decay: Annotated[float, TRAINING] = 0.2
+    """Share of the steps, the last ones, in which the rate falls to zero."""
+    weight_decay: Annotated[float, TRAINING] = 0.05
+    """Decoupled weight decay."""
+    singles_share: Annotated[float, TRAINING] = 0.5
+    """Share of a batch that shows one animal alone."""
+    singles_steps: Annotated[int, TRAINING] = 250
+    """First steps, which show lone animals only; the same in all budgets."""
+    device: Annotated[str, PLACE, FIRST] = "cpu"
+    """cpu or cuda."""
+    threads: Annotated[int, PLACE] = 1
+    """Threads of each training run; part of the configuration, because sums depend on it."""
+    workers: Annotated[int, PLACE, FIRST] = 0
+    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
+    loaders: Annotated[int, PLACE] = 0
+    """Processes that prepare the batches of each run; results don't depend on it."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each run's training.csv."""
+    validate_every: Annotated[int, PLACE] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where the runs are made; results don't depend on it."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be rendered and trained, and how long it takes at most."""
+
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study on the split of a recipe of the user's."""
+        return replace(self, base=recipe)
+
+
+PRESETS: dict[str, Config] = {
+    "smoke": Config(
+        **{"cell": "smoke", "models": ("clip", "oc-clip"), "scorers": scorer_options("smoke"), "seeds": 2},
+        **{"budgets": (12, 24, 48), "architectures": ("nano",), "batches": (32,), "learning_rates": (1e-3, 4e-3)},
+        **{"warmup": 4, "singles_steps": 6, "bar": 0.75, "patience": 1},
+    ),
+    "laptop": Config(),
+    # As its best trial of `tune` on the same cell: towers, rate, shares.
+    "long": Config(
+        **{"cell": "laptop", "models": ("clip",), "splits": ("binding",), "seeds": 1, "learning_rates": (7.5e-4,)},
+        **{"budgets": (2000, 4000, 8000, 16_000), "warmup": 390, "singles_share": 0.37, "singles_steps": 500},
+    ),
+    # For a GPU or a cluster: 20 towers, batches and rates a model, of which one is left after five budgets.
+    "wide": Config(
+        **{"models": ("clip", "clip-gap", "negclip", "oc-clip"), "architectures": ("mini", "small"), "seeds": 5},
+        **{"batches": (64, 256), "learning_rates": (7e-5, 2e-4, 6e-4, 1.8e-3, 5.4e-3)},
+        budgets=(500, 1000, 2000, 4000, 8000, 16_000, 32_000),
+    ),
+}
+
+
+def splits_of(config: Config) -> tuple[str, ...]:
+    """The names of the splits to train on."""
+    return ("own",) if config.base else config.splits
+
+
+@lru_cache(maxsize=8)
+def grid_of(config: Config, split: str) -> Grid:
+    """The grid that a split is the one cell of: its hardest, or a recipe of the user's."""
+    kind = ("spatial" if config.base.relational else "binding") if config.base else choose("split", split, GRIDS)
+    preset = GRIDS[kind][choose("preset of the grids", config.cell, GRIDS[kind])]
+    if config.base:
+        preset = preset.with_recipe(config.base)
+    else:
+        preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
+    shared = {name: getattr(config, name) for name in (EXECUTION - {"out"}) | {"seeds", "device", "threads"}}
+    return replace(
+        preset,
+        **shared,
+        models=config.models,
+        architecture=config.architectures[0],
+        tuned="",
+        recipe=Recipe(batch=config.batches[0]),
+        scorers=only(config.scorers, config.models),
+    )
+
+
+def check(config: Config) -> None:
+    """Raise on what can't work, before anything is made."""
+    if not config.splits:
+        raise UserError("--splits needs binding, spatial or both")
+    for name in ("budgets", "architectures", "batches", "learning_rates"):
+        values = getattr(config, name)
+        if not values or len(set(values)) < len(values) or (name != "architectures" and min(values) <= 0):
+            raise UserError(f"--{name.replace('_', '-')} needs one or more different values above 0, got {values}")
+    first = config.budgets[0]
+    if list(config.budgets) != sorted(config.budgets):
+        raise UserError(f"--budgets are steps in rising order, got {config.budgets}")
+    if not 0 < config.decay < 1:
+        raise UserError(f"--decay is a share of the steps between 0 and 1, got {config.decay:g}")
+    if max(config.singles_steps, config.warmup) >= first - round(config.decay * first) or config.singles_steps < 0:
+        raise UserError(
+            f"--singles-steps {config.singles_steps} and --warmup {config.warmup} must end before the rate of the "
+            f"smallest of --budgets, {first}, decays"
+        )
+    if config.patience < 1 or config.rise < 0 or not 0.5 < config.bar <= 1:
+        raise UserError("--patience must be at least 1, --rise at least 0, --bar above 0.5 and at most 1")
+    for split in splits_of(config):
+        for architecture in config.architectures:
+            check_grid(replace(grid_of(config, split), architecture=architecture))
+
+
+def main() -> None:
+    """Parse, check, run."""
+    preset, config = parse(PRESETS, "laptop", __doc__)
+    check(config)
+    config = replace(config, scorers=only(config.scorers, config.models))
+    grids = {split: grid_of(config, split) for split in splits_of(config)}
+    if config.dry_run:
+        from studies.budgets.plan import plan
+
+        plan(config, grids)
+        return
+    from studies.runs.folder import run_folder
+
+    with run_folder(config.out or Path(f"runs/compute-{preset}"), config, FURTHER) as out:
+        run(config, grids, out)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,81 @@
+"""One stable phase for runs of many lengths: where the rate is constant before it decays (`Recipe.decay`), runs that
+differ only in their number of steps begin alike.
+
+The state in which such a cell leaves the stable phase is kept in the study's folder, and a longer cell goes on from it:
+with the same bytes as if it had trained all steps by itself. Shorter cells must be finished before longer ones
+begin, else steps are taken twice.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from envs.common.files import whole_file
+from envs.common.identity import digest
+from studies.runs.cell import STATE, Cell, Job
+
+FOLDER = "trunks"
+
+
+def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
+    """Bring a cell whose recipe decays to the end of its stable phase, and keep that state for longer ones.
+
+    `train_until` trains the cell from its own state, if it has one, to a step, and saves its state there.
+    """
+    branch, state = job.cell.recipe.stable_steps, job.folder / STATE
+    if not branch:
+        return
+    kept = states(job)
+    if branch not in kept:
+        nearest = max((step for step in kept if step < branch), default=None)
+        if not state.exists() and nearest is not None:
+            copy(kept[nearest], state)
+        if not state.exists() or saved_step(state) < branch:
+            train_until(branch)
+        if saved_step(state) == branch:  # not where the kept state was deleted while the rate decays
+            keep(job, state, branch)
+    elif not state.exists():
+        copy(kept[branch], state)
+
+
+def keep(job: Job, state: Path, branch: int) -> None:
+    """Keep a state, and delete those of shorter cells, which no longer cell begins with any more."""
+    copy(state, folder_of(job) / f"{branch}.pt")
+    for step, file in states(job).items():
+        if step < branch:
+            file.unlink(missing_ok=True)
+
+
+def states(job: Job) -> dict[int, Path]:
+    """What is kept of the cell's stable phase, by step."""
+    return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt")}
+
+
+def folder_of(job: Job) -> Path:
+    """Where states are kept: the same for cells that are the same but for the number of their steps."""
+    return job.out / FOLDER / trunk_key(job.cell)
+
+
+def trunk_key(cell: Cell) -> str:
+    """Hash of all settings but the number of steps, and what follows from it."""
+    from models.training.feed import single_steps
+
+    own = {"steps", "decay", "single_object_phase"}
+    recipe = {name: value for name, value in cell.settings["recipe"].items() if name not in own}
+    return digest(cell.settings | {"recipe": recipe, "single_steps": single_steps(cell.recipe)})
+
+
+def saved_step(state: Path) -> int:
+    """The step after which a state was saved."""
+    import torch
+
+    from models.training.state import damaged_state
+
+    with damaged_state(state):
+        return int(torch.load(state, weights_only=True, map_location="cpu", mmap=True)["step"])
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all."""
+    with whole_file(target) as temporary:
+        shutil.copyfile(source, temporary)
