@@ -180,7 +180,7 @@ CHECKS = (
 )
 CHECKS_OF = {
     "binding": (check_single_objects, *binding.CHECKS, *mentions.CHECKS),
-    "spatial": (check_single_objects, *spatial.CHECKS),
+    "spatial": (check_single_objects, *spatial.CHECKS, mentions.check_shares),
     "dependence": dependence.CHECKS,
     "counting": counting.CHECKS,
 }
