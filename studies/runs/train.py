@@ -1,6 +1,7 @@
 """Trains and evaluates one cell."""
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +15,11 @@ from studies.runs.clock import StepClock
 from studies.runs.data import Material
 from studies.runs.evaluation import evaluate, swap_accuracy
 from studies.runs.folder import provenance
+from studies.runs.graphs import Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from studies.runs.loggers import Logger
 from studies.runs.loss_negatives import loss_negatives
 from studies.runs.shared import Report, first_come, start_from_shared_phase
+from studies.runs.training_log import FILE as LOG
 from studies.runs.training_log import TrainingLog, training_log
 from studies.runs.trunk import reach_branch
 from studies.runs.validation import looks_after, sample_accuracy
@@ -56,9 +59,8 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     torch.utils.deterministic.fill_uninitialized_memory = False  # else every new tensor is written twice
     started = time.perf_counter()
     material = material_of(job)
-    scorer = fresh_scorer(job, material, report)
-    with training_log(job, loggers) as log, noted_divergence(job):
-        step_seconds = train_cell(job, material, scorer, report, watch, log)
+    graphs = read_graphs(job, material)
+    scorer, step_seconds = trained(job, material, graphs, report, watch, loggers)
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
@@ -67,6 +69,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "loss_negatives": loss_negatives(cell, material.train),
+        **parsed_record(graphs),
         **({"carried": read_carried(job)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
@@ -85,7 +88,7 @@ def material_of(job: Job) -> Material:
     return OPENED[key]
 
 
-def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
+def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs) -> "Scorer":
     """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
     import torch
 
@@ -94,7 +97,7 @@ def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
     from models.towers.tokenizers import check_whole, text_space
 
     cell = job.cell
-    texts = text_space(cell.towers, material.texts)
+    texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
     if cell.start:
         texts = widened(texts, read_config(cell.start.folder).texts)
     base = base_scorer(job, report)
@@ -136,6 +139,36 @@ def noted_divergence(job: Job) -> Iterator[None]:
     except Diverged as error:
         write_text(job.folder / DIVERGED, str(error))
         raise
+
+
+def trained_before(job: Job) -> "Scorer | None":
+    """The scorer of a finished cell of the run with the same training, and its log; None where there is none yet."""
+    from models.checkpoint import load_checkpoint
+
+    other = replace(job, cell=job.cell.trained_as)
+    if other.cell == job.cell or finished(other.folder) is None:
+        return None
+    job.folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(other.folder / LOG, job.folder / LOG)
+    return load_checkpoint(other.folder / CHECKPOINT, other.cell.model).to(job.cell.device)
+
+
+def trained(
+    job: Job,
+    material: Material,
+    graphs: Graphs,
+    report: Report,
+    watch: Watch | None,
+    loggers: Sequence[Logger],
+) -> tuple["Scorer", float | None]:
+    """The scorer after its last step, and the median processor time of its steps, where any was left."""
+    if watch is None and (before := trained_before(job)):
+        give_readers(before, graphs)
+        return before, None
+    scorer = fresh_scorer(job, material, report, graphs)
+    give_readers(scorer, graphs)
+    with training_log(job, loggers) as log, noted_divergence(job):
+        return scorer, train_cell(job, material, scorer, report, watch, log)
 
 
 def train_cell(
