@@ -57,7 +57,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
         about=explained_as(spec.name),
-        says=rows_explained(spec, [place.row for place in jobs]),
+        says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
         tests={
             split: columns_explained([*its, *claimed(spec, split)], data[split].kind) for split, its in columns.items()
         },

@@ -13,7 +13,7 @@ TERMS: dict[str, str] = {
     "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
     "recipe": "the values that determine a split; or those of a training run: steps, batch, learning rates",
     "split": "named subsets of a store's scenes with captions, hard negatives and graphs: train, validation and tests",
-    "record": "a scene of a subset with its caption and, for each task, false ones",
+    "record": "an image of a test with its true caption and, for each task, false ones",
     "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
     "hard negative": "a caption of the same words that is false of the image",
     "partner": "the scene of which a hard negative is true; image, partner and both captions are a quad",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from envs.slots import RELATIONS
 from generators.splits.recipe_file import KINDS
 
 # Each task's question: what the false caption says.
@@ -50,10 +51,12 @@ def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
 
 def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str, str]:
     """The subsets and the tasks in the columns of a table of a kind of split, subsets as its header has them."""
-    subsets = subsets_explained([subset for subset, _ in columns])
-    return {name.replace("_", " "): text for name, text in subsets.items()} | explained(
-        [task for _, task in columns], f"the hard negative: {KINDS[kind].task}"
-    )
+    subsets = [subset for subset, _ in columns]
+    texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
+    prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
+    if shown := [name.replace("_", " ") for name in prefixes if any(its.startswith(f"{name}_") for its in subsets)]:
+        texts[", ".join(shown)] = "the relation between an image's two animals, which its caption states"
+    return texts | explained([task for _, task in columns], f"the hard negative: {KINDS[kind].task}")
 
 
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:

@@ -58,7 +58,7 @@ def passes(config: SampleStudy, model: str, images: int) -> float:
     return images_seen(config, model) / images
 
 
-HEADER = ("images", "passes", "pairs", "hard negatives", "single-object scenes: views", "single-object scenes: share")
+HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 
 
 def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:

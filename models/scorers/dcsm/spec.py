@@ -46,6 +46,10 @@ SPEC = ScorerSpec(
             "no functional words": "functional_words=()",
             "trained functional vectors": "functional=trained",
         },
+        says={
+            "no functional words": "words that place, size or deny things are words like others",
+            "trained functional vectors": "these words' own vectors are trained, not fixed",
+        },
         relational=frozenset({"functional_words", "functional"}),
     ),
 )
