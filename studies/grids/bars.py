@@ -42,7 +42,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         axis.axis("off")
     axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
     axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
-    figure.supxlabel("accuracy (%); dotted line: chance, 50", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+    axes[-1, 0].set_xlabel("accuracy (%)\ndotted line: chance, 50", loc="left", fontsize=9)
     return figure
 
 

@@ -20,7 +20,8 @@ TELL = """<script>window.onload = () => {
 # Words that are on more than one line, other than at their joints or, if they are long, at their hyphens.
 TORN = """<script>window.onload = () => {
   const SHORT = /(?<![\\w.-])(?=[\\w.-]{1,16}(?![\\w.-]))[\\w.]+(?:-[\\w.]+)+/g;  // with hyphens
-  const torn = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  const torn = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const check = (node, words) => {
     for (const found of node.data.matchAll(words)) {
       range.setStart(node, found.index);
@@ -39,13 +40,15 @@ TORN = """<script>window.onload = () => {
 };</script>"""
 # What is cut: how many figures, and how many boxes without a word on it above them and at the edge.
 CUT = """<script>window.onload = () => setTimeout(() => {
-  const wide = [...document.querySelectorAll(".wide")].filter((box) => box.scrollWidth > box.clientWidth + 1);
+  const open = [...document.querySelectorAll(".wide")].filter((box) => !box.closest("details:not([open])"));
+  const wide = open.filter((box) => box.scrollWidth > box.clientWidth + 1);
   const said = (box) => {
     const edge = box.parentElement.querySelector(".edge"), hint = box.parentElement.previousElementSibling;
     return edge.getBoundingClientRect().width > 0 && hint.className === "hint" && !hint.hidden;
   };
   const figures = wide.filter((box) => box.querySelector("img")).length;
-  document.body.setAttribute("data-verdict", `${figures} figures cut; ${wide.filter((box) => !said(box)).length} unsaid`);
+  const unsaid = wide.filter((box) => !said(box)).length;
+  document.body.setAttribute("data-verdict", `${figures} figures cut; ${unsaid} unsaid`);
 }, 200);</script>"""
 FRAME = """<!doctype html><html><body style="margin: 0">
 <iframe style="border: 0; width: WIDTHpx; height: 900px" srcdoc="PAGE"></iframe>
