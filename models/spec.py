@@ -53,6 +53,8 @@ class Ablations:
     """What `studies/ablations.py` varies: lines of configuration by name, such as {"narrow": "dim=16"}."""
 
     rows: Mapping[str, str]
+    says: Mapping[str, str] = field(default_factory=dict)
+    """What each of these rows changes, in words of reports."""
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Groups of further rows that are requested together, by name."""
     relational: frozenset[str] = frozenset()
@@ -77,7 +79,9 @@ class ScorerSpec:
     title: str = ""
     """In reports; empty takes the name."""
     source: str = ""
-    """Paper."""
+    """Paper: authors, year, title."""
+    about: str = ""
+    """What it does, in a line of reports."""
     small: Mapping[str, Any] = field(default_factory=dict)
     """Options beside small towers."""
     smoke: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Reports as self-contained HTML pages: a template that extends `base_page.html`, filled with values."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
@@ -9,16 +10,19 @@ from markupsafe import Markup, escape
 from envs.common.figure_style import ACCURACY, colour_at, ink, levelled
 from envs.common.files import write_text
 
-# The name of an option, and what paths and names of fields may be broken after.
-OPTION = re.compile(r"(?<![^\s(])--[\w.-]*\w")
-JOINT = re.compile(r"(?<=[\w.])[/_:]+(?=\w)")
+# What paths and names of fields may be broken after, and words that would be broken at their hyphens.
+JOINT = re.compile(r"(?<=[\w.])=?[/_:]+(?=\w)")
+OPTION, HYPHENATED = r"(?<![^\s(])--[\w.-]*\w", r"\w[\w.]*(?:-[\w.]+)+"
+WHOLE = re.compile(f"{OPTION}|{HYPHENATED}")
+LONGEST = 16  # letters of a hyphenated word that is kept on one line
+TAG = re.compile(r"<[^>]*>")
 
 
 def write_page(out: Path, template: Path, **values: object) -> Path:
     """Fill `template` and write the page, whole or not at all; a missing value raises."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"shade": shade, "unbroken": unbroken, "foldable": foldable}
+    environment.filters |= {"shade": shade, "unbroken": unbroken, "foldable": foldable, "used": used}
     write_text(out, environment.get_template(template.name).render(values))
     return out
 
@@ -34,10 +38,31 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
 
 
 def unbroken(text: object) -> Markup:
-    """A command in which no line ends within the name of an option: browsers break after "--"."""
-    return Markup(OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
+    """A command or a path that may be broken at its joints, but not within the name of an option or a short name with
+    hyphens: browsers break after each hyphen."""
+
+    def whole(found: re.Match[str]) -> str:
+        word = found[0]
+        kept = word.startswith("--") or len(word) <= LONGEST
+        return f'<span class="whole">{word}</span>' if kept else word
+
+    return Markup(WHOLE.sub(whole, JOINT.sub(r"\g<0><wbr>", str(escape(text)))))
 
 
-def foldable(text: object) -> Markup:
-    """A name that may be broken at its joints, as in runs/a, file.py:Class and seen_pairs, rather than anywhere."""
-    return Markup(JOINT.sub(r"\g<0><wbr>", str(escape(text))))
+def foldable(cell: str) -> Markup:
+    """A table's cell: a number may be broken before its interval, a name at its joints (runs/a, file.py:Class)."""
+    before, bracket, interval = cell.partition(" [")
+    if bracket:
+        return Markup('{} <span class="whole">[{}</span>').format(before, interval)
+    return unbroken(cell)
+
+
+def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
+    """Those of some terms that occur in the text of a page, singular or plural, with what they mean."""
+    text = TAG.sub(" ", page)
+    return {term: meaning for term, meaning in terms.items() if re.search(pattern_of(term), text, re.IGNORECASE)}
+
+
+def pattern_of(term: str) -> str:
+    """A term in a text, also as the name of a field."""
+    return r"\b" + r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) + r"s?\b"

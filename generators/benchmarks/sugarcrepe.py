@@ -59,7 +59,7 @@ def shown(path: Path) -> Iterator[PhotographId]:
 
 BENCHMARK = BenchmarkSpec(
     name="sugarcrepe",
-    about="captions with an attribute, an object or a relation added, replaced or swapped",
+    about="captions with an attribute (att), an object (obj) or a relation (rel) added, replaced or swapped",
     files=tuple(f"{FOLDER}/{name}.json" for name in COUNTS),
     images=(IMAGES,),
     source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",

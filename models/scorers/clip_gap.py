@@ -8,6 +8,7 @@ SPEC = ScorerSpec(
     name="clip-gap",
     title="CLIP with average pooling",
     source="Vani et al. 2024 (SPARO), baseline GAP",
+    about="CLIP whose image vector is the mean over all patches",
     implementation=CLIP.implementation,
     config=CLIP.config,
     scratch=CLIP.scratch,

@@ -19,7 +19,8 @@ from models.spec import ScorerSpec
 SPEC = ScorerSpec(
     name="negclip",
     title="NegCLIP",
-    source="Yuksekgonul et al. 2023",
+    source="Yuksekgonul et al. 2023, When and why vision-language models behave like bags-of-words",
+    about="CLIP trained with false captions of the same words, and with images of which they are true",
     implementation=CLIP.implementation,
     config=CLIP.config,
     scratch=CLIP.scratch,  # the paper fine-tunes only

@@ -13,21 +13,26 @@ from envs.common.figure_style import COLOURS, chance_line
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
-from studies.ablation.rows import Place, base_row
+from studies.ablation.rows import Place, base_row, named_rows
 from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
+from studies.analysis.glossary import TERMS, explained_as
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
 from studies.analysis.two_levels import meaning
-from studies.grids.curves import Curve, training_curves
+from studies.grids.curves import Curve, alike, training_curves
+from studies.grids.task_words import columns_explained
 from studies.runs.cell import Job, finished
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
+# Columns of a claim: the sign of the difference by which it would be right, and what came out.
+OUTCOME = ("on our world", "expected")
+EXPECTED = {-1: "lower: −", 1: "higher: +"}
 # What may come out of a claim, in the words of reports.
 VERDICTS = {
-    "confirmed": "the interval leaves out 0, on the side that the paper says",
+    "confirmed": "the interval leaves out 0, on the side that is expected after the paper",
     "contradicted": "the interval leaves out 0, on the other side",
     "undecided": "the interval holds 0, or there is none: these records don't tell",
     "not tested": "a run that it needs isn't finished, or this study leaves it out",
@@ -39,7 +44,8 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     data = {place.split: its[0].cell.data for place, its in jobs.items()}
-    columns, training = {split: columns_of(its) for split, its in data.items()}, training_curves(curves(jobs))
+    columns, trained = {split: columns_of(its) for split, its in data.items()}, curves(jobs)
+    training = training_curves(trained)
     ratio = spec.ablations.ratio
     ratios = {split: ratio if its.kind == "spatial" else None for split, its in data.items()}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
@@ -50,12 +56,17 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         title=f"Ablations of {base}",
         tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
+        about=explained_as(spec.name),
+        says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
+        tests={
+            split: columns_explained([*its, *claimed(spec, split)], data[split].kind) for split, its in columns.items()
+        },
         verdicts=VERDICTS,
         meaning=meaning(max(map(len, jobs.values()))),
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
         claims=[
-            ("claim", "row", "tests, their records pooled", "on our world", f"points above {base}; below, if negative"),
+            ("claim", "row", "tests, their records pooled", *OUTCOME, f"measured: points above {base}"),
             *(claim_row(done, claim, base) for claim in spec.ablations.claims if claim.split in columns),
         ],
         figures={
@@ -63,6 +74,8 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             for split, its in columns.items()
         },
         training=write_figure(out / "figures" / "training.png", training) if training else "",
+        alike=alike(trained),
+        terms=TERMS,
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
         notes=notes,
@@ -128,7 +141,8 @@ def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], b
 def claim_row(done: Runs, claim: Claim, base: str) -> tuple[str, ...]:
     """What a paper says, the row that tests it, the columns that are pooled for that, and what came out."""
     tests = ", ".join(column_name(*column) for column in claim.columns)
-    return claim.text, claim.row, f"{claim.split}: {tests}", *verdict(done, claim, base)
+    outcome, delta = verdict(done, claim, base)
+    return claim.text, claim.row, f"{claim.split}: {tests}", outcome, EXPECTED[claim.sign], delta
 
 
 def verdict(done: Runs, claim: Claim, base: str) -> tuple[str, str]:
@@ -144,6 +158,18 @@ def judged(delta: Difference | None, sign: int) -> str:
     if not (delta.low > 0 or delta.high < 0):  # around 0, or of too few animal pairs
         return "undecided"
     return "confirmed" if (delta.mean > 0) == (sign > 0) else "contradicted"
+
+
+def claimed(spec: ScorerSpec, split: str) -> list[tuple[str, str]]:
+    """The columns that claims are tested on."""
+    return [column for claim in spec.ablations.claims if claim.split == split for column in claim.columns]
+
+
+def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
+    """What each row changes: in words, where the model has any, and as a line of configuration."""
+    lines, words = named_rows(spec.ablations), spec.ablations.says
+    its = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
+    return {row: text or "a line of configuration" for row, text in its.items() if row != base_row(spec)}
 
 
 def caption(split: str) -> str:

@@ -25,4 +25,6 @@ def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 def shown(cell: object) -> str:
     """A value as people read it."""
+    if isinstance(cell, dict):
+        return ", ".join(f"{name} {shown(value)}" for name, value in cell.items())
     return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)

@@ -8,9 +8,10 @@ from typing import Any
 
 from envs.common.errors import UserError
 from models.library.find import checkpoint, checkpoints_in, find_source
-from models.library.sources import Checkpoint, Source
+from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from models.registry import short_name
 from models.towers.config import TowerConfig
+from studies.analysis.glossary import explained_as
 from studies.runs.cell import finished
 from studies.runs.data import FRACTIONS
 
@@ -91,3 +92,20 @@ def place_of(cell: Path) -> dict[str, Any]:
     """Where in its study a cell is: its axes and its seed, as its result names them; empty for a lone checkpoint."""
     result = finished(cell) or {}
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
+
+
+def about(models: Sequence[Model]) -> dict[str, str]:
+    """A line on each scorer that the models are, cells and classes by its name and others by their own."""
+    return dict(map(line_of, models))
+
+
+def line_of(model: Model) -> tuple[str, str]:
+    """What a model is called in `about`, and its line."""
+    source = model.source
+    if isinstance(source, OpenCLIP):
+        weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"
+        return model.label, f"open_clip's {source.architecture} with {weights}"
+    if isinstance(source, HuggingFace):
+        return model.label, f"a model of Hugging Face's transformers, {source.place}"
+    name = source.model if isinstance(source, Checkpoint) else source.name
+    return short_name(name), explained_as(name)

@@ -9,9 +9,10 @@ import pandas as pd
 
 from envs.common.files import write_text
 from envs.common.pages import write_page
+from studies.analysis.glossary import TERMS
 from studies.analysis.paired_bootstrap import difference, read_points
 from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
-from studies.evaluation.models import short_labels
+from studies.evaluation.models import about, short_labels
 from studies.evaluation.pieces import Piece
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
@@ -44,7 +45,8 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
     """Write all tables and report.html."""
     table = write_tables(out, pieces)
     splits = list(dict.fromkeys(piece.split.label for piece in pieces))
-    names = short_labels(list({piece.model.label: piece.model for piece in pieces}.values()))
+    models = list({piece.model.label: piece.model for piece in pieces}.values())
+    names = short_labels(models)
     write_text(out / "results.tex", "\n".join(latex(table, list(names), split) for split in splits))
     return write_page(
         out / "report.html",
@@ -52,6 +54,8 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         title="Evaluation of models as they are",
         splits={split: tables(table, names, split, pieces) for split in splits},
         names={name: label for label, name in names.items() if name != label},
+        about=about(models),
+        terms=TERMS,
         tasks=explained(list(table.task.unique()), SWAP),
         chances=CHANCES,
         subsets=subsets_explained(list(table.subset.unique())),

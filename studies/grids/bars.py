@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-PANEL, NAMES = 1.9, 1.6  # inches
+PANEL, NAMES = 2.2, 1.6  # inches
 
 
 def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
@@ -42,7 +42,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         axis.axis("off")
     axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
     axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
-    figure.supxlabel("accuracy (%); dotted: chance, 50", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+    axes[-1, 0].set_xlabel("accuracy (%)\ndotted line: chance, 50", loc="left", fontsize=9)
     return figure
 
 
@@ -63,17 +63,14 @@ def ranked(results: Sequence[dict[str, Any]], models: Sequence[str], tests: Sequ
 
 
 def draw(axis: Axes, means: Sequence[Mean]) -> None:
-    """A bar for each model, with its number and, of several seeds, the deviation."""
+    """A bar for each model; to the right of all bars, where no line runs, its number and, of several seeds, the
+    deviation."""
     for y, its in enumerate(means):
-        if its.mean is None:
-            axis.text(2, y, gap(its.seeds), va="center", fontsize=8)
-            continue
-        text = f"{100 * its.mean:.1f}" + (f" ±{100 * its.deviation:.1f}" if its.deviation is not None else "")
-        axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0])
-        inside = its.mean > 0.5
-        style = {"ha": "right", "color": "white"} if inside else {"ha": "left", "color": "black"}
-        box = {"facecolor": COLOURS[0] if inside else "white", "edgecolor": "none", "pad": 0.8}  # hides the line
-        axis.text(100 * its.mean + (-2 if inside else 2), y, text, va="center", fontsize=8, bbox=box, **style)
+        text = gap(its.seeds) if its.mean is None else f"{100 * its.mean:.1f}"
+        text += f" ±{100 * its.deviation:.1f}" if its.deviation is not None else ""
+        axis.text(103, y, text, va="center", fontsize=8)
+        if its.mean is not None:
+            axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0])
     chance_line(axis, "x")
     axis.tick_params(labelsize=8, length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)

@@ -83,6 +83,16 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
     return figure
 
 
+def alike(curves: Sequence[Curve]) -> str:
+    """What a caption says of runs whose losses lie on one another: whether any two are the same."""
+    losses = [tuple(table["loss"]) for curve in curves if (table := read_training(curve.folder))]
+    if len(losses) < 2:
+        return ""
+    if len(set(losses)) == len(losses):
+        return "No two of these runs have the same losses, however near they lie."
+    return "Some of these runs have the same losses: what they differ in changes none of their steps."
+
+
 def style_of(number: int) -> dict[str, Any]:
     """Colour and stroke of a label's lines."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": STROKES[number // len(COLOURS) % len(STROKES)]}
@@ -93,7 +103,7 @@ def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
     heights = [panel.height for panel in PANELS]
     axes = figure.subplots(len(heights) * lines, columns, squeeze=False, sharex="col", height_ratios=heights * lines)
     axes = axes.reshape(lines, len(heights), columns).transpose(1, 0, 2).reshape(len(heights), -1)
-    for row in axes:
+    for row in axes[1:]:  # losses are of several kinds, each with a scale of its own
         for number, axis in enumerate(row[1:], start=1):
             axis.sharey(row[0])
             axis.tick_params(labelleft=number % columns == 0)

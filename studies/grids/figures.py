@@ -73,7 +73,7 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
             axis.set_ylabel(name + facts, fontsize=9, parse_math=False, rotation=0, ha="right", va="center")
     figure.supylabel(up.label, fontsize=9)
     figure.supxlabel(across.label, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
-    bar = bar_above(figure, image, axes, "accuracy (%), dotted: chance", width=1.6)
+    bar = bar_above(figure, image, axes, "accuracy (%), dotted line: chance", width=1.6)
     chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
 

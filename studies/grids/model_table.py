@@ -1,6 +1,6 @@
 """What each model of a grid is and sees in training, beside what all of them see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,18 +10,15 @@ from models.registry import spec_of
 from studies.analysis.tables import DASH
 
 
-def model_table(models: Sequence[str], results: Sequence[dict[str, Any]], titles: Mapping[str, str]) -> pd.DataFrame:
-    """A row per model with a finished cell: its full name by `titles`, parameters, images of all steps, and the
-    negatives in its loss."""
+def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row per model with a finished cell: parameters, images of all steps, and the negatives in its loss."""
     rows = []
     for model in models:
         own = [result for result in results if result["model"] == model]
         if own:
             sizes = (values(own, name) for name in ("parameters", "images_seen"))
-            rows.append([short(model), titles.get(model, ""), *sizes, negatives_seen(own)])
-    return pd.DataFrame(
-        rows, columns=["model", "in full", "parameters", "images in all steps", "negatives in its loss"]
-    )
+            rows.append([short(model), *sizes, negatives_seen(own)])
+    return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", "negatives in its loss"])
 
 
 def titles_of(models: Sequence[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from envs.common.files import write_text
 from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
 from studies.analysis.format import flat
+from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import to_rows
 from studies.analysis.two_levels import meaning
 from studies.grids.bars import bars
@@ -53,7 +54,7 @@ def write_report(
         config=reported_config(config),
         notes=notes,
         **summary_of(config, results),
-        models=to_rows(model_table(config.models, results, titles)),
+        models=to_rows(model_table(config.models, results)),
         tasks=task_tables(config, results),
         chances=CHANCES,
         meanings=explained(tasks, config.task),
@@ -65,6 +66,8 @@ def write_report(
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.unseen},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
         finished=len(results),
+        about=models_explained(config.models),
+        terms=TERMS,
         meaning=meaning(config.seeds),
         untuned=untuned(config),
         subsets=subsets_explained(config.tests),

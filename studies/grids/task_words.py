@@ -1,6 +1,9 @@
-"""What each task tests, in words for the report of a grid."""
+"""What each task and each subset tests, in words for all reports."""
 
 from collections.abc import Sequence
+
+from envs.slots import RELATIONS
+from generators.splits.recipe_file import KINDS
 
 # Each task's question: what the false caption says.
 MEANINGS: dict[str, str] = {
@@ -15,8 +18,9 @@ MEANINGS: dict[str, str] = {
     "not show: recognition",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
-    "quad text": "two images and two captions, each true of one image: does each image prefer its own? Chance is 25 %",
-    "quad image": "does each of the two captions prefer its image? Chance is 25 %",
+    "quad text": "two images and two captions, each true of one image: does each image prefer its own? Chance is 25 %; "
+    "a model that prefers the same caption for both images has 0, so what is below chance is such a liking",
+    "quad image": "does each of the two captions prefer its image? Chance is 25 %; with one image for both it is 0",
     "quad group": "both at once. Chance is 17 %",
 }
 
@@ -44,6 +48,16 @@ def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     """The tests that a report shows, each with its scenes: those of relations once, those of single rules not."""
     shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in tests)]
     return {name: SUBSETS[name] for name in shown}
+
+
+def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str, str]:
+    """The subsets and the tasks in the columns of a table of a kind of split, subsets as its header has them."""
+    subsets = [subset for subset, _ in columns]
+    texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
+    prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
+    if shown := [name.replace("_", " ") for name in prefixes if any(its.startswith(f"{name}_") for its in subsets)]:
+        texts[", ".join(shown)] = "the relation between an image's two animals, which its caption states"
+    return texts | explained([task for _, task in columns], f"the hard negative: {KINDS[kind].task}")
 
 
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:

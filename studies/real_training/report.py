@@ -13,6 +13,7 @@ from envs.common.files import write_text
 from envs.common.pages import write_page
 from models.carry_over import Carried
 from studies.analysis.format import flat
+from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.curves import Curve, training_curves
 from studies.grids.model_table import model_table, titles_of
@@ -69,7 +70,9 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
             for name, value in constant(config).items()
         ),
         data=to_rows(data_table(study.photos)),
-        models=to_rows(model_table(config.models, results, titles)),
+        models=to_rows(model_table(config.models, results)),
+        about=models_explained(config.models),
+        terms=TERMS,
         carried=carried(results),
         lacking=lacking(frame),
         left_out=left_out or {},

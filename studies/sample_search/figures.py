@@ -31,10 +31,12 @@ from matplotlib.lines import Line2D
 # Points along each side of an interpolated map.
 SIDE = 41
 PANELS = 3  # maps beside one another
+# Of a setting that was tried: wider than a point, so that none hides it.
+RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1}
 
 
 def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
-    """Accuracy (%) by distinct images (log): pale what was tried (validation), strong the Pareto fronts (test)."""
+    """Accuracy (%) by distinct images (log): rings for what was tried (validation), points for the fronts (test)."""
     figure = Figure(panels_size(list(chosen), (9.4, 4.2), (2.4, 2.1)), layout="constrained")
     panels = model_panels(figure, list(chosen))
     for axis, strong in panels:
@@ -51,29 +53,30 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     figure.supxlabel("distinct training images", fontsize=10)
     figure.supylabel("accuracy (%), median over seeds", fontsize=10)
     if len(panels) > 1:
-        legend_above(figure, front_keys(config, "its Pareto front, on the test"))
+        legend_above(figure, front_keys(config, "settings of its front, on the test"))
     else:
         names = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(chosen)]
-        legend_above(figure, [*names, *front_keys(config, "a Pareto front, on the test")])
+        legend_above(figure, [*names, *front_keys(config, "settings of a front, on the test")])
     return figure
 
 
 def draw_front(axis: Axes, tried: Sequence[Point], its: Sequence[Point], style: dict[str, str]) -> None:
     """One model's Pareto front on validation, a line, on the test, where it needn't rise, and all that was tried."""
-    axis.scatter([p.images for p in tried], [100 * p.accuracy for p in tried], 22, **style, alpha=0.3)
+    accuracies = [100 * p.accuracy for p in tried]
+    axis.plot([p.images for p in tried], accuracies, **style | {"linestyle": "none"}, **RING)
     images = [p.images for p in its]
     thin = {"color": style["color"], "linewidth": 1}
     axis.step(images, [100 * p.accuracy for p in its], where="post", **thin)
-    axis.plot(images, [100 * p.test for p in its], **style, linestyle="none")
+    axis.plot(images, [100 * p.test for p in its], **style, linestyle="none", markersize=5)
 
 
 def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
     """What lines and points mean, whatever their colour."""
     grey = {"color": "0.4", "linewidth": 1}
     return [
-        Line2D([], [], color="0.4", marker="o", linestyle="none", label=front),
-        Line2D([], [], **grey, marker="o", alpha=0.5, linestyle="none", label="a setting, on validation"),
-        Line2D([], [], **grey, label="the front, on validation"),
+        Line2D([], [], **grey | {"linestyle": "none"}, marker="o", **RING, label="a setting, on validation"),
+        Line2D([], [], **grey, label="a model's front of these"),
+        Line2D([], [], color="0.4", marker="o", markersize=5, linestyle="none", label=front),
         Line2D([], [], **grey, linestyle="--", label=f"target, {config.target:.0%}"),
         Line2D([], [], **CHANCE, label="chance"),
     ]
@@ -102,7 +105,7 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("animal pairs in training (%)", fontsize=9)
     if image is not None:
-        bar = bar_above(figure, image, axes, "validation (%), dotted: chance")
+        bar = bar_above(figure, image, axes, "validation (%), dotted line: chance")
         chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
 

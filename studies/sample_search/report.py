@@ -12,7 +12,8 @@ from envs.common.files import write_text
 from envs.common.pages import write_page
 from models.registry import spec_of
 from studies.analysis.format import flat, write_trials
-from studies.analysis.tables import to_csv, to_latex, to_rows
+from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from studies.grids.cells import recipe_line
 from studies.grids.grid import chosen_alone
 from studies.runs.folder import provenance
@@ -20,12 +21,14 @@ from studies.sample_search.budget import SampleStudy, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.tables import (
+    FEWEST,
     axis_of,
     importance_table,
     pareto_fronts_of,
     pareto_table,
     points,
     ratio_table,
+    reached_of,
     target_table,
     volume_table,
     volumes_of,
@@ -47,6 +50,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         "ratios": ratio_table(config, all_points),
         "importances": importance_table(config, all_points),
     }
+    bounds = [reached_of(config, all_points, model).bound for model in config.models]
     rows = trial_rows(config, all_points)
     write_trials(out / "trials.csv", rows)
     write_tables(out, tables, config)
@@ -62,6 +66,11 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         title=config.title,
         task=config.task,
         axis=axis_of(config),
+        about=models_explained(config.models),
+        terms=TERMS,
+        missed=next((bound.images for bound in bounds if bound.censored), 0),
+        explained=int((tables["importances"].iloc[:, 1:] != DASH).any().sum()),
+        fewest=FEWEST,
         settings=config,
         images_seen=config.recipe.steps * config.recipe.batch,
         staged={model: images_seen(config, model) for model in config.models if spec_of(model).stage},

@@ -58,7 +58,7 @@ def passes(config: SampleStudy, model: str, images: int) -> float:
     return images_seen(config, model) / images
 
 
-HEADER = ("images", "passes", "pairs", "hard negatives", "views of single-object scenes", "their share")
+HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 
 
 def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
@@ -177,7 +177,10 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
 def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
-    rows = [[name, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())] for name in SETTING]
+    rows = [
+        [word, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())]
+        for name, word in zip(SETTING, HEADER[2:], strict=True)
+    ]
     return pd.DataFrame(rows, columns=["parameter", *config.models])
 
 

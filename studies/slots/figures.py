@@ -43,7 +43,7 @@ def sweep_figure(
         draw_parameters(line[-1], parameters, field, values)
         line[0].set_ylabel("accuracy (%)", fontsize=8)
         for axis in line:
-            axis.set_xlabel(f"{SWEPT[field]}, {'slots' if field == 'slots' else 'numbers of a slot'}", fontsize=8)
+            axis.set_xlabel(SWEPT[field], fontsize=8)
             axis.tick_params(labelsize=8)
             axis.set_xscale("log", base=2)
             axis.set_xticks(values, list(map(str, values)))

@@ -124,7 +124,7 @@ def mask_table(results: Mapping[Place, Masked], names: Mapping[str, str]) -> pd.
         gain = relative(*fit)
         change = f"{relative(*rest) / gain:+.3f}" if gain > 0 else DASH
         rows.append([names[place.model], place.shape, place.task, *shown, str(delta or DASH), change])
-    return pd.DataFrame(rows, columns=[*header, "other tasks, tested", "their change", "relative to the gain"])
+    return pd.DataFrame(rows, columns=[*header, "other tasks, tested", "their change, points", "% for each % gained"])
 
 
 def relative(before: float, after: float) -> float:

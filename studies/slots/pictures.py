@@ -1,7 +1,7 @@
 """What slots attend to (SPARO, section 5.5, figure 4): patches of images and words of captions, slot by slot."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
+from envs.common.figure_style import bar_above
 from generators.storage.dataset import SplitDataset
 from models.evaluation.attention_maps import enlarged
 from models.scorer import Scorer
@@ -17,12 +18,16 @@ from models.towers.tokenizers import Tokenizer
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 MOST = 200  # scenes by which slots are chosen
 AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit
 DARK = 0.55  # share of attention from which a word's ink is white
 LETTERS = 34  # of a line below a picture
+WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
 
 
 class Seen(NamedTuple):
@@ -95,27 +100,36 @@ def spread(count: int, most: int) -> list[int]:
     return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
 
 
-def slot_sheet(scenes: Seen, slots: Sequence[int]) -> Figure:
-    """A line of pictures per slot, a column per scene: the image under the slot's map, and the caption's words."""
-    columns = len(scenes.images)
+def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
+    """Plain images, a column per scene, and below them a line per slot: the image under the slot's map, and the
+    caption's words. `slots` gives each its favourite word. All maps have one scale, and so have all words."""
+    columns, chosen = len(scenes.images), list(slots)
     lines = max(len(lines_of(words)) for words in scenes.words)
-    figure = Figure((2.3 * columns + 0.5, (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
-    heights = [1.0 if k % 2 == 0 else 0.12 * lines for k in range(2 * len(slots))]
-    axes = figure.subplots(2 * len(slots), columns, squeeze=False, height_ratios=heights)
-    for number, slot in enumerate(slots):
+    figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
+    heights = [1.0, *([1.0, 0.12 * lines] * len(slots))]
+    axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+    most = float(scenes.maps[:, chosen].max())
+    for column, (axis, image) in enumerate(zip(axes[0], scenes.images, strict=True)):
+        axis.imshow(image)
+        axis.axis("off")
+        axis.set_title(f"image {column + 1}", fontsize=8)
+    for number, (slot, word) in enumerate(slots.items()):
         for column in range(columns):
-            above, below = axes[2 * number, column], axes[2 * number + 1, column]
-            draw_map(above, scenes.images[column], scenes.maps[column, slot])
+            above, below = axes[2 * number + 1, column], axes[2 * number + 2, column]
+            shown = draw_map(above, scenes.images[column], scenes.maps[column, slot], most)
             draw_words(below, scenes.words[column], scenes.shares[column][slot], lines)
-            above.set_title(f"slot {slot}, cosine {scenes.cosines[column, slot]:.2f}", fontsize=8)
+            title = f"cosine {scenes.cosines[column, slot]:.2f}"
+            above.set_title(title if column else f'slot {slot}, "{word}": {title}', fontsize=8, parse_math=False)
+    bar_above(figure, ScalarMappable(Normalize(0, 100), WORDS), axes, "share of a word (%)", width=1.8)
+    bar_above(figure, shown, axes, "share of a patch, 1: the mean over all patches", width=1.8)
     return figure
 
 
-def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"]) -> None:
-    """An image in grey under a slot's map."""
+def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
+    """An image in grey under a slot's map, whose colours go from 0 to `most`."""
     axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
-    axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(float(values.max()), 1e-6))
     axis.axis("off")
+    return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
 
 
 def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
@@ -141,7 +155,7 @@ def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " wor
                 *(place, 1 - (row + 0.5) / lines, words[k]),
                 **{"transform": axis.transAxes, "fontsize": 7, "family": "monospace", "va": "center"},
                 color="white" if share > DARK else "black",
-                bbox={"facecolor": (0.0, 0.35, 0.7, share), "edgecolor": "none", "pad": 1.0},
+                bbox={"facecolor": WORDS(share), "edgecolor": "none", "pad": 1.0},
                 parse_math=False,
             )
             place += (len(words[k]) + 1) / (LETTERS + 1)

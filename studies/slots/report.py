@@ -8,18 +8,29 @@ from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.checkpoint import load_checkpoint
-from studies.ablation.report import HEADER, VERDICTS, accuracy_figure, scores_of, verdict
+from studies.ablation.report import (
+    EXPECTED,
+    HEADER,
+    OUTCOME,
+    VERDICTS,
+    accuracy_figure,
+    rows_explained,
+    scores_of,
+    verdict,
+)
 from studies.ablation.rows import ablated
 from studies.ablation.runs import columns_of, read_runs
+from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
-from studies.grids.curves import Curve, training_curves
+from studies.grids.curves import Curve, alike, training_curves
+from studies.grids.task_words import columns_explained
 from studies.runs.cell import CHECKPOINT, Job
 from studies.slots.figures import sweep_figure
 from studies.slots.masks import Masked
 from studies.slots.masks import Place as MaskPlace
-from studies.slots.pictures import MOST, chosen_slots, seen, slot_sheet, spread
-from studies.slots.runs import MODEL, Jobs, Rows, whole
+from studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
+from studies.slots.runs import MODEL, Jobs, Rows, shown, whole
 from studies.slots.selection import Selected
 from studies.slots.tables import Done, selections, tables_of, trained_masks
 from studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
@@ -48,7 +59,10 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=config.title,
-        claims=[("claim", "on our world", "difference, points"), *verdicts(done, points, masks)],
+        claims=[("claim", *OUTCOME, "measured: difference, points"), *verdicts(done, points, masks)],
+        models=models_explained(config.models),
+        tests=columns_explained(tested(done, points), data.kind),
+        says=rows_explained(ablated(MODEL), done.ladder),
         tables={name: to_rows(table) for name, table in tables.items()},
         verdicts=VERDICTS,
         meaning=meaning(max(map(len, jobs.values()))),
@@ -57,6 +71,9 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         finished=len({job.folder for its in jobs.values() for job in whole(its)}),
         runs=len({job.folder for its in jobs.values() for job in its}),
         base=rows.base,
+        alike=alike(curves(done)),
+        agreeing=AGREE,
+        terms=TERMS,
         notes=notes,
     )
 
@@ -70,8 +87,15 @@ def verdicts(done: Done, points: Selected, masks: Mapping[MaskPlace, Masked]) ->
         rows += of_masks(masks, MODEL, BESIDE, config.mask_tasks[0])
     for claim in ablated(MODEL).ablations.claims if done.ladder else ():
         if claim.split == config.kind:
-            rows.append(Verdict(claim.text, *verdict(done.runs, claim, done.rows.base)))
+            outcome, delta = verdict(done.runs, claim, done.rows.base)
+            rows.append(Verdict(claim.text, outcome, EXPECTED[claim.sign], delta))
     return rows + of_sweeps(done.runs, config.kind, done.columns, done.swept)
+
+
+def tested(done: Done, points: Selected) -> list[tuple[str, str]]:
+    """The subsets and tasks of all tables."""
+    found = {key[1:3] for its in points.values() for key in its}
+    return [*done.columns, *sorted(found), *(("validation", task) for task in done.config.mask_tasks)]
 
 
 def figures(folder: Path, done: Done) -> dict[str, str]:
@@ -94,13 +118,14 @@ def figures(folder: Path, done: Done) -> dict[str, str]:
 def curves(done: Done) -> list[Curve]:
     """The finished runs in the figure of how all trained, each once."""
     labels = {job.folder: place.row for place, its in reversed(done.jobs.items()) for job in whole(its)}
-    return [Curve(done.config.kind, row, folder) for folder, row in reversed(labels.items())]
+    return [Curve(done.config.kind, shown(row), folder) for folder, row in reversed(labels.items())]
 
 
 def write_pictures(path: Path, job: Job, scenes: int) -> str:
     """Figure 4 of one run: slots are chosen on validation, and shown on the first test that has scenes."""
     scorer, tests = load_checkpoint(job.folder / CHECKPOINT, job.cell.model), job.cell.data.open(job.data_file).tests
     validation = tests["validation"].data
-    shown = next(tests[name].data for name in job.cell.data.tests if len(tests[name].data))
-    slots = chosen_slots(seen(scorer, validation, spread(len(validation), MOST)))
-    return write_png(path, slot_sheet(seen(scorer, shown, spread(len(shown), scenes)), slots))
+    test = next(tests[name].data for name in job.cell.data.tests if len(tests[name].data))
+    ranked = seen(scorer, validation, spread(len(validation), MOST))
+    slots = {slot: favourite(ranked, slot) for slot in chosen_slots(ranked)}
+    return write_png(path, slot_sheet(seen(scorer, test, spread(len(test), scenes)), slots))

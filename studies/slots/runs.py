@@ -12,8 +12,8 @@ from studies.runs.cell import Execution, Job, finished
 from studies.runs.data import CellData
 
 MODEL = "sparo"
-# Figure 3: the field of each sweep, and its symbol.
-SWEPT = {"slots": "L", "dim": "V"}
+# Figure 3: the field of each sweep, and what reports call it.
+SWEPT = {"slots": "number of slots", "dim": "width of slots"}
 
 Jobs = dict[Place, list[Job]]
 
@@ -50,6 +50,12 @@ def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path
             its = changed(spec, cell, line) if line else cell
             jobs.setdefault(Place(grid.kind, row), []).append(Job(its, files[cell.data], out, row, execution))
     return jobs
+
+
+def shown(row: str) -> str:
+    """A row as reports call it: "dim=4" is a width of slots."""
+    field, given, value = row.partition("=")
+    return f"{SWEPT[field]}: {value}" if given and field in SWEPT else row
 
 
 def title(model: str) -> str:

@@ -13,7 +13,7 @@ from studies.runs.cell import Job, finished
 from studies.slots.codes import Coding, codings
 from studies.slots.masks import Masked, mask_table, masked
 from studies.slots.masks import Place as MaskPlace
-from studies.slots.runs import MODEL, Jobs, Rows, title, whole
+from studies.slots.runs import MODEL, Jobs, Rows, shown, title, whole
 from studies.slots.selection import Selected, selected, selection_table
 
 
@@ -99,4 +99,4 @@ def rows_table(done: Done, names: Sequence[str]) -> pd.DataFrame:
     table = accuracy_table(done.runs_of(names), done.config.kind, done.columns, done.rows.base, None)
     counts = done.parameters()
     table.insert(1, "parameters", [f"{counts[name]:,}" if name in counts else "" for name in table[""]])
-    return table.rename(columns={"": "row"})
+    return table.assign(**{"": table[""].map(shown)}).rename(columns={"": "row"})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from studies.ablation.report import judged
+from studies.ablation.report import EXPECTED, judged
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, merged
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
@@ -19,12 +19,14 @@ class Verdict(NamedTuple):
     claim: str
     outcome: str
     """Confirmed, contradicted, undecided or not tested."""
+    expected: str
+    """The sign of the difference by which it would be right."""
     difference: str
 
 
 def verdict(claim: str, delta: Difference | None, sign: int) -> Verdict:
     """Whether the interval of a difference is on the claim's side of 0."""
-    return Verdict(claim, judged(delta, sign), str(delta or DASH))
+    return Verdict(claim, judged(delta, sign), EXPECTED[sign], str(delta or DASH))
 
 
 def of_selection(points: Selected) -> list[Verdict]:
@@ -39,7 +41,7 @@ def of_selection(points: Selected) -> list[Verdict]:
     return [
         verdict(
             "The half of the slots that recognise best, chosen on validation, is better than all (table 4: SugarCrepe "
-            "73.0 to 76.1); over all tasks",
+            "76.1 against 73.0); over all tasks",
             *(against(("", ALL), best), 1),
         ),
         verdict("... than random halves (our control)", against(("", RANDOM), best), 1),
@@ -60,12 +62,12 @@ def of_masks(results: Mapping[MaskPlace, Masked], model: str, other: str, task: 
 
     return [
         verdict(
-            f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5: ImageNet "
-            "-0.3 against -2.3 of the gain)",
+            f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
+            "ImageNet for each % gained: −0.3 against −2.3); over all other tasks",
             *(against(numbers, slots), 1),
         ),
         verdict(
-            "... and less than one of equal parts of CLIP's vector with average pooling (table 5: -0.3 against -3.9)",
+            "... and less than one of equal parts of CLIP's vector with average pooling (table 5: −0.3 against −3.9)",
             *(against(theirs, slots), 1),
         ),
     ]
@@ -84,7 +86,7 @@ def of_sweeps(done: Runs, split: str, columns: Columns, swept: Mapping[str, Sequ
         verdicts.append(verdict(text, against("slots", values[0], values[-1]), 1))
     if len(values := sorted(swept.get("dim", ()))) > 2:
         middle = values[len(values) // 2]
-        text = f"It rises with the width of slots, {values[0]} to {middle} (figure 3)"
+        text = f"Accuracy rises with the width of slots, {values[0]} to {middle} (figure 3)"
         verdicts.append(verdict(text, against("dim", values[0], middle), 1))
         text = f"... and falls again, {middle} to {values[-1]} (figure 3)"
         verdicts.append(verdict(text, against("dim", middle, values[-1]), -1))

@@ -10,7 +10,9 @@ import pandas as pd
 from envs.common.figure_files import photograph
 from envs.common.files import write_text
 from envs.common.pages import write_page
+from studies.analysis.glossary import TERMS
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from studies.evaluation.models import about
 from studies.runs.cell import finished
 from studies.runs.folder import provenance
 from studies.transferring.graphs import described
@@ -57,10 +59,11 @@ def write_tables(out: Path, pieces: Sequence[Piece]) -> pd.DataFrame:
     return table
 
 
-def headline_table(table: pd.DataFrame, pieces: Sequence[Piece]) -> pd.DataFrame:
+def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = False) -> pd.DataFrame:
     """A column for each headline of each benchmark, percent; a row a model, those of papers marked as theirs.
 
-    A model that scores things equal has another row, of its ties.
+    A model that scores things equal has another row, of its ties. `counts` puts behind our numbers of how many records
+    they are.
     """
     own = table[table.kind == "headline"]
     columns = list(dict.fromkeys(zip(own.benchmark, own.name, strict=True)))
@@ -69,6 +72,9 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece]) -> pd.DataFrame
         values = {(row.benchmark, row.name): row for row in own[own.model == model].itertuples(index=False)}
         for value, label in (("official", model), ("tie_rate", f"{model}: ties")):
             cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
+            if counts and value == "official":
+                behind = [f" (n {values[column].n:.0f})" if column in values else "" for column in columns]
+                cells = list(map(str.__add__, cells, behind))
             if value == "official" or set(cells) - {DASH, percent(0.0)}:
                 rows[label] = cells
     published = {piece.subject.label: piece.subject.spec.published for piece in pieces}
@@ -98,6 +104,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
     """Write all tables and report.html."""
     table = write_tables(out, pieces)
     headlines, papers = headline_table(table, pieces), paper_tables(table, pieces, left_out)
+    models = list(dict.fromkeys(piece.model for piece in pieces))
     caption = f"Official scores in percent;{THEIRS} marks published ones."
     write_text(out / "results.tex", "\n".join(filter(None, (to_latex(headlines, caption), latex(papers)))))
     labels = list(dict.fromkeys(table.benchmark))
@@ -105,10 +112,12 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title="Transfer to photographs",
-        headlines=to_rows(headlines),
+        headlines=to_rows(headline_table(table, pieces, counts=True)),
+        models=about(models),
+        terms=TERMS,
         papers={name: (its.note, to_rows(frame)) for name, (its, frame) in papers.items()},
         benchmarks={label: to_rows(benchmark_table(table, pieces, label)) for label in labels},
-        about={piece.subject.label: piece.subject.spec.about for piece in pieces},
+        shows={piece.subject.label: piece.subject.spec.about for piece in pieces},
         wrong={piece.name: wrong for piece in pieces if (wrong := surely_wrong(piece))},
         lacking=lacking(table),
         left_out=left_out,

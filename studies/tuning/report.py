@@ -21,6 +21,7 @@ from envs.common.figure_style import (
 )
 from envs.common.pages import write_page
 from studies.analysis.format import shown
+from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.trial_figures import parallel_figures
 from studies.tuning.results import chosen
 
@@ -63,6 +64,8 @@ def write_report(
         },
         table=[["model", "chosen", *map(headed, list(rows[0])[1:])], *(table_row(row, winners) for row in ordered)],
         winners=winners,
+        about=models_explained(models),
+        terms=TERMS,
         failed=failed,
         seeds=seeds,
         notes=notes,

@@ -26,7 +26,7 @@ from envs.common.figure_style import (
     panels_size,
     show_hidden,
 )
-from envs.common.pages import foldable, shade, unbroken
+from envs.common.pages import foldable, shade, unbroken, used
 
 
 def drawn():
@@ -211,7 +211,8 @@ def test_options_in_commands_are_kept_whole():
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("runs/binding_grid-smoke: clip", ["runs/", "binding_", "grid-smoke: clip"]),
+        ("runs/binding_grid_smoke: clip", ["runs/", "binding_", "grid_", "smoke: clip"]),
+        ("coco/val=/data", ["coco/", "val=/", "data"]),
         ("mine.py:Late", ["mine.py:", "Late"]),
         ("clip, 0.5", ["clip, 0.5"]),
         ("a & b_c", ["a &amp; b_", "c"]),
@@ -219,3 +220,15 @@ def test_options_in_commands_are_kept_whole():
 )
 def test_names_are_folded_at_their_joints(name, parts):
     assert foldable(name).split("<wbr>") == parts
+
+
+def test_short_names_are_kept_whole_and_intervals_apart_from_their_numbers():
+    assert foldable("ViT-B-32") == '<span class="whole">ViT-B-32</span>'
+    assert "span" not in foldable("a-name-of-many-parts")
+    assert foldable("+1.0 [-2.0, <b>]") == '+1.0 <span class="whole">[-2.0, &lt;b&gt;]</span>'
+
+
+def test_a_page_explains_the_terms_that_it_uses():
+    terms = {"hard negative": "a", "cell": "b", "tower": "c", "world": "d"}
+    page = '<p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
+    assert used(page, terms) == {"hard negative": "a", "cell": "b"}

@@ -17,6 +17,39 @@ TELL = """<script>window.onload = () => {
   if (wide) wrong.push("wider than the window");
   document.body.setAttribute("data-verdict", document.images.length + " images; " + wrong.join("; "));
 };</script>"""
+# Words that are on more than one line, other than at their joints or, if they are long, at their hyphens.
+TORN = """<script>window.onload = () => {
+  const SHORT = /(?<![\\w.-])(?=[\\w.-]{1,16}(?![\\w.-]))[\\w.]+(?:-[\\w.]+)+/g;  // with hyphens
+  const torn = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const check = (node, words) => {
+    for (const found of node.data.matchAll(words)) {
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) torn.push(found[0]);
+    }
+  };
+  while (walker.nextNode()) {
+    const node = walker.currentNode, home = node.parentElement;
+    if (["SCRIPT", "STYLE"].includes(home.nodeName)) continue;
+    check(node, /[^\\s/_:=.-]+/g);
+    if (home.closest("td, th")) check(node, SHORT);
+  }
+  document.body.setAttribute("data-verdict", torn.join(" "));
+};</script>"""
+# What is cut: how many figures, and how many boxes without a word on it above them and at the edge.
+CUT = """<script>window.onload = () => setTimeout(() => {
+  const open = [...document.querySelectorAll(".wide")].filter((box) => !box.closest("details:not([open])"));
+  const wide = open.filter((box) => box.scrollWidth > box.clientWidth + 1);
+  const said = (box) => {
+    const edge = box.parentElement.querySelector(".edge"), hint = box.parentElement.previousElementSibling;
+    return edge.getBoundingClientRect().width > 0 && hint.className === "hint" && !hint.hidden;
+  };
+  const figures = wide.filter((box) => box.querySelector("img")).length;
+  const unsaid = wide.filter((box) => !said(box)).length;
+  document.body.setAttribute("data-verdict", `${figures} figures cut; ${unsaid} unsaid`);
+}, 200);</script>"""
 FRAME = """<!doctype html><html><body style="margin: 0">
 <iframe style="border: 0; width: WIDTHpx; height: 900px" srcdoc="PAGE"></iframe>
 <script>setInterval(() => {
@@ -45,3 +78,12 @@ def after(page: Path, folder: Path, script: str, width: int = 1200) -> str:
     command = [CHROMIUM, *options, "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     return html.unescape(re.search(r'data-verdict="([^"]*)"', dom).group(1))
+
+
+def assert_readable(page: Path, folder: Path) -> None:
+    """A page shows all its images on a desk and on a telephone, tears no word, and says where it goes on sideways."""
+    for width in (1200, 420):
+        assert verdict(page, folder, width).endswith(" images; "), width
+        assert after(page, folder, TORN, width) == "", width
+        assert after(page, folder, CUT, width).endswith("; 0 unsaid"), width
+    assert after(page, folder, CUT, 1200).startswith("0 figures cut")

@@ -12,8 +12,8 @@ from models.checkpoint import build_scorer
 from models.registry import specs
 from models.spec import Claim
 from models.towers.config import TextSpace
-from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
 from studies.ablation.cells import in_turn, placed, row_cells, rows_of
+from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
 from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
 from studies.ablation.runs import Run, columns_of
 from studies.ablations import PRESETS, check, grid_of
@@ -21,6 +21,7 @@ from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells, parser_hash
 from studies.runs.cell import Job
+from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
@@ -256,10 +257,19 @@ def test_every_run_is_in_the_table(folder):
     report = (out / "report.html").read_text()
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't requested
+    assert "things don&#39;t compete for a patch; competitive=False" in report  # of a claim whose row wasn't requested
+    assert "<td>unseen order</td><td>animal pairs of training in the order that it doesn&#39;t show</td>" in report
+    assert "No two of these runs have the same losses" in report
+    assert "<td>cell</td><td>one training run with its evaluation</td>" in report
     assert "how much the animals of a caption count beside its relations" in report
     assert "(table 7 of OC-CLIP: " in report
     assert "<td>spatial: left right unseen order, above under unseen order</td>" in report
     assert r"\bottomrule" in (out / "ablations.tex").read_text()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
+    assert_readable(folder / "runs/ablations-smoke/report.html", tmp_path)
 
 
 def test_lines_of_progress_name_the_row(folder):

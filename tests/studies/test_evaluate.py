@@ -12,7 +12,7 @@ from envs.common.pages import foldable
 from generators.storage.split_file import content_identity
 from models.library.sources import HuggingFace
 from studies.evaluation.models import Model, short_labels, worded
-from tests.studies.browser import CHROMIUM, after, verdict
+from tests.studies.browser import CHROMIUM, TORN, after, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
@@ -93,6 +93,7 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     for name, n in {(row["subset"], row["n"]) for row in rows if (row["split"], row["task"]) == ("packed", "swap")}:
         assert f"<td>{foldable(name)}</td><td>{n}</td>" in records
     assert "11 of 15 pairs" in report
+    assert report.index("<h2>What is tested</h2>") < report.index("<h2>packed</h2>")
     assert "Left out" in report
     assert "src=" not in report  # it needs no other file
 
@@ -103,6 +104,7 @@ def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
     report = folder / "runs" / "whole" / "report.html"
     assert after(report, tmp_path, IN_SIGHT, width) == "0 out of sight"
     assert verdict(report, tmp_path, width) == "0 images; "
+    assert after(report, tmp_path, TORN, width) == ""
 
 
 def test_labels_of_tables_are_as_short_as_they_may_be():

@@ -79,9 +79,8 @@ def test_the_table_of_models():
         },
         {"model": "old", "parameters": 1, "images_seen": 2},
     ]
-    table = model_table(("clip", "negclip", "old", "unfinished"), results, {"clip": "CLIP"})
+    table = model_table(("clip", "negclip", "old", "unfinished"), results)
     assert table["model"].tolist() == ["clip", "negclip", "old"]
-    assert table["in full"].tolist() == ["CLIP", "", ""]
     assert table["parameters"].tolist() == ["10", "10 to 12", "1"]
     assert table["negatives in its loss"].tolist()[:2] == [
         "none",

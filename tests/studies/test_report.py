@@ -3,7 +3,7 @@
 import pytest
 
 from envs.common.pages import write_page
-from tests.studies.browser import CHROMIUM, after, verdict
+from tests.studies.browser import CHROMIUM, CUT, TORN, after, assert_readable, verdict
 from tests.studies.command import GRID, QUICK, run_here
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -41,9 +41,21 @@ def test_a_window_is_as_narrow_as_it_should_be(tmp_path, width):
     assert after(tmp_path / "page.html", tmp_path, script, width) == str(width)
 
 
+def test_the_report_can_be_read_on_a_telephone(report, tmp_path):
+    assert_readable(report, tmp_path)
+
+
+def test_a_torn_word_and_a_cut_that_is_not_said_would_be_noticed(report, tmp_path):
+    text = report.read_text().replace("</h1>", '</h1><p style="width: 3rem; overflow-wrap: anywhere">unbreakable</p>')
+    (tmp_path / "torn.html").write_text(text)
+    assert after(tmp_path / "torn.html", tmp_path, TORN) == "unbreakable"
+    (tmp_path / "unsaid.html").write_text(report.read_text().replace(".more > .edge { display: block; }", ""))
+    assert not after(tmp_path / "unsaid.html", tmp_path, CUT, 420).endswith("; 0 unsaid")
+
+
 COMMAND = f"python study.py --data-root {'x' * 30} --allow-missing --images {'y' * 38} --unknown-words skip"
 # Options of a command that are on more than one line; how many there are.
-TORN = """<script>window.onload = () => {
+OPTIONS = """<script>window.onload = () => {
   const parts = [...document.querySelectorAll(".whole")];
   const torn = parts.filter((part) => part.getClientRects().length > 1).length;
   document.body.setAttribute("data-verdict", torn + " of " + parts.length);
@@ -53,9 +65,9 @@ TORN = """<script>window.onload = () => {
 @pytest.mark.parametrize("width", [1200, 700, 420])
 def test_no_line_ends_within_an_option(tmp_path, width):
     page = written(tmp_path, "facts", {"command": COMMAND})
-    assert after(page, tmp_path, TORN, width) == "0 of 4"
+    assert after(page, tmp_path, OPTIONS, width) == "0 of 4"
     page.write_text(page.read_text().replace(".whole { white-space: nowrap; }", ""))
-    assert width != 420 or after(page, tmp_path, TORN, width) != "0 of 4"
+    assert width != 420 or after(page, tmp_path, OPTIONS, width) != "0 of 4"
 
 
 # Words of a table's first column that are broken other than at their joints; whether the first number is in sight.

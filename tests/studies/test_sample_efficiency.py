@@ -26,6 +26,7 @@ from studies.runs.train import Watch
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
 from studies.trials.launch import one_command
+from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, kill_when, run, run_here, until
 
 SMOKE = PRESETS["smoke"]
@@ -55,10 +56,16 @@ def test_a_run_ends_with_its_report(study):
     report = (study / "report.html").read_text()
     assert report.count('src="data:image/png;base64,') == 3 + 2, "fronts, course, map, and the settings of each model"
     assert "<code>validation</code>" in report
+    assert "no model has 8 finished settings" in report, "three trials say nothing of what mattered"
     assert (study / "results.tex").read_text().count(r"\begin{table}") == 3
     (ratio,) = csv.DictReader((study / "ratios.csv").open())
     assert ratio["other model"] == "oc-clip"
     assert ratio["in words"] in html.unescape(report)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_the_report_can_be_read_on_a_telephone(study, tmp_path):
+    assert_readable(study / "report.html", tmp_path)
 
 
 def test_killed_and_started_again_it_tries_the_same(study, tmp_path):

@@ -33,6 +33,7 @@ from studies.slots.pictures import Seen, chosen_slots, lines_of, words_and_share
 from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
 from studies.slots.verdicts import of_masks, of_selection, of_sweeps
 from studies.sparo import PRESETS, check, rows_of
+from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, run, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
@@ -216,15 +217,25 @@ def test_a_run_ends_with_its_tables(folder):
     report = (out / "report.html").read_text()
     assert "3 of 3 runs are finished" in report
     assert "nothing here trains images without texts" in report
+    assert "<td>one animal</td><td>both captions mention one of the two animals" in report
+    assert "<td>unseen pairs</td><td>animal pairs that no cell trains on</td>" in report
+    assert "<td>clip-gap</td><td>CLIP with average pooling: " in report
     selection = list(csv.DictReader((out / "selection.csv").open()))
     assert [row["slots"] for row in selection][:2] == [ALL, RANDOM]
     masks = list(csv.DictReader((out / "masks.csv").open()))
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
     sweeps = list(csv.DictReader((out / "sweeps.csv").open()))
-    assert {"slots=4", "slots=8", "dim=8", "CLIP with average pooling"} <= {next(iter(row.values())) for row in sweeps}
+    assert {"number of slots: 4", "number of slots: 8", "width of slots: 8", "CLIP with average pooling"} <= {
+        next(iter(row.values())) for row in sweeps
+    }
     for name in ("sweeps", "slots", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert r"\bottomrule" in (out / "tables.tex").read_text()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
+    assert_readable(folder / "runs/sparo-smoke/report.html", tmp_path)
 
 
 def test_all_slots_score_as_the_model_does(folder):

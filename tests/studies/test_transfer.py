@@ -16,6 +16,7 @@ from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
+from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, kill_when, run
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
@@ -104,7 +105,14 @@ def test_the_report_needs_no_other_file_and_shows_what_captions_say(folder):
     assert "<script>alert" not in report
     assert "&lt;script&gt;alert(1)" in report
     assert "6 of 12 pairs" in report
+    assert report.index("<h2>Headlines</h2>") < report.index("Measured here: ") < report.index("(n ")
+    assert "random weights: it was never trained" in report
     assert "Left out" in report
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
+    assert_readable(folder / "runs/all/report.html", tmp_path)
 
 
 def test_retrieval_is_that_of_the_library(folder):

@@ -21,6 +21,7 @@ from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
 from studies.runs.scorer_options import scorer_options
 from studies.tuning.report import RING, history
 from studies.tuning.space import first_point
+from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
 GRIDS = (binding_grid,)
@@ -66,6 +67,11 @@ def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
     report = (tuned / "runs/t/report.html").read_text()
     assert report.count("<tr>") >= 11
     assert 'src="data:image/png;base64,' in report
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_the_report_can_be_read_on_a_telephone(tuned, tmp_path):
+    assert_readable(tuned / "runs/t/report.html", tmp_path)
 
 
 def test_started_again_it_draws_the_same_and_trains_nothing(tuned):

@@ -17,7 +17,8 @@ class CLIPConfig:
 SPEC = ScorerSpec(
     name="clip",
     title="CLIP",
-    source="Radford et al. 2021",
+    source="Radford et al. 2021, Learning transferable visual models from natural language supervision",
+    about="one vector for an image and one for a text; the score is their cosine",
     implementation="models.scorers.clip.model:CLIPScorer",
     config=CLIPConfig,
     # OC-CLIP's paper trains both models so from scratch (section 4.3.1), and fine-tunes CLIP so (section 4.2).

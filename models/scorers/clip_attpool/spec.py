@@ -21,6 +21,7 @@ SPEC = ScorerSpec(
     name="clip-attpool",
     title="CLIP with attentional pooling",
     source="Vani et al. 2024 (SPARO), baseline AttPool; Yu et al. 2022",
+    about="CLIP whose vectors are read out by one learned query that attends to patches or words",
     implementation="models.scorers.clip_attpool.model:AttPoolScorer",
     config=AttPoolConfig,
     small={"heads": 4, "head_dim": 16},  # vectors as wide as those of CLIP's small towers

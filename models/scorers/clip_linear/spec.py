@@ -21,6 +21,7 @@ SPEC = ScorerSpec(
     name="clip-linear",
     title="CLIP with a linear bottleneck",
     source="Vani et al. 2024 (SPARO), baseline of table 0.B.2",
+    about="CLIP whose vectors pass through a few numbers, by a linear map",
     implementation="models.scorers.clip_linear.model:LinearScorer",
     config=LinearConfig,
     small={"narrow": 8, "wide": 64},  # the paper's ratio, to vectors as wide as those of CLIP's small towers

@@ -30,7 +30,8 @@ RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0, "betas": (0.9
 SPEC = ScorerSpec(
     name="dcsm",
     title="DCSM",
-    source="Kang et al. 2025, dense cosine similarity maps",
+    source="Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes! (dense cosine similarity maps)",
+    about="a small network scores the cosines of all patches with all words of a frozen CLIP",
     implementation="models.scorers.dcsm.model:DCSMScorer",
     config=DCSMConfig,
     small={"tokens": 0, "hidden": 32, "functional_words": (*PUBLISHED, "under")},
@@ -44,6 +45,10 @@ SPEC = ScorerSpec(
         rows={
             "no functional words": "functional_words=()",
             "trained functional vectors": "functional=trained",
+        },
+        says={
+            "no functional words": "words that place, size or deny things are words like others",
+            "trained functional vectors": "these words' own vectors are trained, not fixed",
         },
         relational=frozenset({"functional_words", "functional"}),
     ),

@@ -25,6 +25,7 @@ SPEC = ScorerSpec(
     name="fdt",
     title="FDT",
     source="Chen et al. 2023, Revisiting multimodal representation in contrastive learning",
+    about="images and texts as sparse means of the same learned codes",
     implementation="models.scorers.fdt.model:FDTScorer",
     config=FDTConfig,
     small={"codes": 256, "dim": 128},

@@ -27,7 +27,8 @@ class FLAIRConfig:
 SPEC = ScorerSpec(
     name="flair",
     title="FLAIR",
-    source="Xiao et al. 2025",
+    source="Xiao et al. 2025, FLAIR: VLM with fine-grained language-informed image representations",
+    about="the text chooses which patches of the image it is compared with",
     implementation="models.scorers.flair.model:FLAIRScorer",
     config=FLAIRConfig,
     # Our captions have a part or two to leave out, where the paper's have many sentences.

@@ -21,6 +21,7 @@ SPEC = ScorerSpec(
     name="labclip",
     title="LABCLIP",
     source="Koishigarina et al. 2025, CLIP behaves like a bag-of-words model cross-modally but not uni-modally",
+    about="a frozen CLIP whose text vectors pass a learned linear map",
     implementation="models.scorers.labclip.model:LABCLIPScorer",
     config=LABCLIPConfig,
     scratch=RECIPE,

@@ -25,6 +25,23 @@ ABLATIONS = Ablations(
         "relations in 16": "relation_dim=16",
         "relations in 64": "relation_dim=64",
     },
+    says={
+        "no local loss": "without the loss that compares a caption's graph with altered ones",
+        "mean local loss": "that loss as a mean over the captions that state relations, not as a sum over the batch",
+        "swapped graph only": "in that loss only graphs whose relation has its two things exchanged",
+        "shuffled graph only": "in that loss only graphs whose relations are dealt out to other things",
+        "regular attention": "each thing spreads over the patches by itself: things don't compete for a patch",
+        "focused competition": "things compete, and of its share each takes most where it fits best; not in the paper",
+        "no default token": "nothing takes the patches that the caption doesn't mention (as it is: 4 tokens do)",
+        "1 default token": "one token takes the patches that the caption doesn't mention, not 4",
+        "joint relation": "one network judges a relation's two things together, not one each in a sum",
+        "objects in 16": "things have vectors of 16 numbers",
+        "objects in 32": "things have vectors of 32 numbers",
+        "objects in 128": "things have vectors of 128 numbers",
+        "relations in 8": "relations have vectors of 8 numbers",
+        "relations in 16": "relations have vectors of 16 numbers",
+        "relations in 64": "relations have vectors of 64 numbers",
+    },
     more={
         "coefficients": {
             f"alpha {alpha:g}, beta {beta:g}": f"alpha={alpha} beta={beta}"
@@ -43,15 +60,16 @@ ABLATIONS = Ablations(
     claims=(
         Claim(
             *("no local loss", "spatial", ORDERS, -1),
-            "Without the local loss relations are understood less (table 7 of OC-CLIP: swap obj 80.7 to 73.1).",
+            "Without the local loss relations are understood less (table 7 of OC-CLIP: swap obj 73.1 against 80.7).",
         ),
         Claim(
             *("regular attention", "binding", ATTRIBUTES, -1),
-            "Competitive attention helps attributes a little (table 7 of OC-CLIP: swap att 88.7 against 86.0).",
+            "Regular attention, without competition, is a little worse at attributes (table 7 of OC-CLIP: swap att "
+            "86.0 against 88.7).",
         ),
         Claim(
             *("joint relation", "spatial", ORDERS, -1),
-            "A joint MLP of both slots is worse than the sum of two (table 7 of OC-CLIP: swap obj 80.7 to 78.4).",
+            "A joint MLP of both slots is worse than the sum of two (table 7 of OC-CLIP: swap obj 78.4 against 80.7).",
         ),
     ),
 )

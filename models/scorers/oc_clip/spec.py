@@ -49,7 +49,9 @@ class OCCLIPConfig:
 SPEC = ScorerSpec(
     name="oc-clip",
     title="OC-CLIP",
-    source="Object-centric binding in contrastive language-image pre-training",
+    source="Assouel et al. 2025, Object-centric binding in contrastive language-image pre-training",
+    about="reads a caption as a graph of things and relations; each thing finds its own patches of the image, and "
+    "is compared with them",
     implementation="models.scorers.oc_clip.model:OCCLIPScorer",
     config=OCCLIPConfig,
     # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well

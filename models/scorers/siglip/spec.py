@@ -19,7 +19,8 @@ class SigLIPConfig(CLIPConfig):
 SPEC = ScorerSpec(
     name="siglip",
     title="SigLIP",
-    source="Zhai et al. 2023",
+    source="Zhai et al. 2023, Sigmoid loss for language image pre-training",
+    about="CLIP whose loss judges each pair of an image and a text by itself, true or false",
     implementation="models.scorers.siglip.model:SigLIPScorer",
     config=SigLIPConfig,
     small={"logit_bias": -4.0},  # about balanced for 64 images

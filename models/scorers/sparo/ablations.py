@@ -23,6 +23,19 @@ ABLATIONS = Ablations(
         "separate heads, both": line("separate", True, True),
         "last block kept": "replace_block=False",
     },
+    says={
+        "attentional pooling": "heads of attention whose outputs a map mixes; LayerNorm and projection of them all as "
+        "one vector",
+        "multi-head, slot projection": "attentional pooling with a projection of each slot by itself",
+        "multi-head, slot norm": "attentional pooling with a LayerNorm of each slot by itself",
+        "multi-head, both": "attentional pooling with both of each slot by itself",
+        "separate heads": "heads of attention whose outputs nothing mixes; LayerNorm and projection of them all as one "
+        "vector",
+        "separate heads, slot projection": "separate heads with a projection of each slot by itself",
+        "separate heads, slot norm": "separate heads with a LayerNorm of each slot by itself",
+        "separate heads, both": "separate heads with both of each slot by itself",
+        "last block kept": "SPARO behind each tower's last block, not in its place",
+    },
     claims=(
         Claim(
             *("attentional pooling", "binding", ATTRIBUTES, -1),

@@ -44,7 +44,8 @@ class SPAROConfig(CLIPConfig):
 SPEC = ScorerSpec(
     name="sparo",
     title="SPARO",
-    source="Vani et al. 2024",
+    source="Vani et al. 2024, SPARO: selective attention for robust and compositional transformer encodings for vision",
+    about="CLIP whose vectors consist of slots, each read out by attention of its own",
     implementation="models.scorers.sparo.model:SPAROScorer",
     config=SPAROConfig,
     # L D is 8 times the towers' width (5 to 16 in the paper): the read-out is no bigger than the block it replaces.

@@ -1,0 +1,55 @@
+"""Words of reports: one place says what they mean, and models, rows, subsets and tasks have a line each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from models.registry import specs
+from studies.ablation.report import rows_explained
+from studies.ablation.runs import COLUMNS
+from studies.analysis.glossary import TERMS, explained_as, models_explained
+from studies.grids.task_words import columns_explained
+
+GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+
+
+def test_reports_explain_words_as_the_glossary_does():
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.read_text().splitlines() if line.startswith("| ")]
+    known = {name: meaning for names, meaning in rows for name in names.split(", ")}
+    assert {term: known.get(term) for term in TERMS} == TERMS
+
+
+@pytest.mark.parametrize("name", specs())
+def test_every_model_has_a_line_with_its_paper(name):
+    spec = specs()[name]
+    assert re.search(r"\b(19|20)\d\d\b", spec.source), "the paper's year"
+    assert models_explained([name]) == {name: f"{spec.title}: {spec.about} ({spec.source})"}
+    assert spec.about
+
+
+@pytest.mark.parametrize("name", [name for name, spec in specs().items() if spec.ablations])
+def test_every_row_of_an_ablation_is_said_in_words(name):
+    ablations = specs()[name].ablations
+    assert set(ablations.says) == set(ablations.rows)
+    explained = rows_explained(specs()[name], [*ablations.rows, "dim=3"])
+    assert set(explained) == {*ablations.rows, "dim=3"}
+    assert all(line in explained[row] for row, line in ablations.rows.items())
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_every_column_of_an_ablation_is_explained(kind):
+    explained = columns_explained(COLUMNS[kind], kind)
+    for subset, task in COLUMNS[kind]:
+        assert task in explained
+        assert any(subset.replace("_", " ").endswith(name) for name in explained)
+    assert ("left right, above under" in explained) == (kind == "spatial")
+
+
+def test_a_class_of_the_users_says_what_it_can(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\nfrom models.scorers.clip.model import CLIPScorer\n"
+        "@dataclass(frozen=True)\nclass Config:\n    logit_scale: float = 1.0\n"
+        "class Mine(CLIPScorer):\n    config_class = Config\n"
+    )
+    assert explained_as(f"{tmp_path / 'mine.py'}:Mine") == "a class of the user's"
