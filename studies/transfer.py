@@ -100,13 +100,14 @@ def report_states(config: Config) -> int:
     from generators.benchmarks.photographs import Place
     from studies.transferring.check import states
 
-    found = list(states(specs_of(config), Place(config.data_root, folders=folders_of(config))))
-    for state in found:
-        print(f"{state.name}: {'complete' if state.complete else 'incomplete'}, {state.records} records")
+    complete = []
+    for state in states(specs_of(config), Place(config.data_root, folders=folders_of(config))):
+        complete.append(state.complete)
+        print(f"{state.name}: {'complete' if state.complete else 'incomplete'}, {state.records} records", flush=True)
         if not state.complete:
-            print(f"  {state.problem}\n  get it: {state.source}\n  licence: {state.licence}")
-    print(f"{sum(state.complete for state in found)} of {len(found)} benchmarks are complete in {config.data_root}")
-    return int(not all(state.complete for state in found))
+            print(f"  {state.problem}\n  get it: {state.source}\n  licence: {state.licence}", flush=True)
+    print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {config.data_root}")
+    return int(not all(complete))
 
 
 def score(config: Config) -> None:
