@@ -24,7 +24,7 @@ def build(place: Place) -> ZeroShot:
     records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)
     compositions = {name: name for _, name in rows}
     if len(compositions) < 2:
-        raise UserError(f"imagenet-ao has {len(compositions)} compositions, and choosing needs at least 2; get it again")
+        raise UserError(f"imagenet-ao has {len(compositions)} compositions, and choosing needs 2; get it again")
     return ZeroShot("imagenet-ao", place.path(FOLDER), [ImageSet("", records, compositions, (TEMPLATE,))], place)
 
 
@@ -42,7 +42,10 @@ def from_folders(folder: Path) -> Iterator[tuple[str, str]]:
         attribute, _, thing = path.name.partition("_")
         if not path.is_dir() or not thing:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
-        for file in pictures_in(path):
+        files = pictures_in(path)
+        if not files:
+            raise UserError(f"the composition {path.name!r} in {folder} has no images; copy the set again")
+        for file in files:
             yield f"{path.name}/{file}", f"{attribute} {thing.replace('_', ' ')}"
 
 

@@ -94,8 +94,7 @@ def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
     """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
     problems = [f"{sum(bench.missing.values())} records lack their images"] if bench.missing else []
     problems += [
-        f"{name} has {found} records, not {official}"
-        for name, official, found in differing(spec, counted(bench))
+        f"{name} has {found} records, not {official}" for name, official, found in differing(spec, counted(bench))
     ]
     return "; ".join(problems)
 

@@ -24,7 +24,7 @@ HOSTILE = "<script>alert(1)</script> cat"
 BENCHMARKS = ("sugarcrepe", "winoground", "retrieval-coco", "zero-shot")
 SCORE = [*TRANSFER, "--benchmarks", *BENCHMARKS, "--threads", "1"]
 # The records of a matrix, of which its fixture counts queries.
-RECORDS = {"negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
+RECORDS = {"imagenet-ao": 7, "negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
 
 
 def every_benchmark(root):
