@@ -106,6 +106,20 @@ def test_ranks_by_hand():
     assert among_best(ranked, 9) == Outcome(1.0, 1.0, False)
 
 
+def test_compositions_are_one_pool_of_all(tmp_path):
+    """A record of each picture has its own text alone: with all of them it would take gigabytes."""
+    names = [f"{attribute}_{thing}/0.png" for attribute in range(12) for thing in range(10)]
+    for name in names:
+        path = tmp_path / "imagenet_ao/images" / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+    bench = load("imagenet-ao").build(Place(tmp_path, resolution=16))
+    (pool,) = bench.pools
+    assert (len(pool.texts), len(pool.images), len(pool.pairs)) == (120, 120, 120)
+    assert all(len(record.texts) == 1 for record in bench.records)
+    assert list(bench.headlines(*outcomes_of(bench, true))) == ["acc1", "acc5", "mean per-class recall"]
+
+
 def test_both_forms_of_karpathys_split_are_the_same(tmp_path):
     for name, folder in (("retrieval-coco", "coco"), ("retrieval-flickr30k", "flickr30k")):
         bench = make(name, tmp_path)
