@@ -98,14 +98,10 @@ def check(config: Config) -> None:
 def report_states(config: Config) -> int:
     """Print which benchmarks are complete; returns the exit status, 1 where one isn't."""
     from generators.benchmarks.photographs import Place
-    from studies.transferring.check import states
+    from studies.transferring.check import reported, states
 
-    complete = []
-    for state in states(specs_of(config), Place(config.data_root, folders=folders_of(config))):
-        complete.append(state.complete)
-        print(f"{state.name}: {'complete' if state.complete else 'incomplete'}, {state.records} records", flush=True)
-        if not state.complete:
-            print(f"  {state.problem}\n  get it: {state.source}\n  licence: {state.licence}", flush=True)
+    found = states(specs_of(config), Place(config.data_root, folders=folders_of(config)))
+    complete = [reported(state.name, state, f", {state.records} records") for state in found]
     print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {config.data_root}")
     return int(not all(complete))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
 from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.state import SourceState
 
 
 class State(NamedTuple):
@@ -20,7 +21,7 @@ class State(NamedTuple):
     """What is missing or wrong; empty where nothing is."""
     records: int
     """That could be read."""
-    source: str
+    get: str
     licence: str
 
 
@@ -29,6 +30,14 @@ def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     for spec in specs:
         problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
         yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
+
+
+def reported(name: str, state: State | SourceState, count: str = "") -> bool:
+    """Print what is known of a benchmark or a source, and what to get for it; returns whether it is complete."""
+    print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
+    if not state.complete:
+        print(f"  {state.problem}\n  get it: {state.get}\n  licence: {state.licence}", flush=True)
+    return state.complete
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, Path]:
