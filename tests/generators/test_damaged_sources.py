@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from generators.sources.json_file import Entry
 from generators.sources.json_stream import stream_list, stream_object
 from generators.sources.place import SourcePlace
 from generators.sources.texts import Texts
+from tests.generators.damage import mutated
 from tests.generators.source_files import MAKERS, make_scene_graphs
-from tests.generators.test_damaged_benchmarks import mutated
 
 MUTATIONS = int(os.environ.get("MENAGERIE_EXAMPLES", "400"))
 # A source, a way of captions, and a file that it reads.
@@ -53,16 +54,19 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, recipe, file, tmp_p
     if "scene_graphs" in file:
         make_scene_graphs(tmp_path / "data")
         (tmp_path / "data/vg/relationships.json").unlink()
-    path, refused = tmp_path / "data" / file, 0
+    path, every, refused = tmp_path / "data" / file, Counter(), Counter()
     content, rng = path.read_bytes(), np.random.default_rng(zlib.crc32(f"{recipe} {file}".encode()))
     turns = -(-MUTATIONS // len(READ))
     for _ in range(turns):
-        path.write_bytes(mutated(content, ".json", rng))
+        kind, damaged = mutated(content, ".json", rng)
+        path.write_bytes(damaged)
         reason = refusal(name, recipe, tmp_path / "data")
-        refused += bool(reason)
+        every[kind] += 1
+        refused[kind] += bool(reason)
         assert len(reason.splitlines()) <= 1
         assert len(reason) < 1500
-    assert refused > turns / 5
+    print(f"DAMAGED {file}: " + ", ".join(f"{kind} {refused[kind]} of {every[kind]}" for kind in sorted(every)))
+    assert refused.total() > turns / 5
     assert not (tmp_path / "PWNED").exists()
 
 
