@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar
 
 from envs.common.errors import UserError, run_command
 from envs.common.options import DATA, FIRST, PLACE, WHAT
+from envs.common.ranges import FIRST_SEED, RUNS
 from models.recipe import Recipe
 from studies.grids.grid import PAPER, SMOKE
 from studies.grids.launch import check as check_grid
@@ -56,7 +57,7 @@ class Config(SampleStudy):
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
     """Seeds of each setting, whose median counts; a seed decides the split and the training."""
-    trials: Annotated[int, WHAT, FIRST] = 12
+    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search wants to reach."""
@@ -65,7 +66,7 @@ class Config(SampleStudy):
     on many machines; empty takes journal.log in the folder of the results."""
     study: Annotated[str, PLACE] = ""
     """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
-    sampler_seed: Annotated[int, WHAT] = 0
+    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
 
 
@@ -96,8 +97,6 @@ def check(config: Config) -> None:
 
     check_workers(config.cluster, config.workers)
     check_grid(config)
-    if config.trials < 1:
-        raise UserError(f"--trials must be at least 1, got {config.trials}")
     if not 0.5 < config.target <= 1:
         raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
     if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from envs.common.errors import UserError
 from envs.common.life import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
@@ -46,6 +47,15 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
     """Write a table to `path`, whole or not at all; None is an empty cell."""
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows((header, *rows))
+
+
+def check_place(option: str, folder: Path | None) -> None:
+    """Raise where an option's folder can't be made, because it or one above it is a file."""
+    if folder is None:
+        return
+    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
+    if not there.is_dir():
+        raise UserError(f"{option} {folder}: {there} is no folder; choose another {option}")
 
 
 @contextlib.contextmanager
