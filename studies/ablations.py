@@ -128,10 +128,10 @@ def check(config: Config) -> None:
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
         raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
     spec = ablated(config.model)
+    lines = chosen_rows(spec, config.rows).values()
     for split in splits_of(config):
         grid = grid_of(config, choose("split", split, (*GRIDS, "own")))
         check_grid(grid)
-        lines = chosen_rows(spec, config.rows).values()
         in_child(check_rows, {line: changed(spec, cells(grid, "")[0], line) for line in lines})
 
 

@@ -22,6 +22,7 @@ from envs.common.command_help import read_options
 from envs.common.errors import UserError, run_command
 from envs.common.files import check_place
 from envs.common.ranges import SOME_PROCESSES
+from studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def check(config: Config) -> None:
     if not config.models or not config.splits:
         raise UserError("give one or more models, and after --splits one or more splits")
     check_place("--store", config.store)
+    check_device(config.device)
 
 
 def run(config: Config) -> None:
@@ -69,10 +71,8 @@ def run(config: Config) -> None:
     from studies.evaluation import splits
     from studies.evaluation.models import models_of
     from studies.evaluation.run import run as score_all
-    from studies.runs.device import check_device_here
     from studies.runs.folder import run_folder
 
-    check(config)
     check_device_here(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -87,7 +87,9 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
+    config = read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__)
+    check(config)
+    run(config)
 
 
 if __name__ == "__main__":

@@ -94,8 +94,10 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     from studies.trials.launch import check_workers
+    from studies.trials.storage import check_storage
 
     check_workers(config.cluster, config.workers)
+    check_storage(config.storage)
     check_grid(config)
     if not 0.5 < config.target <= 1:
         raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
@@ -113,6 +115,8 @@ def check(config: Config) -> None:
 def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
+    if config.recipe.singles_share != PRESETS[preset].recipe.singles_share:
+        raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
     check_overrides(config, PRESETS[preset])
     check(config)
     if config.dry_run:

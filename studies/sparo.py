@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from envs.common.errors import UserError, run_command
+from envs.common.errors import UserError, choose, run_command
 from envs.common.options import FIRST, WHAT
 from envs.common.processes import in_child
-from envs.common.ranges import RUNS, Range
+from envs.common.ranges import RUNS, Range, option
+from generators.captions.hard_negatives import TASKS
 from models.recipe import Recipe
 from studies.ablation.rows import ablated, changed
 from studies.ablations import check_rows
@@ -97,6 +98,11 @@ def check(config: Config) -> None:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
     if not config.parts:
         raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
+    for name in ("slot_counts", "slot_widths", "mask_tasks"):
+        if not getattr(config, name):
+            raise UserError(f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted")
+    for task in config.mask_tasks:
+        choose("task of --mask-tasks", task, TASKS)
     check_grid(config)
     if len(config.places) != 1:
         raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")

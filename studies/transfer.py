@@ -23,6 +23,7 @@ from envs.common.errors import UserError, choose, run_command
 from envs.common.ranges import SOME_PROCESSES, Range
 from generators.benchmarks.registry import BenchmarkSpec, load, names
 from generators.parsers.registry import DEFAULT, read_parser
+from studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def check(config: Config) -> None:
     if config.unknown_words not in ("refuse", "skip"):
         raise UserError(f"--unknown-words is refuse or skip, got {config.unknown_words!r}")
     read_parser(config.parser)
+    check_device(config.device)
 
 
 def report_states(config: Config) -> int:
@@ -114,7 +116,6 @@ def score(config: Config) -> None:
     from models.evaluation.code_store import CodeFolder
     from models.towers.config import TowerConfig
     from studies.evaluation.models import models_of
-    from studies.runs.device import check_device_here
     from studies.runs.folder import run_folder
     from studies.transferring.check import read_benchmarks
     from studies.transferring.pieces import pieces_of, subjects_of

@@ -95,8 +95,10 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     from studies.trials.launch import check_workers
+    from studies.trials.storage import check_storage
 
     check_workers(config.grid.cluster, config.grid.workers)
+    check_storage(config.storage)
     if len(config.grid.places) != 1 or config.grid.seeds != 1:
         raise UserError("tuning needs one cell: one --pairs and --hard-negatives or one --split, and --seeds 1")
     if config.grid.tuned or config.grid.pretrained:
