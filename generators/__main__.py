@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from envs.common.command_help import by_group, chosen_command, help_requested, help_text, read_options
-from envs.common.errors import UserError, run_command
+from envs.common.errors import run_command
+from envs.common.files import check_place
 from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from envs.common.progress import progress_bars
+from envs.common.ranges import PROCESSES, Range
 from generators.cluster.options import Cluster, check_cluster
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
@@ -44,11 +46,11 @@ class Make:
     """Folder below which image stores live."""
     codec: Annotated[str, PLACE] = "none"
     """Compression of new shards: none, lz4 or zstd (the latter need hdf5plugin to read)."""
-    workers: Annotated[int, PLACE, FIRST] = 1
+    workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where scenes are rendered; this doesn't affect the store."""
-    tasks: Annotated[int, PLACE] = 8
+    tasks: Annotated[int, PLACE, Range(1, 10_000)] = 8
     """With --cluster, number of tasks that share the rendering."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report how many scenes each subset would hold, and what rendering would take."""
@@ -133,21 +135,21 @@ class Check:
     """A world by name, or a TOML file."""
     resolution: int = 64
     """Side of the square images, in pixels."""
-    view: int = 0
+    view: Annotated[int, Range(0, 1_000_000)] = 0
     """Number of the view."""
-    workers: int = 2
+    workers: Annotated[int, PROCESSES] = 2
     """Processes that render factors."""
 
 
 def make(command: Make) -> int:
     """Write the split and print its path."""
     from envs.worlds import load_world
-    from generators.storage.image_store import ImageStore
+    from generators.storage.image_store import ImageStore, codec_options
     from generators.storage.split_file import make_split
 
+    codec_options(command.codec)
+    check_place("--store", command.store)
     check_cluster(command.cluster)
-    if command.tasks < 1:
-        raise UserError(f"--tasks must be at least 1, got {command.tasks}")
     store = ImageStore(command.store, load_world(command.recipe.world), command.resolution)
     if command.dry_run:
         print_plan(command.recipe, store, command.workers)
@@ -195,6 +197,10 @@ def audit(command: Audit) -> int:
 
     from generators.audit.run import audit as run_checks
 
+    if command.world is not None:
+        from envs.worlds import load_world
+
+        load_world(str(command.world))
     with progress_bars("read", "factors", "rendered again") as progress:
         findings = run_checks(command.file, command.pixels, progress, command.world)
     table = Table("check", "", "detail", title=str(command.file))

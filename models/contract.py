@@ -4,17 +4,16 @@ The tests run it over all registered scorers, a study over those that were chose
 Each check raises with what is wrong and in which method; all of them together take a second or two.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.files import scratch_folder
 from generators.captions.graph import Edge, SceneGraph
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.objectives import Targets
@@ -186,11 +185,11 @@ def check_backbones(subject: Subject) -> None:
 def check_checkpoint(subject: Subject) -> None:
     """It comes back from a checkpoint the same, and one of another model is refused."""
     before = subject.similarity([0, 1], [0, 1])
-    with tempfile.TemporaryDirectory() as folder:
-        save_checkpoint(Path(folder), subject.model, subject.scorer)
-        back = load_checkpoint(Path(folder), subject.model)
+    with scratch_folder() as folder:
+        save_checkpoint(folder, subject.model, subject.scorer)
+        back = load_checkpoint(folder, subject.model)
         try:
-            load_checkpoint(Path(folder), "another model")
+            load_checkpoint(folder, "another model")
         except UserError:
             pass
         else:

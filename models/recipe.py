@@ -5,9 +5,11 @@ from typing import Annotated, NamedTuple
 
 from envs.common.errors import UserError, choose
 from envs.common.options import FIRST
+from envs.common.ranges import RATE, STEPS, Range, check_ranges
 from generators.captions.false_captions import KINDS
 
 ALTERED = ("swapped", "shuffled")
+WARMUP = Range(0, STEPS.high)
 # What the kinds of false captions are called in reports.
 FALSE_CAPTIONS = {
     "swap": "swapped captions",
@@ -20,28 +22,28 @@ FALSE_CAPTIONS = {
 class Recipe:
     """AdamW with warm-up and decay; towers may have learning rates of their own."""
 
-    steps: Annotated[int, FIRST] = 1000
+    steps: Annotated[int, FIRST, STEPS] = 1000
     """Optimiser steps; every model of a study takes as many."""
-    batch: int = 64
+    batch: Annotated[int, Range(2, 1_000_000)] = 64
     """Images of a step."""
-    learning_rate: float = 2e-3
+    learning_rate: Annotated[float, RATE] = 2e-3
     """Peak learning rate of what is trained from scratch."""
-    vision_learning_rate: float | None = None
+    vision_learning_rate: Annotated[float | None, RATE] = None
     """The same for the image tower; None takes `learning_rate`."""
-    text_learning_rate: float | None = None
+    text_learning_rate: Annotated[float | None, RATE] = None
     """The same for the text tower; None takes `learning_rate`."""
-    warmup: int = 50
+    warmup: Annotated[int, WARMUP] = 50
     """Steps of linear warm-up."""
-    vision_warmup: int | None = None
+    vision_warmup: Annotated[int | None, WARMUP] = None
     """The same for the image tower; None takes `warmup`."""
-    text_warmup: int | None = None
+    text_warmup: Annotated[int | None, WARMUP] = None
     """The same for the text tower; None takes `warmup`."""
     decay: float | None = None
     """Share of the steps, the last ones, in which the rate falls from its peak to zero as 1 - sqrt, constant before, so
     that runs of any length share their first steps; None: a cosine over all steps."""
-    weight_decay: float = 0.05
+    weight_decay: Annotated[float, RATE] = 0.05
     """Decoupled weight decay of matrices; vectors have none."""
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: Annotated[tuple[float, float], Range(0.0, 1 - 1e-9)] = (0.9, 0.98)
     """Adam's moments."""
     singles_share: float | None = None
     """Share of a batch that shows single-object scenes; None sees every image equally often."""
@@ -52,7 +54,7 @@ class Recipe:
     mask_false_negatives: bool = True
     """Texts that are true of an image, but not its own, are not its negatives (see
     `models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
-    local_weight: float = 1.0
+    local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
     local_negatives: tuple[str, ...] = ALTERED
     """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
@@ -64,8 +66,7 @@ class Recipe:
     without; for data in which pairs have them (--hard-negatives)."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 2:
-            raise UserError(f"training needs at least 1 step and a batch of 2, got {self.steps} and {self.batch}")
+        check_ranges(self)
         for name in ("singles_share", "single_object_phase"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")

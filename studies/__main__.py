@@ -6,6 +6,7 @@ python -m studies
 import ast
 from pathlib import Path
 
+from envs.common.command_help import no_options
 from envs.common.errors import run_command
 
 FOLDER = Path(__file__).parent
@@ -18,6 +19,7 @@ def question(script: Path) -> str:
 
 def main() -> None:
     """Print the commands and what each is for."""
+    no_options("python -m studies", __doc__)
     print("usage: python studies/STUDY.py [OPTIONS]; --help shows them, and the presets of a study\n")
     for script in sorted(FOLDER.glob("[!_]*.py")):
         print(f"  python {script.relative_to(FOLDER.parent).as_posix()}\n      {question(script)}")

@@ -24,6 +24,7 @@ import tyro
 from envs.common.errors import UserError, choose, run_command
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from envs.common.processes import in_child
+from envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
@@ -63,21 +64,21 @@ class Config:
     """Preset of the two grids whose hardest cell is trained."""
     seen_order: Annotated[bool, DATA] = False
     """Test orders of animals that train shows, too, on splits that have them: fitting beside generalising."""
-    steps: Annotated[int, TRAINING, FIRST] = 0
+    steps: Annotated[int, TRAINING, FIRST, Range(0, STEPS.high)] = 0
     """Optimiser steps; 0 takes the preset's."""
-    seeds: Annotated[int, WHAT, FIRST] = 3
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, 0 to seeds - 1."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: Annotated[int, PLACE] = 1
+    threads: Annotated[int, PLACE, THREADS] = 1
     """Threads of each training run."""
-    loaders: Annotated[int, PLACE] = 0
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE] = 0
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    workers: Annotated[int, PLACE, FIRST] = 0
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where the runs are made; results don't depend on it."""
@@ -138,8 +139,8 @@ def grids_of(config: Config) -> dict[str, Grid]:
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    if not config.splits or config.steps < 0:
-        raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
+    if not config.splits:
+        raise UserError("--splits needs spatial, binding or both, got none")
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
         raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
     spec, rows = ablated(config.model), rows_of(config.model, config.rows)

@@ -15,12 +15,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
+from envs.common.ranges import Range
 
 if TYPE_CHECKING:
     from generators.storage.dataset import SplitDataset
@@ -40,7 +41,7 @@ class Config:
     """Classes of your own (file.py:Class) whose cells are measured: their files are run."""
     store: Path | None = None
     """Folder of the image stores; empty takes the one that the run was given."""
-    scenes: int = 4
+    scenes: Annotated[int, Range(1, 1000)] = 4
     """Scenes in each cell's picture."""
 
 
@@ -146,8 +147,6 @@ def run(config: Config) -> None:
     from studies.runs.results import axes_of, place_of, read_results
 
     (store, given), cells = read_config(config.run), read_results(config.run)
-    if config.scenes < 1:
-        raise UserError(f"--scenes must be at least 1, got {config.scenes}")
     axes, rows = axes_of(cells), []
     for cell in cells:
         folder = config.run / "cells" / cell["id"]

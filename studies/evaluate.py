@@ -14,11 +14,15 @@ import sys
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, run_command
+from envs.common.files import check_place
+from envs.common.ranges import SOME_PROCESSES
+from studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class Config:
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
     device: str = "cpu"
     """cpu or cuda."""
-    threads: int = 0
+    threads: Annotated[int, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
-    workers: int = 0
+    workers: Annotated[int, SOME_PROCESSES] = 0
     """Processes that render; 0 takes one a core."""
 
 
@@ -53,8 +57,8 @@ def check(config: Config) -> None:
     """Raise on what can't work."""
     if not config.models or not config.splits:
         raise UserError("give one or more models, and after --splits one or more splits")
-    if config.threads < 0 or config.workers < 0:
-        raise UserError("--threads and --workers must be at least 0")
+    check_place("--store", config.store)
+    check_device(config.device)
 
 
 def run(config: Config) -> None:
@@ -69,9 +73,7 @@ def run(config: Config) -> None:
     from studies.evaluation.run import run as score_all
     from studies.runs.folder import run_folder
 
-    check(config)
-    if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
+    check_device_here(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
@@ -85,7 +87,9 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
+    config = read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__)
+    check(config)
+    run(config)
 
 
 if __name__ == "__main__":

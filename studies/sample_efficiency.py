@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar
 
 from envs.common.errors import UserError, run_command
 from envs.common.options import DATA, FIRST, PLACE, WHAT
+from envs.common.ranges import FIRST_SEED, RUNS
 from models.recipe import Recipe
 from studies.grids.grid import PAPER, SMOKE
 from studies.grids.launch import check as check_grid
@@ -56,7 +57,7 @@ class Config(SampleStudy):
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
     """Seeds of each setting, whose median counts; a seed decides the split and the training."""
-    trials: Annotated[int, WHAT, FIRST] = 12
+    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search wants to reach."""
@@ -65,7 +66,7 @@ class Config(SampleStudy):
     on many machines; empty takes journal.log in the folder of the results."""
     study: Annotated[str, PLACE] = ""
     """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
-    sampler_seed: Annotated[int, WHAT] = 0
+    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
 
 
@@ -93,11 +94,11 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     from studies.trials.launch import check_workers
+    from studies.trials.storage import check_storage
 
     check_workers(config.cluster, config.workers)
+    check_storage(config.storage)
     check_grid(config)
-    if config.trials < 1:
-        raise UserError(f"--trials must be at least 1, got {config.trials}")
     if not 0.5 < config.target <= 1:
         raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
     if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
@@ -114,6 +115,8 @@ def check(config: Config) -> None:
 def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
+    if config.recipe.singles_share != PRESETS[preset].recipe.singles_share:
+        raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
     check_overrides(config, PRESETS[preset])
     check(config)
     if config.dry_run:

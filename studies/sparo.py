@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from envs.common.errors import UserError, run_command
+from envs.common.errors import UserError, choose, run_command
 from envs.common.options import FIRST, WHAT
 from envs.common.processes import in_child
+from envs.common.ranges import RUNS, Range, option
+from generators.captions.hard_negatives import TASKS
 from models.recipe import Recipe
 from studies.ablation.cells import check_rows
 from studies.ablation.rows import ablated, changed
@@ -31,6 +33,7 @@ from studies.runs.command_line import parse
 from studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
 
 Part = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
+SIZES = Range(1, 4096)
 PARTS: tuple[Part, ...] = ("selection", "masks", "ladder", "sweeps", "pictures")
 
 
@@ -44,15 +47,15 @@ class Config(Grid):
     """What is done: these or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
     """SPARO and models beside it. These are level lines of the sweeps; their vectors get masks too."""
-    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST] = (4, 8, 16, 32, 64)
+    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES] = (4, 8, 16, 32, 64)
     """Numbers of slots. Swept at the width that --sparo.dim gives."""
-    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST] = (2, 4, 16, 64, 256)
+    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES] = (2, 4, 16, 64, 256)
     """Widths of slots. Swept at the number that --sparo.slots gives."""
     mask_tasks: Annotated[tuple[str, ...], WHAT] = ("swap", "replace texture")
     """Tasks that masks are trained on, each by itself, on validation."""
-    random_halves: Annotated[int, WHAT] = 20
+    random_halves: Annotated[int, WHAT, RUNS] = 20
     """Random halves of the slots, of which the control is the mean."""
-    scenes: Annotated[int, WHAT] = 4
+    scenes: Annotated[int, WHAT, Range(1, 1000)] = 4
     """Scenes in the pictures of slots."""
     pairs: tuple[float, ...] = (0.4,)
     """Fraction of the trainable animal pairs; one."""
@@ -95,8 +98,11 @@ def check(config: Config) -> None:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
     if not config.parts:
         raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
-    if config.random_halves < 1 or config.scenes < 1:
-        raise UserError("--random-halves and --scenes must be at least 1")
+    for name in ("slot_counts", "slot_widths", "mask_tasks"):
+        if not getattr(config, name):
+            raise UserError(f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted")
+    for task in config.mask_tasks:
+        choose("task of --mask-tasks", task, TASKS)
     check_grid(config)
     if len(config.places) != 1:
         raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")

@@ -44,7 +44,11 @@ class Config(Grid):
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """The fractions, and the fields that `--axes` names."""
-        return super().axes | dict(axis(type(self.recipe_given), text) for text in self.axes_given)
+        given = [axis(type(self.recipe_given), text) for text in self.axes_given]
+        names = [name for name, _ in given]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UserError(f"--axes names {twice} twice; write all its values as {twice}=A,B")
+        return super().axes | dict(given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":
         """The study of another recipe; axes of the one before don't stay."""

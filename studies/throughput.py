@@ -21,10 +21,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from envs.common.command_help import chosen_command, read_options
 from envs.common.errors import UserError, run_command
+from envs.common.ranges import Range
 from studies.analysis.part_costs import Parts, parts
 from studies.analysis.step_timing import Training, training
 
@@ -41,11 +42,11 @@ class Rendering:
     """World to draw from."""
     resolution: int = 224
     """Pixels along an image's side."""
-    scenes: int = 24
+    scenes: Annotated[int, Range(1, 10_000)] = 24
     """Random pairs that every renderer draws in every round."""
-    rounds: int = 5
+    rounds: Annotated[int, Range(1, 10_000)] = 5
     """Rounds; the figures are medians over them."""
-    cycles_samples: int = 16
+    cycles_samples: Annotated[int, Range(1, 100_000)] = 16
     """Samples a pixel of Blender's Cycles, if it is installed."""
 
 
@@ -135,8 +136,6 @@ def rendering(config: Rendering) -> int:
     from envs.worlds import load_world
     from studies.runs.folder import processor
 
-    if config.scenes < 1 or config.rounds < 1:
-        raise UserError("--scenes and --rounds must be at least 1")
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)
     timings = measure(renderers(config, world), scenes, config.rounds)

@@ -10,18 +10,20 @@ with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores
 it skips what is finished: also with further models and benchmarks.
 """
 
-import math
 import os
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
+from envs.common.ranges import SOME_PROCESSES, Range
 from generators.benchmarks.registry import BenchmarkSpec, load, names
 from generators.parsers.registry import DEFAULT, read_parser
+from studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Config:
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
     codes: Path = Path("codes")
     """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
-    codes_limit: float = 5.0
+    codes_limit: Annotated[float, Range(0.0, 1_000_000.0)] = 5.0
     """GB of codes that are kept, those that were used last; 0 keeps none."""
     code: tuple[str, ...] = ()
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
@@ -60,9 +62,9 @@ class Config:
     """Side of the images of a file.py:Class without a checkpoint, in pixels."""
     device: str = "cpu"
     """cpu or cuda."""
-    threads: int = 0
+    threads: Annotated[int, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
-    workers: int = 0
+    workers: Annotated[int, SOME_PROCESSES] = 0
     """Threads that decode images; 0 takes one a core."""
 
 
@@ -89,10 +91,7 @@ def check(config: Config) -> None:
     if config.unknown_words not in ("refuse", "skip"):
         raise UserError(f"--unknown-words is refuse or skip, got {config.unknown_words!r}")
     read_parser(config.parser)
-    if config.threads < 0 or config.workers < 0:
-        raise UserError("--threads and --workers must be at least 0")
-    if not 0 <= config.codes_limit < math.inf:
-        raise UserError(f"--codes-limit is a number of GB, got {config.codes_limit}")
+    check_device(config.device)
 
 
 def report_states(config: Config) -> int:
@@ -119,8 +118,7 @@ def score(config: Config) -> None:
     from studies.transferring.pieces import pieces_of, subjects_of
     from studies.transferring.run import run
 
-    if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"--device {config.device}: torch sees no CUDA device here; use --device cpu")
+    check_device_here(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     workers = config.workers or os.cpu_count() or 1

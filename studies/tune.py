@@ -24,6 +24,7 @@ import tyro
 from envs.common.errors import UserError, run_command
 from envs.common.options import FIRST, MODEL, PLACE, WHAT
 from envs.common.processes import in_child
+from envs.common.ranges import FIRST_SEED, RUNS, SEEDS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as BINDING
@@ -46,21 +47,21 @@ class Config:
 
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=lambda: hardest(BINDING["laptop"]))
     """The cell that trials train on; `recipe` gives what isn't searched."""
-    trials: Annotated[int, WHAT, FIRST] = 12
+    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Trials of each model."""
-    at_once: Annotated[int, WHAT] = 2
+    at_once: Annotated[int, WHAT, RUNS] = 2
     """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and
     waits for the end of the batch before. So as many workers can work on a model, and what is drawn doesn't
     depend on their number."""
-    finalists: Annotated[int, WHAT] = 3
+    finalists: Annotated[int, WHAT, RUNS] = 3
     """Best trials of each model that are run with other seeds too; the best mean wins."""
-    final_seeds: Annotated[int, WHAT] = 3
+    final_seeds: Annotated[int, WHAT, SEEDS] = 3
     """Seeds of a finalist, the trial's own among them."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
-    parameters: Annotated[int, MODEL] = 450_000
+    parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
     """The most parameters that any model may have with any of them."""
-    sampler_seed: Annotated[int, WHAT] = 0
+    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
     storage: Annotated[str, PLACE] = ""
     """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
@@ -94,11 +95,10 @@ PRESETS: dict[str, Config] = {
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     from studies.trials.launch import check_workers
+    from studies.trials.storage import check_storage
 
     check_workers(config.grid.cluster, config.grid.workers)
-    for name in ("trials", "at_once", "finalists", "final_seeds"):
-        if getattr(config, name) < 1:
-            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
+    check_storage(config.storage)
     if len(config.grid.places) != 1 or config.grid.seeds != 1:
         raise UserError("tuning needs one cell: one --pairs and --hard-negatives or one --split, and --seeds 1")
     if config.grid.tuned or config.grid.pretrained:

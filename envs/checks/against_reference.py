@@ -12,9 +12,10 @@ defines are measured first, against the limits of docs/worlds.md.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from envs.common.errors import UserError
+from envs.common.files import check_place
+from envs.common.ranges import FIRST_SEED, Range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,11 +33,11 @@ UNCOVERED = 0.75  # share of a thing that the others leave visible
 class CheckConfig:
     """Compare the compositor with the oracle; exit 1 if they disagree."""
 
-    scenes: int = 100
+    scenes: Annotated[int, Range(1, 100_000)] = 100
     """Number of random scenes, of one and of two animals, over views 0 to 3."""
     resolution: int = 224
     """Pixels along a scene's side."""
-    seed: int = 0
+    seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""
     world: str = "pug"
     """World to draw from: a name, or a TOML file, of whose own animals the limits are reported first."""
@@ -127,8 +128,7 @@ def main(config: CheckConfig) -> int:
     from envs.sampling import random_scenes
     from envs.worlds import load_world
 
-    if config.scenes < 1:
-        raise UserError(f"--scenes must be at least 1, got {config.scenes}")
+    check_place("--cache", config.cache)
     failed = not report_limits(config.world)
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, config.seed)

@@ -2,14 +2,13 @@
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from envs.checks.external_renderers import camera_matrix, painted, thing_matrix
 from envs.common.errors import UserError
+from envs.common.files import scratch_folder
 from envs.drawing.camera import FIELD_OF_VIEW, Camera
 from envs.drawing.view import view_of
 from envs.scene import Scene
@@ -78,8 +77,8 @@ def render_cycles(scenes: Sequence[Scene], size: int, samples: int) -> tuple[flo
             {"camera": camera_matrix(Camera(size, view)).tolist(), "sun": view.sun.tolist(), "things": things}
         )
     job = {"size": size, "samples": samples, "angle": float(np.radians(FIELD_OF_VIEW)), "meshes": meshes}
-    with tempfile.TemporaryDirectory() as folder:
-        script, data = Path(folder) / "script.py", Path(folder) / "job.json"
+    with scratch_folder() as folder:
+        script, data = folder / "script.py", folder / "job.json"
         script.write_text(SCRIPT)
         data.write_text(json.dumps(job | {"scenes": frames}))
         command = ["blender", "-b", "--factory-startup", "--python-exit-code", "1", "--python", str(script), "--"]

@@ -5,11 +5,10 @@ camera parameters with ours, so silhouettes and depth agree only if our rasteris
 compositor are correct. Colours and lighting differ.
 """
 
+import contextlib
 import os
-import tempfile
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from envs.animals import load_animal
 from envs.backgrounds import load_background
 from envs.checks.physics import client
 from envs.common.errors import UserError, choose
+from envs.common.files import scratch_folder
 from envs.drawing.camera import FIELD_OF_VIEW, Camera
 from envs.drawing.placement import place
 from envs.drawing.shading import albedo
@@ -131,12 +131,13 @@ class TinyRenderer:
     """pybullet's software renderer; each thing in the mean colour of its texture."""
 
     def __init__(self, size: int) -> None:
-        self.size, self._folder, self._client = size, tempfile.TemporaryDirectory(), client()
-        self._bullet = self._client.__enter__()
+        self.size, self._open = size, contextlib.ExitStack()
+        self._folder = self._open.enter_context(scratch_folder())
+        self._bullet = self._open.enter_context(client())
         self._shape = lru_cache(maxsize=512)(self._new_shape)
 
     def _new_shape(self, animal: str, texture: str, scale: float) -> int:
-        path, mesh = Path(self._folder.name) / f"{animal.replace(' ', '_')}.obj", painted(animal, texture)
+        path, mesh = self._folder / f"{animal.replace(' ', '_')}.obj", painted(animal, texture)
         if not path.exists():
             mesh.export(path, include_color=False)
         color = mesh.visual.vertex_colors[:, :3].mean(0) / 255
@@ -178,8 +179,7 @@ class TinyRenderer:
 
     def close(self) -> None:
         """Disconnect from pybullet."""
-        self._client.__exit__(None, None, None)
-        self._folder.cleanup()
+        self._open.close()
 
 
 EXTERNAL_RENDERERS: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyrender": Pyrender, "tiny": TinyRenderer}

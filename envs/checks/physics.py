@@ -9,7 +9,6 @@ builds the same atlas.
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
@@ -19,6 +18,7 @@ import numpy as np
 
 from envs.animals import animal_names, load_animal
 from envs.common.errors import UserError
+from envs.common.files import scratch_folder
 from envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
 from envs.facing import facings
 from envs.shapes.mesh import animal_mesh
@@ -187,15 +187,15 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
 def main(config: PhysicsConfig) -> int:
     """Settle, compare or write, look for contacts; returns 1 if something is wrong."""
     names = config.animals or animal_names()
-    with tempfile.TemporaryDirectory() as folder, client() as bullet:
+    with scratch_folder() as folder, client() as bullet:
         settled = {}
         for name in names:
-            settled[name] = settle(bullet, name, Path(folder))
+            settled[name] = settle(bullet, name, folder)
             print(f"{name:<16} {settled[name]}", flush=True)
         if config.write:
             write_poses(read_poses() | settled)
         problems = differences(read_poses(), settled)
-        for pair, distance in (contacts(bullet, names, Path(folder)) if len(names) > 1 else {}).items():
+        for pair, distance in (contacts(bullet, names, folder) if len(names) > 1 else {}).items():
             print(f"nearest in {pair}: {distance:.3f} m")
             if distance <= 0:
                 problems.append(f"contact in {pair}")

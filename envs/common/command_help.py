@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from envs.common.errors import choose
+from envs.common.errors import UserError, choose
 from envs.common.options import Group, Option, options_of
+from envs.common.ranges import check_ranges
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]
@@ -38,7 +39,9 @@ def read_options(
     import tyro
 
     given = {} if default is None else {"default": default}
-    return tyro.cli(kind, args=arguments, prog=command, description=description, **given)
+    config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
+    check_ranges(config)
+    return config
 
 
 def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
@@ -48,6 +51,15 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
         print(f"usage: {command} {{{','.join(known)}}} [OPTIONS]\n\n{description.strip()}")
         sys.exit()
     return choose("command", sys.argv[1], known)
+
+
+def no_options(command: str, text: str) -> None:
+    """Print help where it is requested; raise for anything else on the command line of a program that takes nothing."""
+    if help_requested(sys.argv[1:]):
+        print(text.strip())
+        sys.exit()
+    if len(sys.argv) > 1:
+        raise UserError(f"{command} takes no options, got {' '.join(sys.argv[1:])}; leave them out")
 
 
 def help_requested(arguments: Sequence[str]) -> str:

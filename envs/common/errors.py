@@ -22,7 +22,7 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     if name in known:
         return name
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
     raise UserError(f"unknown {kind} {name!r}; {hint}")
 
 

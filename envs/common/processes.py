@@ -2,26 +2,37 @@
 
 Loading torch takes seconds and hundreds of megabytes. Where the system can, a server process loads it once, and workers
 are forks of that server; it runs no threads, so that forking it is safe, as forking a command that computes is not.
+
+Every worker calls `end_with_parent` first. Its parent may be killed at any moment, and a worker without one would wait
+for work for ever: it shares the queues that its work comes from, so that no end of them ever closes.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from threading import Thread
+from multiprocessing.util import Finalize
 from typing import TypeVar
 
 from envs.common.errors import UserError
+from envs.common.files import scratch_folder
 
 WAIT_SECONDS = 1.0
+# How long a process that is without its parent may take to save what it has, and between two requests to end.
+SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
+LAST = -200  # at exit, after multiprocessing has deleted its own folder
+END_OF_SERVER = "envs.common.end_of_server"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -32,12 +43,27 @@ def serve(modules: Sequence[str]) -> None:
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)
-    forkserver.set_forkserver_preload(list(modules))
+    # A server ends by itself where its clients have, but not before all is loaded.
+    first = [END_OF_SERVER] if threading.current_thread() is threading.main_thread() else []
+    forkserver.set_forkserver_preload([*first, *modules])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
     try:
-        forkserver.ensure_running()
+        with sockets_in_scratch():
+            forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def sockets_in_scratch() -> Iterator[None]:
+    """Have multiprocessing put its sockets into a folder that the next command deletes if this one is killed."""
+    before, scratch = tempfile.tempdir, contextlib.ExitStack()
+    tempfile.tempdir = str(scratch.enter_context(scratch_folder()))
+    Finalize(None, scratch.close, exitpriority=LAST)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def workers_context() -> BaseContext:
@@ -47,7 +73,7 @@ def workers_context() -> BaseContext:
 
 def in_child(function: Callable[..., Result], *arguments: object) -> Result:
     """Call a function in a process of its own, so that this one needn't load what it does; raises what it raises."""
-    with ProcessPoolExecutor(1, mp_context=workers_context()) as child:
+    with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
             return child.submit(function, *arguments).result()
         except BrokenProcessPool as error:
@@ -55,21 +81,29 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
             raise UserError(f"the process of {name} has ended: killed, or out of memory; run it again") from error
 
 
-def parent_is_gone() -> bool:
-    """In a worker process: whether the parent has ended, also if it was killed."""
+def end_with_parent(gently: bool = False) -> None:
+    """In a worker process: from now on end at once when the parent has ended, however that was.
+
+    `gently`: by SIGTERM, whose handler has `SAVING_SECONDS` to leave in order.
+    """
     parent = multiprocessing.parent_process()
-    return parent is not None and not parent.is_alive()
+    if parent is not None:
+        end_after(parent.join, gently)
 
 
-def end_with_parent() -> None:
-    """In a worker process: exit when the parent has ended."""
+def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
+    """End this process once a call returns, which a thread waits for."""
 
     def watch() -> None:
-        while not parent_is_gone():
-            time.sleep(WAIT_SECONDS)
+        wait_for_end()
+        end = time.monotonic() + SAVING_SECONDS
+        while gently and time.monotonic() < end:
+            # Again and again: Python drops what a handler raises while objects are freed.
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(REQUEST_SECONDS)
         os._exit(1)
 
-    Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def end_processes(processes: Sequence[BaseProcess]) -> None:

@@ -18,6 +18,8 @@ KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"
 LISTS = (*KINDS.values(), "sizes")
 KEYS = ("name", "extends", *LISTS, *KINDS, "groups")
 
+MOST_NAMES = 200  # with so many a world has over a million pairs of things: nobody could render them
+
 _loaded: dict[tuple, World] = {}
 
 
@@ -50,6 +52,8 @@ def read_table(path: Path) -> dict[str, Any]:
         if not isinstance(value, wanted) or not all(isinstance(item, inner) for item in items):
             shape = {dict: f"tables, [{key}.NAME]", list: "a list of names", str: "a text"}[wanted]
             raise UserError(f"{path}: {key} must be {shape}, got {value!r}")
+        if key != "sizes" and not isinstance(value, str) and len(value) > MOST_NAMES:
+            raise UserError(f"{path}: {key} has {len(value)} names; a world has at most {MOST_NAMES} of a kind")
     return with_listed_files(path, table)
 
 

@@ -10,9 +10,11 @@ The file's ending decides: .png, or .html with what each picture shows below it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from envs.common.errors import UserError, choose
+from envs.common.files import check_place
+from envs.common.ranges import FIRST_SEED, Range
 from envs.gallery.sheets import Sheet
 from envs.scene import Scene, Thing
 
@@ -36,11 +38,11 @@ class GalleryConfig:
     """World to draw from."""
     resolution: int = 224
     """Pixels along a scene's side."""
-    rows: int = 4
+    rows: Annotated[int, Range(1, 500)] = 4
     """Rows of random scenes."""
-    columns: int = 5
+    columns: Annotated[int, Range(1, 500)] = 5
     """Random scenes, or views, in a row."""
-    seed: int = 0
+    seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""
     renderer: str = "menagerie"
     """menagerie (the compositor), forward (ours, scene by scene), or an external renderer: pyrender, tiny."""
@@ -163,8 +165,7 @@ def main(config: GalleryConfig) -> None:
     from envs.render.renderer import LARGEST, SMALLEST
     from envs.worlds import load_world
 
-    if config.rows < 1 or config.columns < 1:
-        raise UserError(f"--rows and --columns must be at least 1, got {config.rows} and {config.columns}")
+    check_place("--cache", config.cache)
     if not SMALLEST <= config.resolution <= LARGEST:
         raise UserError(f"--resolution must be from {SMALLEST} to {LARGEST} pixels, got {config.resolution}")
     if config.out.suffix not in (".png", ".html"):

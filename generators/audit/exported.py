@@ -4,7 +4,6 @@ import io
 import json
 import re
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from envs.common.errors import UserError, choose
+from envs.common.files import scratch_folder
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
 from envs.scene import Scene
@@ -77,8 +77,8 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
     chosen = {choose(f"subset in {folder / SHEET}", name, made): made[name] for name in export.subsets}
     same = mark(replace(export.split, subsets=chosen), export.form) == export.mark
     findings = [Finding(CLAIM, same, "" if same else f"{folder / MARK} is of another split; {REMEDY}")]
-    with tempfile.TemporaryDirectory() as cache:
-        return [*findings, *compared(export, chosen, pixels == "all", Path(cache), report)]
+    with scratch_folder() as cache:
+        return [*findings, *compared(export, chosen, pixels == "all", cache, report)]
 
 
 def read_export(folder: Path, world_file: Path | None) -> Export:
@@ -167,9 +167,9 @@ def differences(
 
 def written(write: Callable[[Path], object]) -> bytes:
     """What a file's writer writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder) / "file")
-        return (Path(folder) / "file").read_bytes()
+    with scratch_folder() as folder:
+        write(folder / "file")
+        return (folder / "file").read_bytes()
 
 
 def same_picture(content: bytes, part: ExportPart, index: int) -> bool:

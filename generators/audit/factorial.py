@@ -1,13 +1,12 @@
 """Renders every scene of a world in memory and checks it and its spatial caption."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
+from envs.common.files import scratch_folder
 from envs.render.renderer import Pictures, Renderer
 from envs.scene import Scene
 from envs.world import World
@@ -30,8 +29,8 @@ def check_factorial(
 ) -> tuple[int, list[str]]:
     """The number of scenes, and one line for each problem of any of them."""
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
-    with tempfile.TemporaryDirectory() as cache:
-        renderer = Renderer(world, resolution, Path(cache), workers)
+    with scratch_folder() as cache:
+        renderer = Renderer(world, resolution, cache, workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):

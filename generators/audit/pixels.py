@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from envs.common.errors import UserError, choose
+from envs.common.files import scratch_folder
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
 from envs.world import World
@@ -79,9 +79,9 @@ def check_pixels(
         yield from check_rows(shown, None, report)
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
-    with TemporaryDirectory() as cache:  # not the store's atlas, which may be what is wrong
+    with scratch_folder() as cache:  # not the store's atlas, which may be what is wrong
         workers = min(os.cpu_count() or 1, MOST_WORKERS) if how_many == "all" else 1
-        renderer = Renderer(world, shown.resolution, Path(cache), workers)
+        renderer = Renderer(world, shown.resolution, cache, workers)
         yield from check_rows(shown, reference_colors(world, renderer), report)
         yield check_again(shown, renderer, how_many, report)
 

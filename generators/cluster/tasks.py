@@ -12,7 +12,7 @@ from envs.common.errors import Stopped, UserError
 from envs.common.files import write_text
 from generators.cluster.jobs import ENDED, Handle, end_here, states, submit
 from generators.cluster.options import Cluster
-from generators.cluster.worker import Interruption, Task
+from generators.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
 FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two calls of squeue
@@ -86,7 +86,7 @@ class Tasks:
             return waiting
         names, rest = waiting[:room], waiting[room:]
         arguments = [self.arguments[name] for name in names]
-        handles = submit(self.cluster, self.folder, Task(self.function), arguments, self.cores, self.gpus)
+        handles = submit(self.cluster, self.folder, Task(Command(), self.function), arguments, self.cores, self.gpus)
         self.running |= dict(zip(names, handles, strict=True))
         write_text(self.folder / RECORD, json.dumps(read_record(self.folder) | self.running, indent=1))
         return rest

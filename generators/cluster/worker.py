@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 from envs.common.errors import Stopped, UserError
+from envs.common.life import Process
+from envs.common.processes import WAIT_SECONDS, end_after
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
@@ -42,6 +44,39 @@ class Interruption:
 
 
 @dataclass(frozen=True)
+class Command:
+    """The command that submits tasks. Those of its own machine end with it, those of Slurm don't need it."""
+
+    process: Process = field(default_factory=lambda: Process.of(os.getpid()))
+
+    def __reduce__(self) -> tuple[Callable[..., "Command"], tuple[Process]]:
+        return under, (self.process,)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether this task has to end because the command has ended."""
+        return is_local() and not self.process.lives
+
+    def wait(self) -> None:
+        """Return when the command has ended."""
+        while self.process.lives:
+            time.sleep(WAIT_SECONDS)
+
+
+def under(process: Process) -> Command:
+    """The command of a task whose process reads it back; there the task begins to end with it."""
+    command = Command(process)
+    if is_local():
+        end_after(command.wait, gently=True)
+    return command
+
+
+def is_local() -> bool:
+    """Whether this is a task of `--cluster local`."""
+    return os.environ.get("SUBMITIT_EXECUTOR") == "local"
+
+
+@dataclass(frozen=True)
 class Task:
     """A function as submitit runs it.
 
@@ -49,6 +84,8 @@ class Task:
     continue where it was.
     """
 
+    submitted: Command
+    """The first field: what the next one refers to takes seconds to load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
     """What the user typed, for the provenance of results."""
@@ -65,7 +102,7 @@ class Task:
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)
-            if may_go_on():
+            if may_go_on() and not self.submitted.is_gone:
                 requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
             sys.exit("stopped: what was saved is kept")
         except UserError as error:

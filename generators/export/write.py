@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
-from envs.common.files import whole_file, write_text
+from envs.common.files import clear_leftovers, is_temporary, whole_file, write_text
 from envs.common.locks import FileLock
 from generators.export.data_sheet import data_sheet
 from generators.export.formats import FORMATS, ExportPart, File
@@ -22,7 +22,6 @@ from generators.storage.split_file import Split, checksum
 
 SHEET = "README.md"
 MARK = ".export.json"  # identifies the split and format of the export
-LEFTOVER = re.compile(r"\..+\.\d+\.tmp\.\w+")  # temporary files of a killed writer (see `whole_file`)
 
 
 def export(
@@ -87,16 +86,10 @@ def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
     if not lock.acquire(wait=False):
         raise UserError(f"another export is working in {out}; wait for it or choose another --out")
     try:
-        for leftover in filter(is_leftover, out.rglob(".*")):
-            leftover.unlink()
+        clear_leftovers(out, below=True, alone=True)
         yield
     finally:
         lock.release()
-
-
-def is_leftover(path: Path) -> bool:
-    """Whether this is a temporary file of a killed writer."""
-    return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
 
 
 def check_folder(out: Path, mark: str, planned: set[str]) -> None:
@@ -105,7 +98,7 @@ def check_folder(out: Path, mark: str, planned: set[str]) -> None:
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    paths = [path for path in out.rglob("*") if not path.is_dir() and not is_leftover(path)]
+    paths = [path for path in out.rglob("*") if not path.is_dir() and not is_temporary(path)]
     present = {path.relative_to(out).as_posix() for path in paths}
     if present and (MARK not in present or (out / MARK).read_bytes() != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")

@@ -16,6 +16,7 @@ from envs.world import World
 from generators.rules.rule import Rule, parse_rule
 
 HELD_OUT = "held_out"
+MOST_RULES = 200  # each has a test of its own
 
 
 def held_out_tests(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -33,6 +34,8 @@ def test_label(test: str, texts: Sequence[str]) -> str:
 @lru_cache(maxsize=64)
 def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
     """The rules of a recipe; an invalid or repeated one raises."""
+    if len(texts) > MOST_RULES:
+        raise UserError(f"hold_out has {len(texts)} rules, from {texts[0]!r:.60} on; at most {MOST_RULES} are read")
     for text in texts:
         if re.search(r"\bview\b", text):
             raise UserError(f"rule {text!r}: tests have views of their own already; leave out view")

@@ -7,6 +7,7 @@ from typing import NamedTuple, NoReturn
 
 from envs.common.errors import UserError, choose
 
+MOST_CHARACTERS = 10_000  # each term costs time on every scene
 KEYWORDS = {"and": "&", "or": "|", "not": "!"}
 TOKEN = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[\w.-]+)|(?P<sign>!=|<=|>=|[=<>!&|(){}\[\],])|(?P<stray>\S)"""
@@ -26,6 +27,9 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        if len(text) > MOST_CHARACTERS:
+            start = f"rule {text[:40]!r}... has {len(text)} characters"
+            raise UserError(f"{start}; at most {MOST_CHARACTERS} are read: write several rules, or groups of animals")
         self.ahead = deque([*map(self.token, TOKEN.finditer(text)), Token("end", "", len(text) + 1)])
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 
 from envs.common.errors import UserError, choose
 from envs.common.options import FIRST
+from envs.common.ranges import SCENES, VIEWS, check_ranges
 from envs.common.seeds import generator
 from envs.facing import facings
 from envs.scene import Scene
@@ -64,11 +65,11 @@ class SplitRecipe(ABC):
     """Fraction of the trainable animal pairs that are in train."""
     hard_negatives: Annotated[float, FIRST] = 0.0
     """Fraction of the training pairs whose swapped scenes are in train too."""
-    views: int = 16
+    views: Annotated[int, VIEWS] = 16
     """Views of each training scene."""
-    test_views: int = 4
+    test_views: Annotated[int, VIEWS] = 4
     """Views of each test and validation scene, none of them used in train."""
-    test_scenes: int = 400
+    test_scenes: Annotated[int, SCENES] = 400
     """The most scenes of one test or validation subset, drawn at random from all."""
     reserve: float = 0.1
     """Share of all pairs on which no cell trains: the unseen pairs of every test."""
@@ -102,9 +103,7 @@ class SplitRecipe(ABC):
         choose("facing", self.facing, FACING)
         if not self.takes_rules and (self.hard_negatives or self.hold_out):
             raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
-        for name in ("views", "test_views", "test_scenes"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_ranges(self, str)
         for name in ("hold_out", "phrasings", "groups"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
 

@@ -27,7 +27,7 @@ def read_recipe(name: str) -> SplitRecipe:
     path = Path(name) if name.endswith(".toml") else SHIPPED[choose("recipe", name, SHIPPED)]
     try:
         given = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"the recipe {path} can't be read: {error}") from error
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]

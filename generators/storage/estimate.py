@@ -1,14 +1,13 @@
 """What it takes to render scenes on this machine, from a sample of them that is rendered and not kept."""
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from envs.atlas.entry import EntryKey, build_entry
 from envs.checks.scenes import RenderChecks
+from envs.common.files import scratch_folder
 from envs.render.atlas_cache import entry_path
 from envs.render.identity import entry_identity
 from envs.render.renderer import Renderer
@@ -67,8 +66,8 @@ def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -
     """Seconds to compose, check and write a scene whose entries are there."""
     renderer.render(sample)  # builds the entries, compiles
     disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # the store's own
-    with tempfile.TemporaryDirectory(dir=disk, prefix=".estimate-") as folder:
-        part, many = Path(folder) / "part.h5", list(sample) * REPEATS
+    with scratch_folder(disk) as folder:
+        part, many = folder / "part.h5", list(sample) * REPEATS
         seconds, _ = timed(lambda: store.write_part(part, renderer, RenderChecks(), many, "none"))
     return seconds / len(many)
 

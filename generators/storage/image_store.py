@@ -19,7 +19,7 @@ from jaxtyping import UInt8
 
 from envs.checks.scenes import RenderChecks
 from envs.common.errors import UserError
-from envs.common.files import whole_file
+from envs.common.files import clear_leftovers, whole_file
 from envs.common.locks import FileLock
 from envs.scene import Scene
 from envs.world import World
@@ -136,8 +136,8 @@ class ImageStore:
         """Keep other writers out of the folder, or wait until they are done."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / ".lock"):
-            for leftover in self.folder.glob(".*.tmp.h5"):  # of a killed writer: all write under the lock
-                leftover.unlink()
+            clear_leftovers(self.folder, alone=True)  # all write under the lock, ...
+            clear_leftovers(self.folder, below=True)  # ... but for tasks, into folders of their own
             yield
 
     def _restore_shards(self, workers: int) -> None:

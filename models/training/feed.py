@@ -13,6 +13,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.processes import end_with_parent
 from envs.common.seeds import seed_of
 from generators.captioned import Captioned
 from generators.captions.templates import Caption
@@ -131,6 +132,11 @@ def single_steps(recipe: Recipe) -> int:
     return round(recipe.single_object_phase * recipe.steps)
 
 
+def start_loader(number: int) -> None:
+    """In a process that prepares batches: end with the run. torch's own watch takes up to five seconds and more."""
+    end_with_parent()
+
+
 def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
     """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
     pinned = device.type == "cuda"
@@ -141,6 +147,7 @@ def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int
             sampler=range(start, end),
             num_workers=workers,
             pin_memory=pinned,
+            worker_init_fn=start_loader,
             generator=torch.Generator(),  # else it draws from the global one
         )
     )

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from envs.common.errors import UserError
+from envs.common.files import check_place
+from envs.common.ranges import Range
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
 from models.recipe import Recipe
@@ -34,9 +36,9 @@ class Training:
     """World to draw from."""
     resolution: int = 64
     """Side of the square images, in pixels."""
-    batch: int = 64
+    batch: Annotated[int, Range(2, 100_000)] = 64
     """Images of a step."""
-    repeats: int = 30
+    repeats: Annotated[int, Range(1, 100_000)] = 30
     """Steps; the figures are medians over them."""
     store: Path = Path("store")
     """Folder of the image stores."""
@@ -116,8 +118,9 @@ def training(config: Training) -> int:
     from models.towers.config import TowerConfig
     from studies.runs.folder import processor
 
-    if config.repeats < 1 or config.batch < 2:
-        raise UserError("--repeats must be at least 1, --batch at least 2")
+    if not config.models:
+        raise UserError("--models needs one or more scorers, got none")
+    check_place("--store", config.store)
     for model in config.models:
         check_scorer(model)
     check_towers(TowerConfig(config.architecture, resolution=config.resolution))

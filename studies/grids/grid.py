@@ -15,6 +15,7 @@ import tyro
 
 from envs.common.errors import UserError
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from envs.common.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
 from generators.cluster.options import Cluster
 from generators.parsers.graph_source import GraphSource
 from generators.rules.hold_out import HELD_OUT, test_label
@@ -57,13 +58,13 @@ class Grid:
     """Fractions of the trainable animal pairs."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
-    seeds: Annotated[int, WHAT, FIRST] = 1
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 1
     """Number of seeds, from 0; each decides split and training."""
-    views: Annotated[int, DATA] = 16
+    views: Annotated[int, DATA, VIEWS] = 16
     """Views of each training scene."""
-    test_views: Annotated[int, DATA] = 4
+    test_views: Annotated[int, DATA, VIEWS] = 4
     """Views of each test scene, none of them used in training."""
-    test_scenes: Annotated[int, DATA] = 400
+    test_scenes: Annotated[int, DATA, SCENES] = 400
     """The most scenes of a test subset."""
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
@@ -91,21 +92,21 @@ class Grid:
     )
     """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
     rates, warm-ups, weight decay and betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
         default_factory=partial(scorer_options, "small")
     )
     """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: Annotated[int, PLACE] = 1
+    threads: Annotated[int, PLACE, THREADS] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST] = 0
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE] = 0
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each cell's training.csv."""
-    validate_every: Annotated[int, PLACE] = 0
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where cells run; results don't depend on it."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from envs.common.errors import UserError, choose
+from envs.common.errors import UserError
+from envs.common.files import check_place
 from envs.common.processes import in_child
 from envs.worlds import load_world
 from generators.cluster.options import check_cluster
@@ -15,6 +16,7 @@ from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.command_line import COMPARE, parse, runs_to_compare
+from studies.runs.device import check_device, check_device_here
 from studies.runs.loggers import check_loggers
 from studies.runs.scorer_options import sized
 from studies.runs.server import start_server
@@ -53,10 +55,6 @@ def check(grid: Grid) -> None:
     for name, values in {"models": grid.models, **grid.axes}.items():
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
-    if grid.seeds < 1 or grid.threads < 1 or grid.workers < 0 or grid.loaders < 0:
-        raise UserError("--seeds and --threads must be at least 1, --workers and --loaders at least 0")
-    if grid.validate_every < 0:
-        raise UserError("--validate-every must be at least 0")
     check_loggers(grid.log)
     if not 16 <= grid.resolution <= 1024:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
@@ -66,7 +64,8 @@ def check(grid: Grid) -> None:
     for recipe in splits(grid):
         recipe.rules(load_world(recipe.world))  # refuses what isn't in the world
         recipe.counts()  # refuses fractions that can't be had
-    choose("device", grid.device.partition(":")[0], ("cpu", "cuda"))
+    check_device(grid.device)
+    check_place("--store", grid.store)
     check_cluster(grid.cluster, grid.threads, int(grid.device.startswith("cuda")))
     start_server(grid.threads)
     in_child(check_machine, grid)
@@ -129,13 +128,10 @@ def check_files(grid: Grid, preset: Grid) -> None:
 
 def check_machine(grid: Grid) -> None:
     """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
-    import torch
-
     from models.towers.build import check_towers
 
-    here = grid.cluster.engine != "slurm"  # where jobs are submitted there need be no GPU
-    if here and grid.device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"--device {grid.device}: torch sees no CUDA device here; use --device cpu")
+    if grid.cluster.engine != "slurm":  # where jobs are submitted there need be no GPU
+        check_device_here(grid.device)
     for model in grid.models:
         check_towers(towers(grid, model))
         check_model(grid, model)

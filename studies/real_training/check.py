@@ -46,8 +46,6 @@ def check_sources(together: str) -> None:
 
 def check_training(config: Config, preset: Config) -> None:
     """Raise for options of training that contradict one another or would change nothing."""
-    if config.epochs < 0:
-        raise UserError(f"--epochs must be at least 0, got {config.epochs:g}")
     if config.epochs and config.recipe.steps != preset.recipe.steps:
         raise UserError(
             "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from envs.common.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from generators.cluster.options import Cluster
 from generators.parsers.registry import DEFAULT
 from generators.splits.binding import BindingRecipe
@@ -53,7 +54,7 @@ class Config:
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST] = ()
     """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
-    seeds: Annotated[int, WHAT, FIRST] = 1
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 1
     """Number of seeds, from 0."""
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """What models are scored on in the end. None takes all that are complete in --data-root."""
@@ -93,28 +94,28 @@ class Config:
     """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
-    epochs: Annotated[float, TRAINING, FIRST] = 20.0
+    epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
     """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
     """Training recipe of all models. With pretrained weights each model's paper gives rates, warm-ups, weight decay and
     betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
         default_factory=partial(scorer_options, "small")
     )
     """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: Annotated[int, PLACE] = 1
+    threads: Annotated[int, PLACE, THREADS] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE] = 0
+    workers: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE] = 0
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
     parses: Annotated[Path, PLACE] = Path("parses")
     """Folder of the graphs that are kept, also by python -m generators parse."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each cell's training.csv."""
-    validate_every: Annotated[int, PLACE] = 0
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at the held-out photographs, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where cells are trained; results don't depend on it."""

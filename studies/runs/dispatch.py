@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.files import clear_leftovers
 from envs.common.progress import PlainLines
 from generators.cluster.options import Cluster
 from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
@@ -23,8 +24,7 @@ def cell_task(job: Job, interruption: Interruption) -> None:
 
 def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
     """Run a cell that nobody else runs; requested to end while it trains, it saves its state after the step."""
-    for leftover in job.folder.rglob(".*.tmp*"):  # of a killed task
-        leftover.unlink(missing_ok=True)
+    clear_leftovers(job.folder, below=True, alone=True)
     latest, lines = Latest(), PlainLines()
 
     def report(step: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError
-from envs.common.files import write_text
+from envs.common.files import clear_leftovers, write_text
 from envs.common.identity import differences, plain
 from envs.common.locks import FileLock
 from envs.common.version import commit
@@ -45,9 +45,8 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
     try:
         claim(out, config, ignored)
         if alone:
-            # Of a killed run: we hold the lock. Tasks on a cluster may still run, and clear their own folders.
-            for leftover in out.glob(".*.tmp*") if (out / "cluster").exists() else out.rglob(".*.tmp*"):
-                leftover.unlink()
+            clear_leftovers(out, alone=True)
+            clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
         if shared:
             lock.share()
         yield out

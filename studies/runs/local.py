@@ -1,11 +1,9 @@
 """Runs cells in worker processes, shows how far they are, and keeps what is finished.
 
 Each worker runs one cell at a time with a fixed number of threads, so that results don't depend on
-how many run at once; it is kept for the next cell, because loading torch takes seconds. A worker whose
-parent is gone stops by itself.
+how many run at once; it is kept for the next cell, because loading torch takes seconds.
 """
 
-import os
 import queue
 import signal
 import sys
@@ -18,7 +16,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from envs.common.errors import Stopped, UserError
-from envs.common.processes import end_processes, parent_is_gone, workers_context
+from envs.common.processes import end_processes, end_with_parent, workers_context
 from envs.common.progress import PlainLines, progress_bar
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
@@ -42,12 +40,9 @@ class News(NamedTuple):
 def work(inbox: Any, messages: Any) -> None:
     """Body of a worker process: run cells from `inbox`, and send (cell, News), (cell, DONE) or (cell, error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
+    end_with_parent()
     while True:
-        try:
-            job = inbox.get(timeout=1.0)
-        except queue.Empty:
-            leave_without_parent()
-            continue
+        job = inbox.get()
         run_one(job, messages)
         messages.put((job.cell.id, DONE))
 
@@ -62,7 +57,6 @@ def run_one(job: Job, messages: Any) -> None:
 
     def report(step: int) -> None:
         nonlocal sent
-        leave_without_parent()
         ending.held = step < job.cell.recipe.steps
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
@@ -103,12 +97,6 @@ class Ending(Interruption):
             super().request(number, frame)
 
 
-def leave_without_parent() -> None:
-    """End this process where its parent is gone."""
-    if parent_is_gone():
-        os._exit(1)
-
-
 @dataclass
 class Worker:
     """A process, and the cell that it runs."""
@@ -142,7 +130,7 @@ class Pool:
         worker = next((worker for worker in self.workers if not worker.job), None)
         if worker is None:
             inbox = self.context.Queue()
-            # Not a daemon, which could start no loaders: `stop` ends it, and so does its parent's death.
+            # Not a daemon, which could start no loaders.
             process = self.context.Process(target=work, args=(inbox, self.messages))
             process.start()
             worker = Worker(process, inbox)

@@ -18,7 +18,7 @@ from envs.common.files import whole_file
 from envs.common.identity import digest, identity_of
 from envs.common.locks import FileLock
 from models.recipe import Recipe, negatives_of
-from studies.runs.cell import STATE, Cell, Job
+from studies.runs.cell import STATE, Cell, Job, finished
 from studies.runs.data import Material, content_digest
 from studies.runs.training_log import TrainingLog
 
@@ -132,5 +132,8 @@ def first_come(path: Path, report: Report) -> Iterator[None]:
 
 
 def clear_shared(out: Path) -> None:
-    """Delete what cells shared, once all of them are finished."""
+    """Delete what cells shared, once all of them are finished, and the state of one killed as it finished."""
     shutil.rmtree(out / "shared", ignore_errors=True)
+    for state in out.glob(f"cells/*/{STATE}"):
+        if finished(state.parent) is not None:
+            state.unlink()

@@ -13,6 +13,7 @@ from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
 BEAT_SECONDS = 20
 # ... and is taken for dead after so many without one.
 GRACE = 3
+JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
 def open_storage(url: str, beat_seconds: int = BEAT_SECONDS) -> tuple[BaseStorage, Leases]:
@@ -45,10 +46,29 @@ def connect(url: str, beat_seconds: int, attempts: int = 5) -> RDBStorage:
             time.sleep(1)
 
 
-def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
-    """The journal at `path`, made where there is none."""
+def check_storage(url: str) -> None:
+    """Raise for a `--storage` that can't be one, before anything is made; a database is tried when it is opened."""
+    if url and "://" not in url:
+        check_journal(Path(url))
+
+
+def check_journal(path: Path) -> None:
+    """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
     if not path.parent.is_dir():
         raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise UserError(f"--storage {path} is no file; name a journal, a new file, or a database by a URL with ://")
+    with path.open("rb") as file:
+        start = file.read(len(JOURNAL))
+    if not JOURNAL.startswith(start):
+        raise UserError(f"--storage {path} is not a journal of Optuna; name one, a new file, or a database by its URL")
+
+
+def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
+    """The journal at `path`, made where there is none."""
+    check_journal(path)
     locks = path.with_name(path.name + ".locks")
     locks.mkdir(exist_ok=True)
     try:

@@ -1,9 +1,7 @@
 """Worker processes that run the trials of searches until all have ended."""
 
-import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,7 +12,7 @@ from typing import TypeVar
 import optuna
 
 from envs.common.errors import Stopped, UserError
-from envs.common.processes import end_processes, parent_is_gone, workers_context
+from envs.common.processes import end_processes, end_with_parent, workers_context
 from generators.cluster.worker import Interruption
 from studies.runs.server import start_server
 from studies.trials.queue import Search, Trials
@@ -66,7 +64,7 @@ def process(body: Body[Argument], messages: SimpleQueue, argument: Argument) -> 
     interruption = Interruption()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     signal.signal(signal.SIGTERM, interruption.request)  # gives the trial back on its way out
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    end_with_parent(gently=True)
     try:
         body(argument, interruption)
     except UserError as error:
@@ -77,17 +75,6 @@ def process(body: Body[Argument], messages: SimpleQueue, argument: Argument) -> 
     except Exception:
         traceback.print_exc()
         sys.exit(1)
-
-
-def leave_with_parent() -> None:
-    """End this process, as by a signal, when its parent is gone.
-
-    Again and again: Python drops what a handler raises while objects are freed.
-    """
-    while True:
-        if parent_is_gone():
-            os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(WAIT_SECONDS)
 
 
 def run_workers(count: int, threads: int, body: Body[Argument], argument: Argument) -> None:

@@ -1,0 +1,12 @@
+"""Ends the server of workers with the command that started it, also while it loads: it may take longer than 5 seconds.
+
+That server imports this first, and nothing else does. It is for Linux, where alone there is a server, and where the
+signal comes when the thread ends that started it: `serve` has it imported for the main thread's only.
+"""
+
+import ctypes
+import signal
+
+SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of prctl(2); forks don't inherit it
+
+ctypes.CDLL(None).prctl(SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
