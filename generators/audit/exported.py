@@ -84,8 +84,9 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 def read_export(folder: Path, world_file: Path | None) -> Export:
     """What an export says of itself; a folder that is none raises."""
     try:
-        text, sheet = (folder / MARK).read_text(), (folder / SHEET).read_text()
-        marked, recipe = json.loads(text), json.loads(re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1])
+        text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
+        recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
+        marked, recipe = (parse_json(its, name) for its, name in ((text, MARK), (recipe_text, SHEET)))
         form = choose("format", str(marked["format"]), FORMATS)
         choose("kind of split", str(recipe["kind"]), KINDS)
         world = load_world(trusted_world(str(recipe["world"]), world_file))
@@ -151,7 +152,7 @@ def differences(
     """What is wrong with a file: ("text" or "picture", what); pictures of the records in `rendered` only."""
     path = folder / file.path
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
         if path.suffix == ".json":
             if content != written(file.write):
                 yield "text", "other texts than the recipe gives"

@@ -76,10 +76,10 @@ def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
     """The first of two scalar weights over the second."""
     if names is None:
         return None
-    from safetensors import safe_open
+    from models.checkpoint import read_weights
 
-    with safe_open(weights, "np") as file:
-        return float(file.get_tensor(names[0]) / file.get_tensor(names[1]))
+    found = read_weights(weights.parent)
+    return float(found[names[0]] / found[names[1]])
 
 
 def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
