@@ -17,6 +17,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError, features
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_regular, open_file
 from generators.captioned import Indices
 
 FORMATS = ("JPEG", "PNG", "WEBP")
@@ -144,12 +145,12 @@ class ImageFiles:
 def content_of(path: Path) -> str:
     """Hash of the bytes of an image file; raises where it can't be read."""
     try:
-        if (size := path.stat().st_size) > LARGEST_FILE:
+        if (size := check_regular(path)) > LARGEST_FILE:
             return f"{size} bytes"  # its decoder refuses it
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"the image {path} can't be read ({error.strerror}); get it again") from error
+    except Unreadable as error:
+        raise UserError(f"the image {error}; get it again") from error
 
 
 @once
@@ -175,7 +176,7 @@ def inside(root: Path, name: str) -> Path:
 def open_picture(path: Path | BytesIO) -> Image.Image:
     """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
     does."""
-    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
+    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else check_regular(path)
     if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
