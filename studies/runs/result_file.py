@@ -17,8 +17,8 @@ Numbers = dict[str, float | None]
 class Result(msgspec.Struct):
     """Of what type each key is that is read; keys beside them are its place in a study, and counts."""
 
-    id: str = ""
-    model: str = ""
+    id: str
+    model: str
     seed: int = 0
     axes: list[str] = []
     settings: dict[str, Any] = {}
@@ -55,11 +55,14 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     if not file.exists() and not file.is_symlink():
         return None
     try:
-        return read_record(file, Result)
+        result = read_record(file, Result)
+        if not result.keys() & {"subsets", "groups"}:
+            raise Unreadable(f"{file} has no numbers")
     except Unreadable as error:
         raise UserError(
             f"{file} is damaged ({error}); delete it and run again: only this cell is made anew"
         ) from error
+    return result
 
 
 def checked_file(folder: Path, name: str) -> Path:

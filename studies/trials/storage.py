@@ -4,9 +4,10 @@ import time
 from pathlib import Path
 
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
-from optuna.storages.journal import JournalFileBackend
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_regular
+from studies.trials.journal import Journal
 from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
 
 # A worker of a database writes a heartbeat each so many seconds...
@@ -49,10 +50,15 @@ def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
     """The journal at `path`, made where there is none."""
     if not path.parent.is_dir():
         raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
+    try:
+        if path.exists() or path.is_symlink():
+            check_regular(path)
+    except Unreadable as error:
+        raise UserError(f"--storage: {error}; give the place of a journal, or of a new one") from error
     locks = path.with_name(path.name + ".locks")
     locks.mkdir(exist_ok=True)
     try:
-        storage = JournalStorage(JournalFileBackend(str(path), JournalLock(path, locks / "journal")))
+        storage = JournalStorage(Journal(str(path), JournalLock(path, locks / "journal")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--storage {path} is not a journal of Optuna ({reason(error)})") from error
     return storage, FileLeases(storage, locks)
