@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from envs.common.reading import parse_json, shaped
 from envs.scene import MOST_THINGS, Scene, Thing
 from envs.slots import SLOTS
 from envs.world import World
@@ -41,7 +42,8 @@ class Vocabulary:
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
         """The vocabulary that `to_json` wrote."""
-        return cls(**{name: tuple(words) for name, words in json.loads(text).items()})
+        names = shaped(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
+        return cls(**{name: tuple(words) for name, words in names.items()})
 
     def to_json(self) -> str:
         """All names as one JSON object."""

@@ -1,16 +1,18 @@
 """A checkpoint is a folder: `config.json` and `model.safetensors`, nothing that runs code."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from envs.common.errors import UserError, choose
-from envs.common.files import whole_file, write_text
+from envs.common.files import whole_file
+from envs.common.reading import Unreadable, check_regular, shaped
+from envs.common.records import check_file, file_digest, read_record, write_record
 from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
@@ -28,6 +30,26 @@ class CheckpointConfig:
     options: dict[str, Any]
     base: dict[str, Any] | None
     """Options of the scorer that it was built on."""
+    digest: str = ""
+    """Of the weights; files of before there were digests have none."""
+
+
+class Texts(msgspec.Struct):
+    """The texts that a scorer reads, in its file."""
+
+    words: list[str]
+    context: int
+
+
+class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The form of a checkpoint's `config.json`."""
+
+    model: str
+    towers: dict[str, Any]
+    texts: Texts
+    options: dict[str, Any]
+    base: dict[str, Any] | None = None
+    weights: str = ""
 
 
 def build_scorer(
@@ -64,25 +86,31 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
         config["base"] = asdict(base.config)
     with whole_file(folder / WEIGHTS) as temporary:
         save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
-    write_text(folder / CONFIG, json.dumps(config, indent=1))
+    write_record(folder / CONFIG, config | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 
 def read_config(folder: Path) -> CheckpointConfig:
     """What the checkpoint in `folder` says of its scorer; one that is damaged or of another project raises."""
     try:
-        config = json.loads((folder / CONFIG).read_text())
+        config = read_record(folder / CONFIG, ConfigFile)
         texts = TextSpace(tuple(config["texts"]["words"]), int(config["texts"]["context"]))
-        towers = TowerConfig(**config["towers"] | {"load": False})  # the weights are here
-        return CheckpointConfig(str(config["model"]), towers, texts, dict(config["options"]), config.get("base"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        towers = shaped(config["towers"] | {"load": False}, TowerConfig, folder / CONFIG)  # the weights are here
+        parts = texts, config["options"], config.get("base"), config.get("weights", "")
+        return CheckpointConfig(config["model"], TowerConfig(**towers), *parts)
+    except (ValueError, TypeError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint in `folder` by name; one that is damaged raises."""
+    """The weights of the checkpoint in `folder` by name; one that is damaged raises.
+
+    They are hashed before they are read, unless the checkpoint is of before there were digests.
+    """
+    digest = read_config(folder).digest
     try:
+        check_file(folder / WEIGHTS, digest) if digest else check_regular(folder / WEIGHTS)
         return load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
+    except (OSError, Unreadable, SafetensorError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 

@@ -10,7 +10,6 @@ without attention are left out. A class of your own takes part if you name it, s
     python studies/attention.py runs/mine --code mine.py:Mine
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import tyro
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
 from envs.common.ranges import Range
+from envs.common.records import read_record
 
 if TYPE_CHECKING:
     from generators.storage.dataset import SplitDataset
@@ -48,7 +48,7 @@ class Config:
 def read_config(run: Path) -> tuple[Path, list[Path]]:
     """The folder of the image stores that a run was given, and its split files, if it was given any."""
     try:
-        config = json.loads((run / "config.json").read_text())["config"]
+        config = read_record(run / "config.json")["config"]
         return Path(config["store"]), list(map(Path, config.get("split", ())))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{run} is not the folder of a grid: its config.json can't be read ({error})") from error

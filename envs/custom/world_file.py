@@ -1,7 +1,6 @@
 """Users' worlds: a TOML file that subsets a world or extends it with animals, meshes and pictures."""
 
 import re
-import tomllib
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from envs.catalog import register
 from envs.common.errors import UserError, choose
+from envs.common.reading import Unreadable, read_toml
 from envs.custom.ingredients import Ingredient, Source, make_ingredient
 from envs.groups import checked_groups, within
 from envs.slots import SIZES
@@ -38,8 +38,8 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
 def read_table(path: Path) -> dict[str, Any]:
     """The TOML file as a dictionary; unknown keys and wrong types raise. Animals listed as files have entries."""
     try:
-        table = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = read_toml(path)
+    except Unreadable as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
     for key, value in table.items():
         choose(f"key in {path}", key, KEYS)

@@ -1,13 +1,21 @@
 """Atlas entries on disk: one file each, in a folder named by the hash of everything that determines their pixels."""
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from envs.atlas.entry import Entry, EntryKey
+from envs.common.arrays import read_arrays
 from envs.common.files import whole_file
+from envs.common.reading import Unreadable
+
+# Type and number of axes of each array of an entry.
+FORMS = {
+    **{name: (np.dtype(np.int64), 1) for name in ("corner", "map_corner")},
+    **{name: (np.dtype(np.float32), 2) for name in ("depth", "map_depth")},
+    **{"alpha": (np.dtype(np.uint8), 2), "light": (np.dtype(np.float32), 3), "colors": (np.dtype(np.uint8), 5)},
+    **{"shadow_box": (np.dtype(np.int64), 2), "shadow": (np.dtype(np.uint8), 1)},
+}
 
 
 def entry_path(folder: Path, key: EntryKey) -> Path:
@@ -23,9 +31,25 @@ def write_entry(path: Path, entry: Entry) -> None:
 
 
 def read_entry(path: Path) -> Entry | None:
-    """The entry in a file; None if it is missing, cut short or damaged."""
+    """The entry in a file; None if it is missing, cut short, damaged or of another form: then it is rendered anew."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return Entry(**{name: arrays[name] for name in arrays.files})
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error):
+        entry = Entry(**read_arrays(path))
+    except (Unreadable, TypeError):
         return None
+    return entry if is_sound(entry) else None
+
+
+def is_sound(entry: Entry) -> bool:
+    """Whether all arrays have the types and sizes that the compositor relies on."""
+    if any((array.dtype, array.ndim) != FORMS[name] for name, array in entry.arrays().items()):
+        return False
+    sides, (_, grounds, *inner, layers) = entry.alpha.shape, entry.colors.shape
+    boxes = entry.shadow_box
+    return (
+        entry.corner.shape == entry.map_corner.shape == (2,)
+        and entry.depth.shape == sides == entry.light.shape[:2] == tuple(inner)
+        and (entry.light.shape[2], layers) == (3, 6)
+        and boxes.shape == (grounds, 4)
+        and bool((boxes >= 0).all())
+        and len(entry.shadow) == int((boxes[:, 2] * boxes[:, 3]).sum())
+    )

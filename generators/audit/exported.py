@@ -15,8 +15,9 @@ from PIL import Image
 
 from envs.common.errors import UserError, choose
 from envs.common.files import scratch_folder
+from envs.common.reading import open_file, parse_json, read_bytes, read_text
 from envs.render.identity import image_identity
-from envs.render.renderer import Renderer
+from envs.render.renderer import LARGEST, Renderer
 from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
@@ -84,8 +85,9 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 def read_export(folder: Path, world_file: Path | None) -> Export:
     """What an export says of itself; a folder that is none raises."""
     try:
-        text, sheet = (folder / MARK).read_text(), (folder / SHEET).read_text()
-        marked, recipe = json.loads(text), json.loads(re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1])
+        text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
+        recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
+        marked, recipe = (parse_json(its, name) for its, name in ((text, MARK), (recipe_text, SHEET)))
         form = choose("format", str(marked["format"]), FORMATS)
         choose("kind of split", str(recipe["kind"]), KINDS)
         world = load_world(trusted_world(str(recipe["world"]), world_file))
@@ -131,17 +133,18 @@ def side_of_pictures(export: Export) -> int:
     """Side of an export's pictures in pixels, by the first one."""
     try:
         if export.form != "webdataset":
-            with Image.open(min((export.folder / "images").rglob("*.png"))) as picture:
-                return picture.width
-        with tarfile.open(min(export.folder.glob("*.tar"))) as tar:
+            return pixels_of(read_bytes(min((export.folder / "images").rglob("*.png")))).shape[0]
+        with open_file(min(export.folder.glob("*.tar"))) as file, tarfile.open(fileobj=file) as tar:
             return pixels_of(tar.extractfile(tar.next()).read()).shape[0]
-    except (OSError, ValueError, AttributeError, tarfile.TarError) as error:
+    except (OSError, ValueError, AttributeError, SyntaxError, tarfile.TarError) as error:
         raise UserError(f"{export.folder} has no picture that can be read ({error}); {REMEDY}") from error
 
 
 def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
-    """The pixels of a picture file's content."""
-    with Image.open(io.BytesIO(content)) as picture:
+    """The pixels of a picture file's content; one that is larger than any that is rendered raises `ValueError`."""
+    with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
+        if max(picture.size) > LARGEST:
+            raise ValueError(f"a picture of {picture.width} x {picture.height} pixels")
         return np.asarray(picture.convert("RGB"))
 
 
@@ -151,7 +154,7 @@ def differences(
     """What is wrong with a file: ("text" or "picture", what); pictures of the records in `rendered` only."""
     path = folder / file.path
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
         if path.suffix == ".json":
             if content != written(file.write):
                 yield "text", "other texts than the recipe gives"
@@ -161,7 +164,7 @@ def differences(
                 yield "picture", part.records.scenes[index].key
         else:
             yield from tar_differences(content, file, part, rendered)
-    except (OSError, ValueError, tarfile.TarError) as error:
+    except (OSError, ValueError, SyntaxError, tarfile.TarError) as error:  # Pillow raises it for torn PNG files
         yield "text", f"can't be read ({error})"
 
 

@@ -1,6 +1,5 @@
 """Submits named tasks and waits for them and for those of an earlier command that still run."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -9,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import Stopped, UserError
-from envs.common.files import write_text
+from envs.common.reading import Unreadable
+from envs.common.records import read_record, write_record
 from generators.cluster.jobs import ENDED, Handle, end_here, states, submit
 from generators.cluster.options import Cluster
 from generators.cluster.worker import Command, Interruption, Task
@@ -88,7 +88,7 @@ class Tasks:
         arguments = [self.arguments[name] for name in names]
         handles = submit(self.cluster, self.folder, Task(Command(), self.function), arguments, self.cores, self.gpus)
         self.running |= dict(zip(names, handles, strict=True))
-        write_text(self.folder / RECORD, json.dumps(read_record(self.folder) | self.running, indent=1))
+        write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
         return rest
 
     def look(self) -> str:
@@ -142,18 +142,19 @@ def why(state: str, handle: Handle) -> str:
     return output[-1].removeprefix("error: ") if output else f"it ended without a result ({state.lower()})"
 
 
-def read_record(folder: Path) -> dict[str, Handle]:
+def read_tasks(folder: Path) -> dict[str, Handle]:
     """All tasks ever submitted with this `folder`."""
     file = folder / RECORD
     try:
-        return {name: Handle(*values) for name, values in json.loads(file.read_text()).items()} if file.exists() else {}
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{file} is damaged; end the run's tasks, if any, and delete it") from error
+        record = read_record(file, dict[str, tuple[str, str, str]]) if file.exists() else {}
+    except Unreadable as error:
+        raise UserError(f"{file} is damaged ({error}); end the run's tasks, if any, and delete it") from error
+    return {name: Handle(*values) for name, values in record.items()}
 
 
 def still_running(folder: Path) -> dict[str, Handle]:
     """Tasks submitted with this `folder` by an earlier command that are still queued or running."""
-    record = read_record(folder)
+    record = read_tasks(folder)
     state_of = states(record.values())
     over = [handle for handle in record.values() if handle.engine == "slurm" and state_of[handle.job][0] in ENDED]
     if any(age(Path(handle.log)) < OTHER_GRACE for handle in over):  # one that queues again has ended for a moment

@@ -10,9 +10,12 @@ from envs.common.errors import UserError
 from envs.common.files import write_text
 from envs.common.identity import digest
 from envs.common.locks import FileLock
+from envs.common.reading import Unreadable, read_lines
+from envs.common.records import sealed, unsealed
 from generators.captions.graph import SceneGraph
 from generators.parsers.graph_json import NotAGraph, as_json, from_json
 
+LONGEST, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 Entry = tuple[SceneGraph | None, str]  # a graph, or why there is none
 
 
@@ -20,7 +23,8 @@ class ParseCache:
     """The answers of one parser: a folder with `parser.json`, its identity, and `graphs.jsonl`, a line a caption.
 
     Which folder below `root` follows from the identity, so another prompt or model has another one. Lines are only
-    added, each in one write, also by several processes at once; what a killed one left half-written is passed over.
+    added, each in one write with a digest, also by several processes at once; what a killed one left half-written, or
+    the disk changed, is passed over and parsed anew. Lines of before there were digests are read as they are.
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
@@ -53,7 +57,7 @@ class ParseCache:
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
         """Keep a graph, or why there is none."""
         what = as_json(graph) if graph else {"problem": problem}
-        line = json.dumps({"caption": caption, **what}).encode()
+        line = sealed({"caption": caption, **what}).encode()
         with self._lock, self.path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
             if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # half a line, of a process that was killed
@@ -62,21 +66,26 @@ class ParseCache:
         self._entries[caption] = graph, problem
 
     def _read(self) -> None:
-        if not self.path.exists():
+        if not self.path.exists() and not self.path.is_symlink():
             return
-        with self.path.open("rb") as file:
-            for line in file:
-                try:
-                    caption, entry = read_line(line)
-                except (ValueError, RecursionError):
-                    self.damaged += 1
-                else:
-                    self._entries[caption] = entry
+        try:
+            for line in read_lines(self.path, LONGEST, LARGEST):
+                self._take(line)
+        except Unreadable as error:
+            raise UserError(f"{error}; delete it: its captions are parsed anew") from error
+
+    def _take(self, line: bytes) -> None:
+        try:
+            caption, entry = read_line(line)
+        except ValueError:
+            self.damaged += 1
+        else:
+            self._entries[caption] = entry
 
 
 def read_line(line: bytes) -> tuple[str, Entry]:
     """A caption and what is known of it; raises `ValueError` for a line that isn't whole."""
-    content = json.loads(line)
+    content = unsealed(line.decode(), "a line")
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):
         raise NotAGraph("no caption: a line of something else")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
+from envs.common.reading import parse_json
 
 # Answers after which the same request may succeed, and those after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -149,7 +150,7 @@ def beginning(error: urllib.error.HTTPError) -> str:
 def read_reply(body: bytes) -> Reply:
     """What the server's JSON has; raises `ValueError` where it isn't of the protocol."""
     try:
-        content = json.loads(body)
+        content = parse_json(body, "it")
         text = content["choices"][0]["message"]["content"]
         usage = content.get("usage") or {}
         tokens = [int(usage.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")]

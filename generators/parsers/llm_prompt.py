@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from envs.common.reading import Unreadable, parse_json
 from generators.captions.graph import SceneGraph
 from generators.parsers.graph_json import NotAGraph, checked, plain_graph
 
@@ -79,8 +80,8 @@ def read_answer(text: str) -> SceneGraph:
         found = f"{text.count(OPEN)} {OPEN} and {text.count(CLOSE)} {CLOSE}"
         raise NotAGraph(f"marks: {found}, there must be one of the first and then one of the second")
     try:
-        content = json.loads(inside)
-    except (ValueError, RecursionError) as error:
+        content = parse_json(inside, "an answer")
+    except Unreadable as error:
         raise NotAGraph(f"no JSON: {error}") from error
     return graph_of(content)
 

@@ -15,6 +15,7 @@ from PIL import Image, UnidentifiedImageError, features
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_regular, open_file
 from generators.captioned import Indices
 from generators.sources import pictures
 from generators.sources.folders import existing, inside
@@ -141,12 +142,12 @@ class ImageFiles:
 def content_of(path: Path) -> str:
     """Hash of the bytes of an image file; raises where it can't be read."""
     try:
-        if (size := path.stat().st_size) > LARGEST_FILE:
+        if (size := check_regular(path)) > LARGEST_FILE:
             return f"{size} bytes"  # its decoder refuses it
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"the image {path} can't be read ({error.strerror}); get it again") from error
+    except Unreadable as error:
+        raise UserError(f"the image {error}; get it again") from error
 
 
 @once

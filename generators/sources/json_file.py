@@ -1,7 +1,6 @@
 """JSON of unknown origin, read so that whatever is wrong is named by file, place and key."""
 
 import gc
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,8 @@ from reprlib import repr as shown
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, parse_json
+from envs.common.reading import read_text as read_whole
 
 LONGEST = 300  # characters of a message about what a file holds
 LARGEST = 10**9  # of numbers in files
@@ -145,20 +146,19 @@ def read_json_lines(path: Path) -> list[Entry]:
 def read_text(path: Path) -> str:
     """A text file."""
     try:
-        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror}); name a file that is there") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text in UTF-8 ({error}); get it again") from error
+        return read_whole(path)
+    except Unreadable as error:
+        remedy = "get it again" if path.exists() else "name a file that is there"
+        raise UserError(f"{error}; {remedy}") from error
 
 
 def parsed(path: Path, text: str) -> Any:
     """JSON from a file."""
     try:
         with without_collection():
-            return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON ({error}); get it again") from error
+            return parse_json(text, path)
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """JSON files too large for memory, read entry by entry: one list of objects, or one object of them."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_depth, open_file
 from generators.sources.json_file import Entry, checked, writable
 
 CHUNK = 1 << 20  # characters
@@ -46,9 +48,9 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         try:
-            self.file = self.path.open(encoding="utf-8-sig")  # some editors begin a file with a mark
-        except OSError as error:
-            raise UserError(f"{self.path} can't be read ({error.strerror}); name a file that is there") from error
+            self.file = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig")  # some editors begin with a mark
+        except Unreadable as error:
+            raise UserError(f"{error}; name a file that is there") from error
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -97,7 +99,10 @@ class Reader:
                 value, end = DECODER.raw_decode(self.text, self.at)
                 if end < len(self.text) or self.ended:  # else a number might go on
                     self.at = end
+                    check_depth(value, self.path)
                     return value
+            except Unreadable as error:
+                raise UserError(f"{error}; get it again") from error
             except json.JSONDecodeError as error:  # perhaps because the rest of it wasn't read
                 if self.ended or len(self.text) - self.at > MOST:
                     raise self.error(

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
+from envs.common.reading import check_regular
+
 FORMATS = ("JPEG", "PNG", "WEBP")
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PIXELS = 64 << 20
@@ -16,7 +18,7 @@ MOST_ELONGATED = 20  # longer side by shorter side
 def open_picture(path: Path | BytesIO) -> Image.Image:
     """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
     does."""
-    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
+    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else check_regular(path)
     if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:

@@ -11,6 +11,8 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_regular, open_file
+from envs.common.reading import read_bytes as read_whole
 from generators.sources.folders import inside
 from generators.sources.image_files import ImageFiles
 
@@ -61,17 +63,17 @@ def labels_in(root: Path, file: str) -> list[int]:
 def read_bytes(path: Path) -> bytes:
     """A file; one that isn't there raises."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror}); get it again") from error
+        return read_whole(path)
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
 
 
 def size_of(path: Path) -> int:
     """The bytes of a file; one that isn't there raises."""
     try:
-        return path.stat().st_size
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror}); get it again") from error
+        return check_regular(path)
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
 
 
 class RawImages(ImageFiles):
@@ -100,7 +102,7 @@ class RawImages(ImageFiles):
         """An image as it lies in its file."""
         file, _, number = name.rpartition("#")
         layout = LAYOUTS[file]
-        with inside(self.root, file).open("rb") as content:
+        with open_file(inside(self.root, file)) as content:
             content.seek(layout.header + int(number) * layout.length + layout.lead)
             pixels = content.read(layout.length - layout.lead)
         return np.frombuffer(pixels, np.uint8).reshape(layout.shape)

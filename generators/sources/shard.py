@@ -4,7 +4,6 @@ A sample is the files of one name: "00012.jpg" with "00012.txt", or with "00012.
 be trained on is refused and counted by why.
 """
 
-import json
 import tarfile
 from collections import Counter
 from io import BytesIO
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, open_file, parse_json
 from generators.sources.json_file import writable
 from generators.sources.kept_out import flickr_number
 from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
@@ -53,7 +53,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
     """The samples of a shard in its order, and how many aren't taken by why; raises for one that isn't whole."""
     refused: Counter[str] = Counter()
     samples = []
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for key, files in grouped(list_members(path, refused)).items():
             try:
                 samples.append(read_sample(file, key, files))
@@ -95,7 +95,7 @@ def is_hostile(info: tarfile.TarInfo) -> bool:
 
 def check_end(path: Path, offset: int) -> None:
     """Raise unless the mark of a tar's end stands behind its last member: where it is torn, `tarfile` just stops."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(offset)
         if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
             raise ValueError(f"it has no end mark at byte {offset}: damaged or half-copied")
@@ -139,8 +139,8 @@ def read_text(file: Any, member: Member) -> str:
 def read_about(text: str) -> dict[str, Any]:
     """The object of a .json file."""
     try:
-        about = json.loads(text)
-    except (ValueError, RecursionError):
+        about = parse_json(text, "a .json")
+    except Unreadable:
         about = None
     if not isinstance(about, dict):
         raise Refusal("a .json that is no JSON object")

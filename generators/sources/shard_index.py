@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
+from envs.common.arrays import read_arrays
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from envs.common.progress import progress_bars
+from envs.common.reading import check_regular, parse_json
 from generators.sources.shard import Sample, read_shard
 from generators.sources.texts import Texts
 
@@ -49,9 +51,10 @@ def indexes(shards: Sequence[Path]) -> list[Index]:
 def index_of(shard: Path) -> Index:
     """The index of a shard, as it was kept or made anew; where it can't be kept it is made anew each time."""
     try:
+        check_regular(shard)
         state = shard.stat()
-    except OSError as error:
-        raise UserError(f"{shard} can't be read ({error.strerror}); get it again") from error
+    except ValueError as error:
+        raise UserError(f"{error}; get it again") from error
     signature = np.array([VERSION, state.st_size, state.st_mtime_ns], np.int64)
     path = shard.parent / FOLDER / f"{shard.name}.npz"
     index = read_index(path, signature)
@@ -82,15 +85,14 @@ def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) ->
 def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
     """An index that was kept of the same shard; None where there is none, or where it is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            held = {name: file[name] for name in file.files}
+        held = read_arrays(path)
         if not np.array_equal(held["signature"], signature):
             return None
         texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
-        refused = json.loads(held["refused"].tobytes())
+        refused = parse_json(held["refused"].tobytes(), path)
         index = Index(*texts, *(held[name] for name in ("offsets", "sizes", "flickr")), refused)
         return index if is_sound(index, int(signature[1])) else None
-    except Exception:  # no such file, or whatever numpy raises for one that is damaged
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):  # no such file, or not an index
         return None
 
 

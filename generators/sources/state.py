@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from envs.common.reading import open_file
 from generators.sources.folders import files_in
 from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
@@ -59,6 +60,6 @@ def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
 
 def is_torn(path: Path) -> bool:
     """Whether a JSON file doesn't end as one ends."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, path.stat().st_size - TAIL))
         return not file.read().rstrip().endswith(ENDS)

@@ -1,6 +1,5 @@
 """Recipes of splits as TOML files: built-in ones and users' own."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from envs.common.errors import UserError, choose
 from envs.common.options import Option, options_of
+from envs.common.reading import Unreadable, read_toml
 from generators.rules.groups import checked_table, group_texts
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
@@ -26,8 +26,8 @@ def read_recipe(name: str) -> SplitRecipe:
     """The built-in recipe called `name`, or the one in a TOML file."""
     path = Path(name) if name.endswith(".toml") else SHIPPED[choose("recipe", name, SHIPPED)]
     try:
-        given = tomllib.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
+        given = read_toml(path)
+    except Unreadable as error:
         raise UserError(f"the recipe {path} can't be read: {error}") from error
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]

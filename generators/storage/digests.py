@@ -16,6 +16,15 @@ from envs.scene import Scene
 PIXELS = ("images", "masks")  # in the order of a row's digests
 DIGESTS = "digests"
 DIGEST_BYTES = 16
+DIGEST = "digest"  # of tables of scenes, beside them; files of before there were any have none
+
+
+def digest_of_table(*tables: np.ndarray) -> str:
+    """One digest of some tables, such as the scenes of a shard."""
+    hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for table in tables:
+        hashed.update(f"{table.shape} {table.dtype}\0".encode() + np.ascontiguousarray(table).tobytes())
+    return hashed.hexdigest()
 
 
 def digest_of(scene: Scene, name: str, pixels: UInt8[np.ndarray, "..."]) -> bytes:

@@ -23,8 +23,16 @@ from envs.common.files import clear_leftovers, whole_file
 from envs.common.locks import FileLock
 from envs.scene import Scene
 from envs.world import World
-from generators.storage.digests import DIGESTS, PIXELS, digests_of, write_digests
-from generators.storage.tables import open_hdf5
+from generators.storage.digests import (
+    DIGEST,
+    DIGEST_BYTES,
+    DIGESTS,
+    PIXELS,
+    digest_of_table,
+    digests_of,
+    write_digests,
+)
+from generators.storage.tables import checked_table, create_hdf5, open_hdf5, read_attribute, read_table
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
@@ -56,8 +64,9 @@ def shard_table(shards: Sequence[Shard]) -> np.ndarray:
     return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
 
 
-def read_shard_table(table: np.ndarray) -> list[Shard]:
+def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
     """The shards that `shard_table` wrote."""
+    table = read_table(group, name, SHARD_TYPE)
     return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
 
 
@@ -82,7 +91,10 @@ class ImageStore:
         if not path.exists():
             return [], np.empty(0, SCENE_TYPE)
         with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
-            return read_shard_table(file["shards"][:]), file["scenes"][:]
+            shards, scenes = read_shard_table(file, "shards"), read_table(file, "scenes", SCENE_TYPE)
+            if DIGEST in file.attrs and file.attrs[DIGEST] != digest_of_table(scenes, shard_table(shards)):
+                raise ValueError("it was changed since it was written")
+            return shards, scenes
 
     def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
         """The row (n,) int64 of each of `scenes`; a scene not yet rendered raises."""
@@ -186,11 +198,12 @@ class ImageStore:
         shards, table = self.index()
         rows = self.vocabulary.encode(scenes)
         shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
-        with whole_file(self.folder / INDEX) as temporary, h5py.File(temporary, "w") as file:
+        with whole_file(self.folder / INDEX) as temporary, create_hdf5(temporary) as file:
             file.attrs["identity"] = self.identity
             file.attrs["vocabulary"] = self.vocabulary.to_json()
-            file["scenes"] = np.concatenate([table, rows])
+            file["scenes"] = scenes = np.concatenate([table, rows])
             file["shards"] = shard_table(shards)
+            file.attrs[DIGEST] = digest_of_table(scenes, shard_table(shards))
 
 
 def check_resolution(resolution: int) -> None:
@@ -205,15 +218,33 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
-        own_identity, scenes = shard.attrs["identity"], shard["scenes"][:]
-        tables = (*PIXELS, DIGESTS) if DIGESTS in shard else PIXELS  # of old there were no digests
-        if {len(shard[name]) for name in tables} != {len(scenes)}:
-            raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
+        own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
+        if DIGEST in shard.attrs and shard.attrs[DIGEST] != digest_of_table(scenes):
+            raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
+        check_pixels(shard, len(scenes))
     if own_identity != identity:
         raise UserError(
             f"{location.file} belongs to store {own_identity}, not to {identity}; keep each store in its own folder"
         )
     return scenes
+
+
+def check_pixels(shard: h5py.Group, rows: int) -> None:
+    """Raise `ValueError` unless a shard has as many square images and masks, of a size that is rendered."""
+    from envs.render.renderer import LARGEST
+
+    if any(len(shard[name]) != rows for name in (*PIXELS, *({DIGESTS} & shard.keys()))):
+        raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
+    masks = shard["masks"]
+    side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
+    for name, shape in (("images", (rows, side, side, 3)), ("masks", (rows, side, side))):
+        table = shard[name]
+        if not isinstance(table, h5py.Dataset) or (table.shape, table.dtype) != (shape, np.uint8) or side > LARGEST:
+            raise ValueError(f"its {name} are no table {shape} of bytes")
+        if table.chunks != (1, *shape[1:]) and rows:
+            raise ValueError(f"its {name} don't lie one by one")
+    if DIGESTS in shard:  # of old there were none
+        checked_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
 
 
 def codec_options(codec: str) -> dict:
@@ -238,7 +269,7 @@ def write_shard(
     codec: str = "none",
 ) -> None:
     """Write one shard with the digests of its pixels, whole or not at all."""
-    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+    with whole_file(path) as temporary, create_hdf5(temporary) as file:
         create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
         file["images"][:] = images
         file["masks"][:] = masks
@@ -251,6 +282,7 @@ def create_shard(
     """A shard of `size` (h, w) without pixels and digests: one chunk and one checksum (HDF5's fletcher32) per image."""
     group.attrs["identity"] = identity
     group.attrs["vocabulary"] = vocabulary.to_json()
+    group.attrs[DIGEST] = digest_of_table(rows)
     group["scenes"] = rows
     for name, shape in (("images", (*size, 3)), ("masks", size)):
         table = (len(rows), *shape)

@@ -19,6 +19,7 @@ from generators.storage.digests import PIXELS, write_digests
 from generators.storage.image_store import Progress, Shard, codec_options, create_shard
 from generators.storage.pixels import PixelReader, open_split
 from generators.storage.split_file import Records, Split, write_tables
+from generators.storage.tables import create_hdf5
 
 Rows = Int64[np.ndarray, " n"]
 
@@ -34,9 +35,9 @@ def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None =
     split = open_split(path)
     rows, reader = needed_rows(split.subsets.values()), PixelReader(split)
     with whole_file(out) as temporary:
-        with h5py.File(temporary, "w") as file:
+        with create_hdf5(temporary) as file:
             write_tables(file, renumbered(split, rows, codec))
-            write_pixels(file.create_group("shards/0"), reader, rows, codec, report)
+            write_pixels(file.create_group("shards").create_group("0"), reader, rows, codec, report)
         check_packed(temporary, reader, rows, report)
 
 

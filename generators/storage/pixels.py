@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from envs.common.errors import UserError
-from generators.storage.digests import DIGESTS
+from envs.common.reading import check_regular
+from generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS
 from generators.storage.image_store import ShardLocation, codec_options
 from generators.storage.split_file import Split, check_store, read_split
-from generators.storage.tables import open_hdf5
+from generators.storage.tables import BROKEN, open_hdf5, read_table
 
 
 class PixelReader:
@@ -34,9 +35,10 @@ class PixelReader:
         try:
             if key not in self._open:
                 codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
+                check_regular(location.file)
                 self._open[key] = h5py.File(location.file, "r")[f"{location.group}/{name}"]
             return np.asarray(self._open[key][row - self.starts[index]])
-        except OSError as error:
+        except BROKEN as error:
             raise UserError(
                 f"the shard {location.file} is damaged at row {row} ({error}); {location.remedy}"
             ) from error
@@ -63,7 +65,7 @@ def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"] | None
     """The digests of a shard's rows; None if it was written without any."""
     with open_hdf5(location.file, location.remedy) as file:
         shard = file[location.group]
-        return shard[DIGESTS][:] if DIGESTS in shard else None
+        return read_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES) if DIGESTS in shard else None
 
 
 def open_split(path: Path) -> Split:

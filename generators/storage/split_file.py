@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -19,12 +20,22 @@ from jaxtyping import Int64
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
 from envs.common.identity import defaults_version, digest, identity_of
+from envs.common.reading import parse_json, shaped
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
 from generators.splits.recipe import VERSION, SplitRecipe
 from generators.storage.image_store import ImageStore, Shard, ShardLocation, check_shard, read_shard_table, shard_table
-from generators.storage.tables import TEXT, open_hdf5, read_graphs, write_graphs
+from generators.storage.tables import (
+    TEXT,
+    create_hdf5,
+    open_hdf5,
+    read_attribute,
+    read_graphs,
+    read_table,
+    read_texts,
+    write_graphs,
+)
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
 FORMAT = "menagerie split 5"
@@ -136,11 +147,12 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
 def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str = "") -> None:
     """Write a split file, whole or not at all."""
     shards, _ = store.index()
-    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+    with whole_file(path) as temporary, create_hdf5(temporary) as file:
         whole = Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version)
         write_tables(file, whole)
+        links = file.create_group("shards")
         for i, shard in enumerate(shards):
-            file[f"shards/{i}"] = h5py.ExternalLink(shard.file, "/")
+            links[str(i)] = h5py.ExternalLink(shard.file, "/")
 
 
 def write_tables(file: h5py.File, split: Split) -> None:
@@ -153,8 +165,9 @@ def write_tables(file: h5py.File, split: Split) -> None:
     if split.recipe_version:
         file.attrs["recipe_version"] = split.recipe_version
     file["shard_table"] = shard_table(split.shards)
+    subsets = file.create_group("subsets")  # by itself: HDF5 writes the time into groups that it makes on the way
     for name, records in split.subsets.items():
-        write_records(file.create_group(f"subsets/{name}"), split.vocabulary, records)
+        write_records(subsets.create_group(name), split.vocabulary, records)
 
 
 def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
@@ -187,11 +200,11 @@ def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -
 def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
     """The subset that `write_records` wrote."""
     return Records(
-        scenes=vocabulary.decode(group["factors"][:]),
-        rows=group["scene"][:],
-        partners=group["partner"][:],
-        captions=group["caption"].asstr()[:].tolist(),
-        negatives=group["negative"].asstr()[:].tolist(),
+        scenes=vocabulary.decode(read_table(group, "factors", SCENE_TYPE)),
+        rows=read_table(group, "scene", np.dtype("i8")),
+        partners=read_table(group, "partner", np.dtype("i8")),
+        captions=read_texts(group, "caption"),
+        negatives=read_texts(group, "negative"),
         graphs=read_graphs(group["graph"]),
         negative_graphs=read_graphs(group["negative_graph"]),
     )
@@ -207,20 +220,21 @@ def read_split(path: Path, verify: bool = True) -> Split:
         if file.attrs.get("format") != FORMAT:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
         check_links(file, path)
-        vocabulary = Vocabulary.from_json(file.attrs["vocabulary"])
-        recipe = json.loads(file.attrs["recipe"])
+        vocabulary = Vocabulary.from_json(read_attribute(file, "vocabulary"))
+        recipe = shaped(parse_json(read_attribute(file, "recipe"), "its recipe"), dict[str, Any], "its recipe")
         subsets = {name: read_records(group, vocabulary) for name, group in file["subsets"].items()}
         intact = checksum(recipe, subsets) == file.attrs["checksum"]
         if verify and not intact:
             raise ValueError("its checksum is wrong")  # `open_hdf5` adds path and remedy
-        shards = read_shard_table(file["shard_table"][:])
-        version = file.attrs.get("recipe_version", "")
-        return Split(path, recipe, file.attrs["identity"], vocabulary, shards, subsets, intact, version)
+        shards = read_shard_table(file, "shard_table")
+        version = read_attribute(file, "recipe_version") if "recipe_version" in file.attrs else ""
+        identity = read_attribute(file, "identity")
+        return Split(path, recipe, identity, vocabulary, shards, subsets, intact, version)
 
 
 def check_links(file: h5py.File, path: Path) -> None:
     """Raise if a link would open anything but a shard in the split's folder, or any file if the split is packed."""
-    shards = read_shard_table(file["shard_table"][:])
+    shards = read_shard_table(file, "shard_table")
     packed = any(not shard.file for shard in shards)
 
     def refuse(name: str) -> None:
@@ -254,6 +268,10 @@ def check_store(split: Split) -> None:
         if not split.location(i).file.exists():
             raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
         tables.append(check_shard(split.location(i), split.identity))
+        rows = (sum(map(len, tables[:-1])), len(tables[-1]))
+        if (shard.start, shard.rows) != rows:
+            named = f"{split.path} lists {shard.file or 'its shard'} with other rows than it has"
+            raise UserError(f"{named}, which show other scenes in this store; {REMEDY}")
     shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
     for name, records in split.subsets.items():
         in_range = (records.rows >= 0) & (records.rows < len(shown))

@@ -1,6 +1,7 @@
 """Scenes and graphs as HDF5 tables, and HDF5 files opened with clear errors."""
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -8,9 +9,18 @@ import h5py
 import numpy as np
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, check_regular
 from generators.captions.graph import Edge, SceneGraph
 
 TEXT = h5py.string_dtype("utf-8")
+# What h5py raises for files that are damaged, and what we do with what it then gives.
+BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
+FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of contents
+
+
+def create_hdf5(path: Path) -> h5py.File:
+    """A new file, in which HDF5 notices damage of what is no data; data have checksums of ours."""
+    return h5py.File(path, "w", libver=FORMAT)
 
 
 def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
@@ -26,24 +36,62 @@ def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
 
 def read_graphs(group: h5py.Group) -> list[SceneGraph]:
     """The graphs that `write_graphs` wrote."""
-    nodes = group["nodes"].asstr()[:].tolist()
-    columns = (group["predicates"].asstr()[:].tolist(), group["subjects"][:].tolist(), group["objects"][:].tolist())
-    edges = [Edge(*row) for row in zip(*columns, strict=True)]
-    node_start, edge_start = group["node_start"][:].tolist(), group["edge_start"][:].tolist()
+    nodes, predicates = (read_texts(group, name) for name in ("nodes", "predicates"))
+    ends = (read_table(group, name, np.dtype("i4")).tolist() for name in ("subjects", "objects"))
+    edges = [Edge(*row) for row in zip(predicates, *ends, strict=True)]
+    node_start, edge_start = (read_table(group, name, np.dtype("i8")).tolist() for name in ("node_start", "edge_start"))
     return [
         SceneGraph(tuple(nodes[node_start[i] : node_start[i + 1]]), tuple(edges[edge_start[i] : edge_start[i + 1]]))
         for i in range(len(node_start) - 1)
     ]
 
 
+def read_texts(group: h5py.Group, name: str) -> list[str]:
+    """A column of texts; see `checked_table`."""
+    return checked_table(group, name, TEXT).asstr()[:].tolist()
+
+
+def read_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> np.ndarray:
+    """A column, or a table with rows of `sides`; see `checked_table`."""
+    return checked_table(group, name, dtype, *sides)[:]
+
+
+def checked_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> h5py.Dataset:
+    """The table of a group; raises `ValueError` for one of another type or form, or without the bytes for its rows.
+
+    So no number in a damaged file decides how much memory is taken: its size does.
+    """
+    table = group[name]
+    if not isinstance(table, h5py.Dataset) or table.dtype != dtype or table.ndim != 1 + len(sides):
+        raise ValueError(f"{table.name} is no table of {dtype} with {1 + len(sides)} axes")
+    held, size = table.id.get_storage_size(), table.file.id.get_filesize()
+    if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(held, size):
+        raise ValueError(f"{table.name} has {held} bytes in a file of {size} for the shape {table.shape}")
+    return table
+
+
+def read_attribute(group: h5py.Group, name: str) -> str:
+    """A text beside a group's tables; raises `ValueError` for anything else."""
+    text = group.attrs[name]
+    if not isinstance(text, str):
+        raise ValueError(f"its {name} is no text")
+    return text
+
+
 @contextlib.contextmanager
 def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
     """Open `path` to read; a file that is missing, truncated or of another kind raises with `remedy`."""
-    if not path.is_file():
+    if not path.exists() and not path.is_symlink():
         raise UserError(f"there is no file {path}; {remedy}")
+    try:
+        check_regular(path)
+    except Unreadable as error:
+        raise UserError(f"{error}; {remedy}") from error
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, KeyError, IndexError, ValueError, TypeError, RuntimeError) as error:
+    except UserError as error:
+        raise UserError(f"{path}: {error}; {remedy}") if isinstance(error, Unreadable) else error from None
+    except BROKEN as error:
         detail = str(error).strip("'\"")
         raise UserError(f"{path} is damaged or not of this project ({detail}); {remedy}") from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from envs.common.locks import FileLock
+from envs.common.reading import check_regular, open_file, read_bytes
 
 SUFFIX = ".codes"
 DIGEST = 32  # bytes of a SHA-256
@@ -114,14 +115,14 @@ class Shelf:
 
     def _list(self, path: Path) -> None:
         """Take note of what a file has."""
-        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
-            for offset in range(0, path.stat().st_size - self._length + 1, self._length):
+        with contextlib.suppress(OSError, ValueError), open_file(path, self._files.limit, buffering=0) as file:
+            for offset in range(0, check_regular(path) - self._length + 1, self._length):
                 file.seek(offset)
                 self._places[file.read(DIGEST)] = path, offset
 
     def _read(self, path: Path, offset: int) -> bytes:
         """A record; less of it where the file ends, nothing where another process has deleted it."""
-        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
+        with contextlib.suppress(OSError, ValueError), open_file(path, buffering=0) as file:
             file.seek(offset)
             return file.read(self._length)
         return b""
@@ -129,8 +130,8 @@ class Shelf:
     def _drop(self, path: Path) -> None:
         """Forget a file that is damaged or gone; its records that are whole are written anew."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
-        with contextlib.suppress(OSError):
-            content = path.read_bytes()
+        with contextlib.suppress(OSError, ValueError):
+            content = read_bytes(path)
             path.unlink(missing_ok=True)
             parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
             whole = [part for part in parts if part == record(part[:DIGEST], part[2 * DIGEST :])]

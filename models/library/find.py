@@ -1,12 +1,13 @@
 """What the name of a model stands for, found out before anything is loaded."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import open_clip
 
 from envs.common.errors import UserError
+from envs.common.reading import read_json
 from generators.captions.plain_text import nearest
 from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
@@ -69,8 +70,8 @@ def checkpoints_in(path: Path) -> list[Path]:
 def kind_of_hugging_face(folder: Path) -> str:
     """The `model_type` that Hugging Face's transformers write to a folder; empty for other folders."""
     try:
-        return str(json.loads((folder / CONFIG).read_text()).get("model_type", ""))
-    except (OSError, ValueError, AttributeError):
+        return str(read_json(folder / CONFIG, dict[str, Any]).get("model_type", ""))
+    except ValueError:
         return ""
 
 

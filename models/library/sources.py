@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.identity import digest
+from envs.common.records import sha256
 from models.registry import is_own, spec_of
 from models.towers.config import TowerConfig
 
@@ -124,6 +125,5 @@ def file_digest(files: Iterable[Path]) -> str:
     """Hash of the contents of some files."""
     hashed = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            hashed.update(hashlib.file_digest(file, "sha256").digest())
+        hashed.update(sha256(path))
     return hashed.hexdigest()[:16]

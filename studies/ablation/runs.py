@@ -78,12 +78,10 @@ def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
     """The first of two scalar weights over the second; None where a model, as another row's, has no such weights."""
     if names is None:
         return None
-    from safetensors import safe_open
+    from models.checkpoint import read_weights
 
-    with safe_open(weights, "np") as file:
-        if not set(names) <= set(file.keys()):
-            return None
-        return float(file.get_tensor(names[0]) / file.get_tensor(names[1]))
+    found = read_weights(weights.parent)
+    return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
 
 
 def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:

@@ -1,5 +1,6 @@
 """Where a model errs: accuracy by what its test images show, with intervals, from the predictions of its cells."""
 
+import io
 import math
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -9,12 +10,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from envs.common.errors import UserError
+from envs.common.reading import read_text
 from envs.facing import place_of
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
 from studies.analysis.tables import DASH
 from studies.analysis.two_levels import FEW, intervals
+from studies.runs.evaluation import FILE
+from studies.runs.result_file import checked_file
 
 # What records are grouped by, in the order of tables. One of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
@@ -61,11 +65,12 @@ def labels(split: Path) -> pd.DataFrame:
 
 def read_predictions(folder: Path) -> pd.DataFrame:
     """The records of a cell: texts as they are, the two scores, and `margin`, by how much the true caption wins."""
-    file = folder / "predictions.csv"
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys(SCORES, float)
     try:
-        frame = pd.read_csv(file, dtype=types, usecols=list(types), keep_default_na=False)
-    except (OSError, ValueError) as error:
+        text = io.StringIO(read_text(checked_file(folder, FILE)), newline="")
+        frame = pd.read_csv(text, dtype=types, usecols=list(types), keep_default_na=False)
+    except ValueError as error:
+        file = folder / FILE
         raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
     return frame.assign(margin=frame["score_caption"] - frame["score_negative"])
 

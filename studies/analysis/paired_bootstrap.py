@@ -1,6 +1,7 @@
 """Differences between two sets of predictions on the same records, with bootstrap intervals."""
 
 import csv
+import io
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.common.errors import UserError
+from envs.common.reading import read_text
 from studies.analysis.two_levels import FEW, FEWEST, few_pairs, intervals
+from studies.runs.evaluation import FILE
+from studies.runs.result_file import checked_file
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]
@@ -47,14 +51,13 @@ def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
     """The points of all records of cells, given as their seed and folder."""
     points: Points = {}
     for seed, folder in cells:
-        file = folder / "predictions.csv"
         try:
-            with file.open(newline="") as lines:
-                for row in csv.DictReader(lines):
-                    true, false = float(row["score_caption"]), float(row["score_negative"])
-                    key = (seed, row["subset"], row["task"], row["scene"], row["caption"])
-                    points[key] = RecordScore((true > false) + 0.5 * (true == false), row["animals"])
-        except (OSError, KeyError, ValueError, TypeError) as error:
+            for row in csv.DictReader(io.StringIO(read_text(checked_file(folder, FILE)), newline="")):
+                true, false = float(row["score_caption"]), float(row["score_negative"])
+                key = (seed, row["subset"], row["task"], row["scene"], row["caption"])
+                points[key] = RecordScore((true > false) + 0.5 * (true == false), row["animals"])
+        except (KeyError, ValueError, TypeError, csv.Error) as error:
+            file = folder / FILE
             raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
     return points
 

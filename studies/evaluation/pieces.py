@@ -1,12 +1,10 @@
 """One model on one split: scored once, kept as a finished piece."""
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.common.files import write_text
 from envs.common.identity import digest
 from generators.benchmarks.benchmark import Benchmark
 from generators.splits.recipe import VERSION
@@ -16,9 +14,9 @@ from models.library.loaded import LoadedScorer
 from models.scorer import Scorer
 from studies.evaluation.models import Model
 from studies.evaluation.splits import TestedSplit
-from studies.runs.cell import RESULT
-from studies.runs.evaluation import evaluate
+from studies.runs.evaluation import FILE, evaluate
 from studies.runs.folder import provenance
+from studies.runs.result_file import write_result
 
 BLOCK = 256  # texts that are read at once
 
@@ -69,7 +67,7 @@ def score_piece(
         **{"id": piece.id, "model": piece.model.label, "split": piece.split.label, "subsets": subsets},
         **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
     }
-    write_text(piece.folder / RESULT, json.dumps(result))
+    write_result(piece.folder, result, (FILE,))
 
 
 def check_texts(scorer: Scorer, tests: Mapping[str, Benchmark]) -> None:

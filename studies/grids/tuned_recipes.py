@@ -1,11 +1,11 @@
 """Reads the recipes that `studies/tune.py` chose, each model's own."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError, choose
+from envs.common.records import read_record
 from models.recipe import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
@@ -34,7 +34,7 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     """What was tuned for those of `models` that the file has."""
     path = recipe_file(name)
     try:
-        file = json.loads(path.read_text())
+        file = read_record(path, dict[str, dict[str, Any]])
         chosen = {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error

@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image
 
 from envs.common.files import whole_file, write_text
+from envs.common.reading import LARGEST_TEXT, read_json
 from envs.worlds import load_world
 from generators.export.write import export
 from generators.splits.recipe import SplitRecipe
@@ -35,7 +36,7 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
     export(split, "coco", exported, subsets)
     first = 1
     for subset in subsets:
-        content = json.loads((exported / f"{subset}.json").read_text())
+        content = read_json(exported / f"{subset}.json", most=LARGEST_TEXT)
         write_part(content, exported / "images", root / "coco", PARTS[subset], first)
         first += len(content["images"])
     return root

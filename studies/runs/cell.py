@@ -1,20 +1,20 @@
 """A cell is one training run with its evaluation; it is identified by the hash of its settings."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError
 from envs.common.identity import defaults_version, differing, digest, identity_of
+from envs.common.reading import open_file
 from generators.parsers.graph_source import GENERATOR, GraphSource
 from models.recipe import Recipe
 from models.registry import spec_of
 from models.towers.config import TowerConfig
 from studies.runs.data import CellData
+from studies.runs.result_file import read_result
 
-RESULT, STATE, CHECKPOINT = "result.json", "state.pt", "checkpoint"
+STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 
@@ -147,14 +147,13 @@ def own_files(*paths: str) -> str:
     """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
     parts = [part for path in paths for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else part) for part in parts]
-    contents = [file.read_bytes() for file in files if file.is_file()]
-    return hashlib.sha256(b"".join(contents)).hexdigest()[:12] if contents else ""
+    hashed, own = hashlib.sha256(), [file for file in files if file.is_file()]
+    for path in own:
+        with open_file(path) as file:
+            hashed.update(file.read())
+    return hashed.hexdigest()[:12] if own else ""
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
     """The result in a cell's folder, or None where the cell isn't finished."""
-    file = folder / RESULT
-    try:
-        return json.loads(file.read_text()) if file.exists() else None
-    except ValueError as error:
-        raise UserError(f"{file} is damaged; delete it and run again: only this cell is made anew") from error
+    return read_result(folder)

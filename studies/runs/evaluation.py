@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
     from models.scorer import Scorer
 
+FILE = "predictions.csv"
 PREDICTIONS = (
     *("subset", "task", "scene", "animals", "caption", "negative"),
     *("score_caption", "score_negative", "partner_caption", "partner_negative"),
@@ -24,7 +25,7 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -
     from models.evaluation.scoring import score_items
 
     subsets = {}
-    with whole_file(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
+    with whole_file(folder / FILE) as temporary, temporary.open("w", newline="") as file:
         rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
         rows.writeheader()
         for subset, test in tests.items():

@@ -1,7 +1,6 @@
 """A study's output folder: one configuration, one writer at a time."""
 
 import contextlib
-import json
 import os
 import platform
 import re
@@ -13,15 +12,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from envs.common.errors import UserError
-from envs.common.files import clear_leftovers, write_text
+from envs.common.files import clear_leftovers
 from envs.common.identity import differences, plain
 from envs.common.locks import FileLock
+from envs.common.reading import Unreadable
+from envs.common.records import read_record, write_record
 from envs.common.version import commit
 
 # In the URL of a database.
 PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
+CONFIG = "config.json"
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
+
+
+class RunConfig(msgspec.Struct):
+    """Of a run's `config.json` what is read: the configuration; beside it stands its provenance."""
+
+    config: dict[str, Any]
 
 
 @contextlib.contextmanager
@@ -56,16 +66,16 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     """Raise unless `out` is new or of the same configuration; write `config.json`."""
-    file = out / "config.json"
+    file = out / CONFIG
     if file.exists():
         try:
-            recorded = dict(json.loads(file.read_text())["config"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{file} is damaged; choose another --out, or delete the folder") from error
+            recorded = read_record(file, RunConfig)["config"]
+        except Unreadable as error:
+            raise UserError(f"{file} is damaged ({error}); choose another --out, or delete the folder") from error
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
-    write_text(file, json.dumps({"config": plain(asdict(config)), **provenance()}, indent=1))
+    write_record(file, {"config": plain(asdict(config)), **provenance()}, indent=1)
 
 
 def provenance() -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """Results of a grid: one line per cell, one row per cell, subset and task, and tables of means."""
 
-import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
-from envs.common.files import write_csv, write_text
+from envs.common.files import write_csv
 from envs.common.identity import plain
+from envs.common.records import read_records, write_records
 from studies.runs.cell import finished
 from studies.runs.data import FRACTIONS
+from studies.runs.result_file import Result
 
 # What varies beside fractions has a column of its own behind theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
@@ -34,7 +35,7 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     """The results in `cells.jsonl` of a grid's folder, of which there must be one."""
     file = run / "cells.jsonl"
     try:
-        results = [json.loads(line) for line in file.read_text().splitlines()]
+        results = read_records(file, Result)
         if lacking := [key for result in results for key in ("id", *COLUMNS[:4]) if key not in result]:
             raise KeyError(lacking[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -74,7 +75,7 @@ def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
     """Write `cells.jsonl` and `results.csv` from what is finished."""
-    write_text(out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
+    write_records(out / "cells.jsonl", results)
     columns = columns_of(results)
     write_csv(out / "results.csv", columns, ([row[name] for name in columns] for row in rows(results)))
 

@@ -1,6 +1,5 @@
 """Trains and evaluates one cell."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,15 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.files import write_text
+from envs.common.records import read_record, write_record
 from models.registry import spec_of
-from studies.runs.cell import CHECKPOINT, DIVERGED, RESULT, STATE, Job, finished
+from studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
 from studies.runs.clock import StepClock
 from studies.runs.data import Material
-from studies.runs.evaluation import evaluate, swap_accuracy
+from studies.runs.evaluation import FILE, evaluate, swap_accuracy
 from studies.runs.folder import provenance
 from studies.runs.graphs import Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from studies.runs.loggers import Logger
 from studies.runs.loss_negatives import loss_negatives
+from studies.runs.result_file import write_result
 from studies.runs.shared import Report, first_come, start_from_shared_phase
 from studies.runs.training_log import FILE as LOG
 from studies.runs.training_log import TrainingLog, training_log
@@ -74,7 +75,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
     }
-    write_text(job.folder / RESULT, json.dumps(result))
+    write_result(job.folder, result, (FILE,), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)
 
 
@@ -105,7 +106,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs) -
     scorer = build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)
     if cell.start:
         carried = carry_over(scorer, cell.model, cell.start.folder)
-        write_text(job.folder / CARRIED, json.dumps({**carried._asdict(), "from": str(cell.start.folder)}))
+        write_record(job.folder / CARRIED, {**carried._asdict(), "from": str(cell.start.folder)})
     if "captions" in spec_of(cell.model).reads and not material.may_be_cut:
         check_whole(cell.towers, scorer.texts, material.texts)
     return scorer
@@ -113,7 +114,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs) -
 
 def read_carried(job: Job) -> dict[str, Any]:
     """What the cell's scorer had of the one that it started from."""
-    return json.loads((job.folder / CARRIED).read_text())
+    return read_record(job.folder / CARRIED)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":

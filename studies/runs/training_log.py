@@ -16,9 +16,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
+from envs.common.errors import UserError
 from envs.common.files import write_csv
+from envs.common.reading import read_text
 from studies.runs.cell import Job
 from studies.runs.loggers import LOGGERS, Logger
+from studies.runs.result_file import checked_file
 
 if TYPE_CHECKING:
     from models.training.history import History, Row
@@ -117,10 +120,15 @@ def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingL
 def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
     """The columns of a cell's `training.csv`, nan where a field is empty; a last line that was cut short is left out.
 
-    Empty where there is no file.
+    Empty where there is no file; one that isn't as it was when the cell was finished raises.
     """
-    file = folder / FILE
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()[1:]]
-    table = np.array([[float(field or "nan") for field in row] for row in rows], np.float64).reshape(-1, len(COLUMNS))
+    if not (folder / FILE).exists():
+        return {}
+    try:
+        text = read_text(checked_file(folder, FILE))
+        rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()[1:]]
+        numbers = [[float(field or "nan") for field in row] for row in rows]
+        table = np.array(numbers, np.float64).reshape(-1, len(COLUMNS))
+    except ValueError as error:
+        raise UserError(f"{folder / FILE} can't be read ({error}); delete it: only its curves are lost") from error
     return dict(zip(COLUMNS, table.T, strict=True)) if len(table) else {}

@@ -4,7 +4,6 @@ What a trial leaves in the storage (`begin`, `note`) is all that a report needs,
 on a machine that trained none of it. Scores of the test are stored too, and no search reads them.
 """
 
-import json
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from envs.common.files import write_text
+from envs.common.errors import UserError
+from envs.common.reading import Unreadable
+from envs.common.records import read_record, write_record
 from generators.cluster.worker import Interruption
 from studies.analysis.pareto import Tally
 from studies.runs.cell import Execution, Job, finished
@@ -74,7 +75,12 @@ class Interim:
 
     def known(self) -> dict[str, float]:
         """Accuracy by number of the check."""
-        return json.loads(self.file.read_text()) if self.file.exists() else {}
+        if not self.file.exists():
+            return {}
+        try:
+            return read_record(self.file, dict[str, float])
+        except Unreadable as error:
+            raise UserError(f"{error}; delete the folder {self.file.parent}: this run is made anew") from error
 
     def look(self, step: int, accuracy: Callable[[], float]) -> None:
         """Look at validation after each quarter of the steps but the last."""
@@ -84,7 +90,7 @@ class Interim:
         known = self.known()
         if str(check) not in known:
             known[str(check)] = accuracy()
-            write_text(self.file, json.dumps(known))
+            write_record(self.file, known)
         self.hear(check, known[str(check)])
 
     def replay(self) -> None:

@@ -1,14 +1,12 @@
 """One model on one benchmark of photographs: scored once, kept as a finished piece."""
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.files import write_text
 from envs.common.identity import digest
 from generators.benchmarks.photographs import PhotographSet
 from generators.benchmarks.registry import BenchmarkSpec
@@ -17,8 +15,8 @@ from models.contract import attempt
 from models.evaluation.codes import Codes
 from models.library.loaded import LoadedScorer
 from studies.evaluation.models import Model
-from studies.runs.cell import RESULT
 from studies.runs.folder import provenance
+from studies.runs.result_file import write_result
 from studies.transferring.graphs import identity_of, parsed, parsed_by
 from studies.transferring.rating import (
     groups_of,
@@ -130,7 +128,7 @@ def score_piece(piece: Piece, loaded: Loaded, start: Callable[[int], Callable[[i
         **parsed_by(bench, parser),
         **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1), "provenance": provenance()},
     }
-    write_text(piece.folder / RESULT, json.dumps(result))
+    write_result(piece.folder, result)
 
 
 def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

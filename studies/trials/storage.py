@@ -4,9 +4,10 @@ import time
 from pathlib import Path
 
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
-from optuna.storages.journal import JournalFileBackend
 
 from envs.common.errors import UserError
+from envs.common.reading import Unreadable, open_file
+from studies.trials.journal import Journal
 from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
 
 # A worker of a database writes a heartbeat each so many seconds...
@@ -56,12 +57,13 @@ def check_journal(path: Path) -> None:
     """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
     if not path.parent.is_dir():
         raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return
-    if not path.is_file():
-        raise UserError(f"--storage {path} is no file; name a journal, a new file, or a database by a URL with ://")
-    with path.open("rb") as file:
-        start = file.read(len(JOURNAL))
+    try:
+        with open_file(path) as file:
+            start = file.read(len(JOURNAL))
+    except Unreadable as error:
+        raise UserError(f"--storage: {error}; name a journal, a new file, or a database by a URL with ://") from error
     if not JOURNAL.startswith(start):
         raise UserError(f"--storage {path} is not a journal of Optuna; name one, a new file, or a database by its URL")
 
@@ -72,7 +74,7 @@ def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
     locks = path.with_name(path.name + ".locks")
     locks.mkdir(exist_ok=True)
     try:
-        storage = JournalStorage(JournalFileBackend(str(path), JournalLock(path, locks / "journal")))
+        storage = JournalStorage(Journal(str(path), JournalLock(path, locks / "journal")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--storage {path} is not a journal of Optuna ({reason(error)})") from error
     return storage, FileLeases(storage, locks)

@@ -1,13 +1,12 @@
 """Runs all trials of a tuning study, and writes what came out."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from optuna.trial import FrozenTrial
 
 from envs.common.errors import UserError
-from envs.common.files import write_text
+from envs.common.records import write_record
 from studies.analysis.format import write_trials
 from studies.grids.grid import cores, workers
 from studies.grids.run import render
@@ -54,7 +53,7 @@ def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial]
     chosen = best(rows, config.grid)
     if missing := sorted(trials.keys() - chosen.keys()):
         raise UserError(f"every trial of {', '.join(missing)} failed; see above")
-    write_text(out / "best.json", json.dumps(chosen, indent=1) + "\n")
+    write_record(out / "best.json", chosen, indent=1)
     for model, recipe in chosen.items():
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
     tried = {model: its for model, (its, _) in trials.items()}

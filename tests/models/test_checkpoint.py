@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from envs.common.errors import UserError
+from envs.common.records import read_record
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.registry import check_scorer, scorer_class, specs
 from models.scorer import Scorer
@@ -15,6 +16,12 @@ from models.towers.config import TextSpace, TowerConfig
 from models.towers.sizes import SMALL_TOWERS
 from models.towers.tokenizers import WordTokenizer
 from tests.models.builders import OPTIONS, WORDS, images, scorer
+
+
+def rewrite_config(folder, **changes):
+    """As it was written before there were digests, or by hand."""
+    config = {key: value for key, value in read_record(folder / "config.json").items() if key != "weights"}
+    (folder / "config.json").write_text(json.dumps(config | changes))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -44,6 +51,9 @@ def test_odd_weights_are_named(tmp_path, change):
     else:
         weights["log_scale"] = torch.zeros(2)
     save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"model.safetensors was changed since it was written"):
+        load_checkpoint(tmp_path)
+    rewrite_config(tmp_path)
     with pytest.raises(UserError, match=r"the first odd one is (log_scale|stranger)"):
         load_checkpoint(tmp_path)
 
@@ -61,8 +71,7 @@ def test_a_broken_checkpoint_is_named(tmp_path):
 def test_a_checkpoint_never_decides_what_code_runs(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model": f"{tmp_path}/evil.py:X"}))
+    rewrite_config(tmp_path, model=f"{tmp_path}/evil.py:X")
     with pytest.raises(UserError, match="its file is run only if you name it"):
         load_checkpoint(tmp_path)
 
@@ -84,8 +93,7 @@ def test_pretrained_weights_from_a_local_file_travel_in_a_checkpoint(tmp_path):
 
 def test_a_checkpoint_of_an_unknown_model_is_refused(tmp_path):
     save_checkpoint(tmp_path, "clip", scorer("clip"))
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model": "clop"}))
+    rewrite_config(tmp_path, model="clop")
     with pytest.raises(UserError, match="unknown model 'clop'; did you mean 'clip'"):
         load_checkpoint(tmp_path)
 

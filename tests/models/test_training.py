@@ -100,11 +100,23 @@ def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
     assert swapped != shuffled
 
 
-def test_a_damaged_state_is_named(data, tmp_path):
-    state = tmp_path / "state.pt"
-    state.write_bytes(b"PK half a file")
+@pytest.mark.parametrize("damage", ["half", "a bit"])
+def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_path, capsys):
+    state, recipe = tmp_path / "state.pt", replace(RECIPE, steps=4)
+    undisturbed, other = fresh("clip", data), fresh("clip", data)
+    train(undisturbed, data, recipe, 0, state, save_every=2)
+    content = bytearray(state.read_bytes())
+    content[len(content) // 2] ^= 4
+    state.write_bytes(content if damage == "a bit" else content[: len(content) // 2])
+    train(other, data, recipe, 0, state)
+    assert "state.pt is damaged" in capsys.readouterr().out
+    assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
+
+
+def test_a_state_of_another_run_is_named(data, tmp_path):
+    torch.save({"step": 1}, tmp_path / "state.pt")
     with pytest.raises(UserError, match=r"state\.pt can't be resumed from .* delete it"):
-        train(fresh("clip", data), data, RECIPE, 0, state)
+        train(fresh("clip", data), data, RECIPE, 0, tmp_path / "state.pt")
 
 
 @pytest.mark.parametrize("name", OPTIONS)

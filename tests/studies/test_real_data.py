@@ -289,7 +289,8 @@ def test_a_run_of_several_seeds_gives_each_cell_its_own(folder, tmp_path):
     for seed in range(2):
         cell = tmp_path / f"run/cells/{seed}"
         synthetic(cell / "checkpoint")
-        (cell / "result.json").write_text(json.dumps({"id": str(seed), "seed": seed, "axes": [], "images_seen": 64}))
+        result = {"id": str(seed), "model": "clip", "seed": seed, "axes": [], "images_seen": 64, "subsets": {}}
+        (cell / "result.json").write_text(json.dumps(result))
     jobs = jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=2)
     assert [job.cell.start.folder.parent.name for job in jobs] == ["0", "1"]
     assert [job.cell.images_seen for job in jobs] == [64 + 4 * 8] * 2

@@ -9,7 +9,8 @@ import pytest
 from models.recipe import Recipe
 from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
-from studies.runs.cell import CHECKPOINT, RESULT
+from studies.runs.cell import CHECKPOINT
+from studies.runs.result_file import RESULT
 from tests.studies.command import GRID, QUICK, kill_when, run_here
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]

@@ -51,7 +51,8 @@ def untrained(tmp_path, monkeypatch):
             point = asdict(job.cell.recipe)
             if fails(point):
                 raise Diverged("the loss is nan")
-            result = {"subsets": {"validation": {"swap": {"accuracy": learnt(point)}}}}
+            subsets = {"validation": {"swap": {"accuracy": learnt(point)}}}
+            result = {"id": job.cell.id, "model": job.cell.model, "subsets": subsets}
             (job.folder / "result.json").write_text(json.dumps(result))
 
         monkeypatch.setattr(worker, "run_interruptible", train)

@@ -1,0 +1,131 @@
+"""The door through which files are opened: what is one, how much of it is read, how deep it nests, what shape it has.
+
+Only regular files are opened. A pipe would wait for ever, a device has no end, links may lead in a circle. Whatever is
+wrong is an `Unreadable` with one line that names the file; who knows what the file is for adds the way out.
+"""
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from envs.common.errors import UserError
+
+LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
+LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
+LARGEST_TOML = 1 << 20
+DEEPEST = 64  # levels of lists and tables
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class Unreadable(UserError, ValueError):
+    """Why a file can't be read as what it should be; a `ValueError`, for those who say in other words what it was."""
+
+
+def check_regular(path: Path, most: int | None = None) -> int:
+    """The bytes of a regular file, for libraries that open it themselves; anything else raises, or more than `most`."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError) as error:  # a name with a zero in it is a ValueError
+        raise Unreadable(f"{path} can't be read ({getattr(error, 'strerror', None) or error})") from error
+    if not stat.S_ISREG(state.st_mode):
+        raise Unreadable(f"{path} is no file, but {KINDS.get(stat.S_IFMT(state.st_mode), 'something else')}")
+    if most is not None and state.st_size > most:
+        raise Unreadable(f"{path} has {state.st_size} bytes, more than {most >> 20} MB")
+    return state.st_size
+
+
+def open_file(path: Path, most: int | None = None, buffering: int = -1) -> BinaryIO:
+    """A regular file, opened to read bytes."""
+    check_regular(path, most)
+    try:
+        return open(path, "rb", buffering)
+    except OSError as error:
+        raise Unreadable(f"{path} can't be read ({error.strerror})") from error
+
+
+def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+    """All of a regular file."""
+    with open_file(path, most) as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it grew
+        raise Unreadable(f"{path} has more than {most >> 20} MB")
+    return content
+
+
+def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
+    """A text in UTF-8; some editors begin one with a mark, which is left out."""
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{path} is no text in UTF-8 ({error})") from error
+
+
+def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
+    """The lines of a file of at most `most` bytes; one that is longer than `longest` comes in several parts."""
+    with open_file(path, most) as file:
+        while line := file.readline(longest):
+            yield line
+
+
+def parse_json(text: str | bytes, name: object) -> Any:
+    """What a JSON text says; `name` is what messages call it."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{name} is no JSON ({error})") from error
+    check_depth(content, name)
+    return content
+
+
+def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
+    """What a JSON file says, of a shape that msgspec knows: a `Struct`, dict[str, float], ..."""
+    content = parse_json(read_text(path, most), path)
+    return content if shape is None else shaped(content, shape, path)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    text = read_text(path, LARGEST_TOML)
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{path} is no TOML ({error})") from error
+    check_depth(content, path)
+    return content
+
+
+def check_depth(content: Any, name: object) -> None:
+    """Raise if lists and tables nest deeper than `DEEPEST`: what walks through them would fail."""
+    level = [content]
+    for _ in range(DEEPEST):
+        level = [inner for its in level for inner in parts_of(its)]
+        if not level:
+            return
+    raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")
+
+
+def parts_of(content: Any) -> Iterator[Any]:
+    """The lists and tables in a list or a table."""
+    values = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
+    return (value for value in values if isinstance(value, dict | list))
+
+
+def shaped(content: Any, shape: Any, name: object) -> Any:
+    """`content` as it is, if it has a shape; an unknown key of a closed one, or another type, is named."""
+    import msgspec
+
+    try:
+        msgspec.convert(content, shape)
+    except msgspec.ValidationError as error:
+        raise Unreadable(f"{name} is not of its form: {error}") from error
+    return content

@@ -1,0 +1,102 @@
+"""JSON of ours with a digest of itself, and digests of other files: a flipped bit is noticed when it is read.
+
+A record is an object whose last key is "digest": SHA-256 of the text before it. Files that were written before there
+were digests have none and are read as they are; one whose digest was spoilt isn't taken for such a file, because the
+key and the mark in its value can't both go by one fault that leaves it JSON.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from envs.common.files import write_text
+from envs.common.reading import LARGEST_RECORD, Unreadable, check_regular, open_file, parse_json, read_text, shaped
+
+KEY, MARK = "digest", "sha256:"
+LETTERS = 32  # of a SHA-256 in hexadecimal
+SEAL = re.compile(rf',?\s*"{KEY}":\s*"({MARK}[0-9a-f]{{{LETTERS}}})"\s*\}}\s*\Z')
+TAIL = 200  # characters in which a digest lies, and no other key of ours
+
+
+def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
+    """An object as JSON with its digest; `salt` is what else decides the digest, such as the record's place."""
+    text = json.dumps(content, indent=indent)
+    head = text[:-1].rstrip()
+    gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
+    return f'{head}{gap}"{KEY}": "{text_digest(head, salt)}"' + ("}" if indent is None else "\n}")
+
+
+def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
+    """What a record says, without its digest; one that was changed since it was written raises `Unreadable`."""
+    tail = text[-TAIL:]
+    found = SEAL.search(tail)
+    if found and text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
+        raise changed(name)
+    content = parse_json(text, name)
+    if found:
+        del content[KEY]
+    elif f'"{KEY}"' in tail or MARK in tail:
+        raise changed(name)
+    return content if shape is None else shaped(content, shape, name)
+
+
+def changed(name: object) -> Unreadable:
+    """The error of a record that isn't as it was written."""
+    return Unreadable(f'{name} was changed since it was written (if on purpose, take its "{KEY}" out)')
+
+
+def text_digest(text: str, salt: str = "") -> str:
+    """The digest of a text."""
+    return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
+
+
+def write_record(path: Path, content: dict[str, Any], indent: int | None = None) -> None:
+    """Write an object with its digest, whole or not at all."""
+    write_text(path, sealed(content, indent) + ("\n" if indent is not None else ""))
+
+
+def read_record(path: Path, shape: Any = dict[str, Any]) -> Any:
+    """The object that `write_record` wrote, or one of before there were digests; of a shape that msgspec knows."""
+    return unsealed(read_text(path, LARGEST_RECORD), path, shape=shape)
+
+
+def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    """Write a line for each object, whole or not at all; their number is part of every digest, so none gets lost."""
+    every = list(records)
+    salt = f"{len(every)} "
+    write_text(path, "".join(sealed(content, salt=salt) + "\n" for content in every))
+
+
+def read_records(path: Path, shape: Any = dict[str, Any]) -> list[Any]:
+    """The objects that `write_records` wrote."""
+    lines = read_text(path).splitlines()
+    salt = f"{len(lines)} "
+    return [unsealed(line, f"{path} line {n}", salt, shape) for n, line in enumerate(lines, start=1)]
+
+
+def file_digest(path: Path) -> str:
+    """Size and SHA-256 of a file as one word; it is hashed once for as long as it stays as it is."""
+    return f"{check_regular(path)}-{sha256(path).hex()[:LETTERS]}"
+
+
+def check_file(path: Path, digest: str) -> None:
+    """Raise `Unreadable` unless a file has the digest that `file_digest` gave; one of another size isn't hashed."""
+    if not digest.startswith(f"{check_regular(path)}-") or file_digest(path) != digest:
+        raise Unreadable(f"{path} was changed since it was written")
+
+
+def sha256(path: Path) -> bytes:
+    """The SHA-256 of a regular file."""
+    check_regular(path)
+    state = path.stat()
+    return _sha256(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, *state: int) -> bytes:
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,75 @@
+"""The file of results in the folder of a cell or piece: its form, its digest, and those of the files beside it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envs.common.errors import UserError
+from envs.common.reading import Unreadable
+from envs.common.records import check_file, file_digest, read_record, write_record
+
+RESULT = "result.json"
+FILES = "files"  # digests by name, in the result; in its provenance those of files that differ from run to run
+Numbers = dict[str, float | None]
+
+
+class Result(msgspec.Struct):
+    """Of what type each key is that is read; keys beside them are its place in a study, and counts."""
+
+    id: str
+    model: str
+    seed: int = 0
+    axes: list[str] = []
+    settings: dict[str, Any] = {}
+    subsets: dict[str, dict[str, Numbers]] = {}
+    train_images: int = 0
+    images_seen: int = 0
+    parameters: int = 0
+    carried: dict[str, Any] = {}
+    split: str = ""
+    benchmark: str = ""
+    groups: dict[str, Numbers] = {}
+    headlines: dict[str, Numbers] = {}
+    wrong: list[dict[str, Any]] = []
+    files: dict[str, str] = {}
+    seconds: float = 0.0
+    provenance: dict[str, Any] = {}
+
+
+def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
+    """Write a result with the digests of files in its folder; of two runs of one cell only `varying` ones differ."""
+    noted = {FILES: digests_in(folder, files)} if files else {}
+    origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
+    write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
+
+
+def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
+    """The digests of files by their names."""
+    return {name: file_digest(folder / name) for name in names}
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """The result in a folder, or None where there is none yet."""
+    file = folder / RESULT
+    if not file.exists() and not file.is_symlink():
+        return None
+    try:
+        result = read_record(file, Result)
+        if not result.keys() & {"subsets", "groups"}:
+            raise Unreadable(f"{file} has no numbers")
+    except Unreadable as error:
+        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
+    return result
+
+
+def checked_file(folder: Path, name: str) -> Path:
+    """A file beside a result, as it was when the result was written; raises `Unreadable` if it isn't.
+
+    Results of before there were digests have none; their files are taken as they are.
+    """
+    result = read_result(folder) or {}
+    digests = result.get("provenance", {}).get(FILES, {}) | result.get(FILES, {})
+    if name in digests:
+        check_file(folder / name, digests[name])
+    return folder / name

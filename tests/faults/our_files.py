@@ -1,0 +1,351 @@
+"""Kinds of files that the project itself writes and reads back: whatever befalls one is noticed, or changes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from envs.common.reading import read_json
+from envs.common.records import write_record
+from envs.render.atlas_cache import read_entry
+from envs.worlds import load_world
+from generators.captions.graph import Edge, SceneGraph
+from generators.cluster.jobs import Handle
+from generators.cluster.tasks import RECORD, read_tasks
+from generators.parsers.cache import ParseCache
+from generators.sources.shard_index import FOLDER, index_of
+from generators.storage.image_store import INDEX, ImageStore
+from generators.storage.pack import pack
+from generators.storage.pixels import PixelReader, open_split
+from generators.storage.split_file import check_store
+from models.checkpoint import load_checkpoint, save_checkpoint
+from models.evaluation.code_store import CodeFolder, Shelf
+from models.recipe import Recipe
+from models.training.history import History
+from models.training.optimizer import build_optimizer
+from models.training.state import load_state, save_state
+from studies.analysis.errors import read_predictions
+from studies.analysis.paired_bootstrap import read_points
+from studies.attention import read_config
+from studies.grids.tuned_recipes import read_tuned
+from studies.runs.cell import finished
+from studies.runs.evaluation import FILE, PREDICTIONS
+from studies.runs.folder import claim
+from studies.runs.result_file import write_result
+from studies.runs.results import read_results, rows, write_results
+from studies.runs.train import CARRIED, read_carried
+from studies.runs.training_log import COLUMNS, read_training
+from studies.runs.training_log import FILE as LOG
+from studies.sample_search.objectives import Interim
+from studies.trials.queue import Trials
+from tests.faults.file_kinds import FileKind
+from tests.faults.judge import ANEW
+from tests.generators.conftest import RECIPE, make_split
+from tests.generators.source_files import make_shards
+from tests.models.builders import scorer
+from tests.studies.cheap_search import search
+
+RESOLUTION = 16
+IMAGES = [f"{k:064x}" for k in range(5)]
+CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0, 1),)) for k in range(4)}
+
+
+def make_checkpoint(folder: Path) -> Path:
+    save_checkpoint(folder, "clip", scorer("clip"))
+    return folder
+
+
+def read_checkpoint(path: Path) -> Any:
+    model = load_checkpoint(path.parent, "clip")
+    return model.towers_config, model.texts, model.config, model.state_dict()
+
+
+def make_state(folder: Path) -> Path:
+    model = scorer("clip")
+    optimizer, history = build_optimizer(model, Recipe()), History(8)
+    for step in range(3):
+        optimizer.zero_grad()
+        sum((parameter**2).sum() for parameter in model.parameters()).backward()
+        optimizer.step()
+        history.add(step, torch.tensor(0.5 / (step + 1)), 1e-3)
+    history.read()
+    save_state(folder / "state.pt", model, optimizer, 3, history)
+    return folder / "state.pt"
+
+
+def read_state(path: Path) -> Any:
+    model = scorer("clip")
+    optimizer, history = build_optimizer(model, Recipe()), History(8)
+    fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    if step := load_state(path, model, optimizer, history):
+        return step, model.state_dict(), optimizer.state_dict()["state"], history.table()
+    assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.state_dict().items())
+    return ANEW
+
+
+def cell_result(seed: int) -> dict[str, Any]:
+    """What a finished cell says, shortened."""
+    scores = {"accuracy": 0.5 + 0.01 * seed, "official": 0.5, "tie_rate": 0.0, "n": 6}
+    return {
+        **{"id": f"cell{seed}", "model": "clip", "seed": seed, "pairs": 0.2, "hard_negatives": 1.0},
+        **{"settings": {"model": "clip", "data": {"kind": "binding"}}, "axes": ["pairs", "hard_negatives"]},
+        **{"train_images": 40, "images_seen": 640, "parameters": 1000},
+        **{"subsets": {"unseen_pairs": {"swap": scores, "quad image": scores | {"tie_rate": None}}}},
+        **{"seconds": 1.5, "provenance": {"commit": "abc", "cores": 2}},
+    }
+
+
+def make_cell(folder: Path) -> Path:
+    """A finished cell with its tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    lines = [
+        f"unseen_pairs,swap,scene {k},cat dog,a cat and a dog {k},a dog and a cat {k},{a:.9g},{b:.9g},,"
+        for k, (a, b) in enumerate(rng.normal(size=(6, 2)))
+    ]
+    (folder / FILE).write_text("\n".join([",".join(PREDICTIONS), *lines]) + "\n")
+    steps = [f"{k},{1 / k:.9g},0.001,{'' if k % 2 else 0.5},123.4" for k in range(1, 6)]
+    (folder / LOG).write_text("\n".join([",".join(COLUMNS), *steps]) + "\n")
+    write_result(folder, cell_result(0), (FILE,), (LOG,))
+    return folder
+
+
+def read_cell(path: Path) -> Any:
+    result = finished(path.parent)
+    return ANEW if result is None else (result, rows([result]))
+
+
+def read_both_predictions(path: Path) -> Any:
+    points, frame = read_points([(0, path.parent)]), read_predictions(path.parent)
+    return points, frame.to_csv()
+
+
+def read_log(path: Path) -> Any:
+    return read_training(path.parent) or ANEW  # without the file there is no curve
+
+
+def make_cells(folder: Path) -> Path:
+    write_results(folder, [cell_result(seed) for seed in range(3)])
+    return folder / "cells.jsonl"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Of a run."""
+
+    store: str = "store"
+    split: Sequence[str] = ()
+    steps: int = 100
+    rate: float = 0.001
+
+
+def make_config(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, Config(), frozenset())
+    return folder / "config.json"
+
+
+def read_claim(path: Path) -> Any:
+    claim(path.parent, Config(), frozenset())
+    return read_config(path.parent)
+
+
+def interim(folder: Path) -> Interim:
+    made = Interim.__new__(Interim)
+    made.steps, made.every, made.file, made.hear = 8, 2, folder / "interim.json", lambda check, accuracy: None
+    return made
+
+
+def make_interim(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for step in (2, 4, 6):
+        interim(folder).look(step, lambda step=step: step / 10)
+    return folder / "interim.json"
+
+
+def read_interim(path: Path) -> Any:
+    return interim(path.parent).known() or ANEW
+
+
+def make_tasks(folder: Path) -> Path:
+    handles = {f"cell{k}": Handle("local", str(10**6 + k), f"cluster/{k}.log") for k in range(3)}
+    write_record(folder / RECORD, handles, indent=1)
+    return folder / RECORD
+
+
+def make_carried(folder: Path) -> Path:
+    carried = {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
+    write_record(folder / CARRIED, carried)
+    return folder / CARRIED
+
+
+@dataclass(frozen=True)
+class Folder:
+    """As much of a job as reading needs."""
+
+    folder: Path
+
+
+def make_best(folder: Path) -> Path:
+    path = Path(__file__).parents[2] / "studies" / "recipes" / "laptop.json"
+    write_record(folder / "best.json", read_json(path), indent=1)
+    return folder / "best.json"
+
+
+def read_best(path: Path) -> Any:
+    return read_tuned(str(path), ("clip", "oc-clip"))
+
+
+def make_store(folder: Path) -> Path:
+    return make_split(folder, RECIPE, RESOLUTION)
+
+
+def atlas_entry(folder: Path) -> Path:
+    make_store(folder)
+    return min(folder.glob("atlas/**/*.npz"))
+
+
+def shard(folder: Path) -> Path:
+    return make_store(folder).parent / "shard-00000.h5"
+
+
+def index(folder: Path) -> Path:
+    return make_store(folder).parent / INDEX
+
+
+def packed(folder: Path) -> Path:
+    split = make_store(folder / "store")
+    (folder / "out").mkdir()
+    pack(split, folder / "out" / "packed.h5")
+    return folder / "out" / "packed.h5"
+
+
+def read_entry_arrays(path: Path) -> Any:
+    entry = read_entry(path)
+    return ANEW if entry is None else entry.arrays()
+
+
+def read_whole_split(path: Path) -> Any:
+    """All records and pixels."""
+    split = open_split(path)
+    reader, pixels = PixelReader(split), {}
+    for name, records in split.subsets.items():
+        for table in ("images", "masks"):
+            pixels[f"{name} {table}"] = reader.read_all(records.rows, table)
+        reader.digests(records.rows)
+    return split.recipe, {name: list(map(repr, vars(r).values())) for name, r in split.subsets.items()}, pixels
+
+
+def split_beside(path: Path) -> Any:
+    return read_whole_split(min(path.parent.glob("binding-*.h5")))
+
+
+def read_index(path: Path) -> Any:
+    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
+    shards, scenes = store.index()
+    check_store(open_split(min(path.parent.glob("binding-*.h5"))))
+    return (shards, scenes) if shards else ANEW
+
+
+def shelf(folder: Path) -> Shelf:
+    return Shelf(CodeFolder(folder, 1 << 20), "model", 12)
+
+
+def make_codes(folder: Path) -> Path:
+    shelf(folder).put({key: bytes([k] * 12) for k, key in enumerate(IMAGES)})
+    return next(folder.rglob("*.codes"))
+
+
+def read_codes(path: Path) -> Any:
+    kept = shelf(path.parents[1])
+    return {key: row.hex() for key in IMAGES if (row := kept.get(key)) is not None}
+
+
+def parses(root: Path) -> ParseCache:
+    return ParseCache(root, "rules", {"version": 1})
+
+
+def make_parses(folder: Path) -> Path:
+    cache = parses(folder)
+    for caption, graph in CAPTIONS.items():
+        cache.add(caption, graph)
+    cache.add("of", None, "no nodes")
+    return cache.path
+
+
+def read_parses(path: Path) -> Any:
+    cache = parses(path.parents[1])
+    return {caption: cache.get(caption) for caption in (*CAPTIONS, "of") if cache.get(caption)}
+
+
+def make_index(folder: Path) -> Path:
+    make_shards(folder)
+    index_of(folder / "shards/00000.tar")
+    return folder / "shards" / FOLDER / "00000.tar.npz"
+
+
+def read_shard_index(path: Path) -> Any:
+    index = index_of(path.parents[1] / "00000.tar")
+    return list(index.keys), list(index.texts), index.offsets, index.sizes, index.flickr, dict(index.refused)
+
+
+def make_journal(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    trials = Trials(str(folder / "journal.log"))
+    trials.open(search(2), {"trials": 2})
+    return folder / "journal.log"
+
+
+def read_journal(path: Path) -> Any:
+    trials = Trials(str(path))
+    study = trials.storage.get_all_studies()
+    attributes = [its.user_attrs for its in study]
+    return [attributes, [(t.number, t.state.name, t.params) for t in trials.all(search(2))] if study else []]
+
+
+def is_part(found: Any, intact: Any) -> bool:
+    """Whether each that was found is as in the intact file; what is missing is made anew."""
+    return all(found[key] == intact[key] for key in found)
+
+
+def is_earlier(found: Any, intact: Any) -> bool:
+    """Whether a journal is as it was at an earlier moment: the rest is made anew."""
+    return all(mine in ({}, theirs) for mine, theirs in zip(*(its[0] for its in (found, intact)), strict=False)) and (
+        found[1] == intact[1][: len(found[1])]
+    )
+
+
+CHECKPOINTS = ("models.checkpoint", "models.library.sources", "envs.common.records")
+CELLS = ("studies.runs.result_file",)
+STORES = ("generators.storage.tables", "generators.storage.split_file", "generators.storage.image_store")
+OURS = [
+    FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
+    FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
+    FileKind("training state", make_state, read_state, ("models.training.state",)),
+    FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
+    FileKind("results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("studies.runs.results",)),
+    FileKind(
+        "predictions",
+        lambda f: make_cell(f) / FILE,
+        read_both_predictions,
+        ("studies.analysis.paired_bootstrap", "studies.analysis.errors"),
+    ),
+    FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("studies.runs.training_log",)),
+    FileKind("config of a run", make_config, read_claim, ("studies.runs.folder", "studies.attention")),
+    FileKind("interim looks", make_interim, read_interim, ("studies.sample_search.objectives",)),
+    FileKind("tasks of a cluster", make_tasks, lambda p: read_tasks(p.parent) or ANEW, ("generators.cluster.tasks",)),
+    FileKind("what was carried", make_carried, lambda p: read_carried(Folder(p.parent)), ("studies.runs.train",)),
+    FileKind("tuned recipes", make_best, read_best, ("studies.grids.tuned_recipes",)),
+    FileKind("journal of trials", make_journal, read_journal, ("studies.trials.storage",), is_earlier),
+    FileKind("atlas entry", atlas_entry, read_entry_arrays, ("envs.render.atlas_cache", "envs.common.arrays")),
+    FileKind("codes of images", make_codes, read_codes, ("models.evaluation.code_store",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("generators.parsers.cache",), is_part),
+    FileKind("index of a tar shard", make_index, read_shard_index, ("generators.sources.shard_index",)),
+    FileKind("split", make_store, read_whole_split, (*STORES, "generators.storage.pixels", "generators.vocabulary")),
+    FileKind("shard of a store", shard, split_beside, STORES),
+    FileKind("index of a store", index, read_index, STORES),
+    FileKind("packed split", packed, read_whole_split, ("generators.storage.pack", *STORES)),
+]

@@ -1,0 +1,227 @@
+"""Kinds of files that others write: any well-formed one is right, and whatever else is one clear line."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from envs.worlds import load_world
+from generators.audit.exported import read_export, side_of_pictures
+from generators.benchmarks.photographs import Place
+from generators.benchmarks.registry import load as load_benchmark
+from generators.export.write import MARK, SHEET, export
+from generators.sources.image_files import ImageFiles
+from generators.sources.place import SourcePlace
+from generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
+from generators.sources.registry import load as load_source
+from generators.splits.recipe_file import SHIPPED, read_recipe
+from models.library.find import kind_of_hugging_face
+from tests.faults.file_kinds import FileKind
+from tests.faults.our_files import RECIPE, RESOLUTION, make_split
+from tests.generators.benchmark_files import MAKERS as BENCHMARKS
+from tests.generators.source_files import MAKERS as SOURCES
+from tests.generators.source_files import picture
+
+WORLD = """
+extends = "tiny"
+textures = ["red", "their tiles"]
+backgrounds = ["desert", "their park"]
+
+[animal."their blob"]
+mesh = "blob.stl"
+size = 1.2
+
+[texture."their tiles"]
+image = "tiles.png"
+tile = 0.4
+
+[background."their park"]
+image = "park.png"
+"""
+
+
+def make_recipe(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SHIPPED["no_red_cat"], folder / "mine.toml")
+    return folder / "mine.toml"
+
+
+def make_world(folder: Path) -> Path:
+    import trimesh
+
+    folder.mkdir(parents=True, exist_ok=True)
+    body = trimesh.creation.icosphere(2, 0.5)
+    trimesh.Trimesh(body.vertices * (1.4, 0.8, 1), body.faces).export(folder / "blob.stl")
+    rng = np.random.default_rng(0)
+    for name in ("tiles", "park"):
+        Image.fromarray(rng.integers(90, 200, (32, 32, 3), np.uint8)).save(folder / f"{name}.png")
+    (folder / "mine.toml").write_text(WORLD)
+    return folder / "mine.toml"
+
+
+def beside(name: str) -> Any:
+    return lambda folder: make_world(folder).with_name(name)
+
+
+def read_world(path: Path) -> Any:
+    return repr(load_world(str(path.parent / "mine.toml")))
+
+
+def with_root(make: Any) -> Any:
+    def made(folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".root").touch()
+        return make(folder)
+
+    return made
+
+
+def source(name: str, file: str) -> Any:
+    def make(folder: Path) -> Path:
+        SOURCES[name](folder)
+        return folder / file
+
+    return make
+
+
+def read_source(name: str, recipe: str = "") -> Any:
+    def read(path: Path) -> Any:
+        root = next(parent for parent in path.parents if (parent / ".root").exists())
+        data = load_source(name).open(SourcePlace(root, RESOLUTION, caption=recipe))
+        return list(data.texts()), data.images(range(len(data)))
+
+    return read
+
+
+def benchmark(name: str, pattern: str) -> Any:
+    def make(folder: Path) -> Path:
+        BENCHMARKS[name](folder)
+        return min(folder.glob(pattern))
+
+    return with_root(make)
+
+
+def read_benchmark(name: str) -> Any:
+    def read(path: Path) -> Any:
+        root = next(parent for parent in path.parents if (parent / ".root").exists())
+        bench = load_benchmark(name).build(Place(root, RESOLUTION, allow_missing=True))
+        return list(bench.content())
+
+    return read
+
+
+def make_photograph(folder: Path, form: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"a.{form}").write_bytes(picture("a", form))
+    return folder / f"a.{form}"
+
+
+def read_photograph(path: Path) -> Any:
+    files = ImageFiles(path.parent, [path.name], RESOLUTION)
+    files.fingerprint(0)
+    return files.read([0])
+
+
+RAW = "cifar-10-batches-bin/test_batch.bin"
+
+
+def make_raw(folder: Path) -> Path:
+    path = folder / RAW
+    path.parent.mkdir(parents=True)
+    path.write_bytes(np.random.default_rng(0).integers(0, 10, 3 * LAYOUTS[RAW].length, np.uint8).tobytes())
+    return path
+
+
+def read_raw(path: Path) -> Any:
+    root = path.parents[1]
+    names = names_in(root, RAW)
+    return labels_in(root, RAW), RawImages(root, names, RESOLUTION).read(range(len(names)))
+
+
+def make_export(folder: Path, file: str) -> Path:
+    export(make_split(folder / "store", RECIPE, RESOLUTION), "coco", folder / "out", ["unseen_pairs"])
+    return folder / "out" / file
+
+
+def read_exported(path: Path) -> Any:
+    exported = read_export(path.parent, None)
+    return exported.form, exported.split.recipe, exported.subsets
+
+
+def make_configured(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text('{"model_type": "clip", "text_config": {"hidden_size": 32}}')
+    return folder / "config.json"
+
+
+STREAMS = ("generators.sources.json_stream", "generators.sources.json_file")
+WORLDS = ("envs.custom.world_file", "envs.custom.ingredients")
+SHARDS = ("generators.sources.shard", "generators.sources.tar_shards")
+EXPORTED = ("generators.audit.exported",)
+THEIRS = [
+    FileKind("recipe", make_recipe, lambda p: read_recipe(str(p)), ("generators.splits.recipe_file",), free=True),
+    FileKind("world", make_world, read_world, WORLDS, free=True),
+    FileKind("mesh of a world", beside("blob.stl"), read_world, WORLDS, free=True),
+    FileKind("picture of a world", beside("tiles.png"), read_world, WORLDS, free=True),
+    FileKind(
+        "captions of COCO",
+        with_root(source("coco", "coco/annotations/captions_train2017.json")),
+        read_source("coco"),
+        ("generators.sources.json_file",),
+        free=True,
+    ),
+    FileKind(
+        "regions of Visual Genome",
+        with_root(source("visual genome", "vg/region_descriptions.json")),
+        read_source("visual genome", "regions"),
+        STREAMS,
+        free=True,
+    ),
+    FileKind(
+        "tar shard",
+        with_root(source("tar shards", "shards/00000.tar")),
+        read_source("tar shards"),
+        SHARDS,
+        free=True,
+    ),
+    FileKind(
+        "table of a benchmark",
+        benchmark("negbench", "**/*.csv"),
+        read_benchmark("negbench"),
+        ("generators.sources.csv_file",),
+        free=True,
+    ),
+    FileKind(
+        "photograph (JPEG)",
+        lambda f: make_photograph(f, "jpeg"),
+        read_photograph,
+        ("generators.sources.image_files",),
+        free=True,
+    ),
+    FileKind(
+        "photograph (PNG)",
+        lambda f: make_photograph(f, "png"),
+        read_photograph,
+        ("generators.sources.image_files",),
+        free=True,
+    ),
+    FileKind("raw images", make_raw, read_raw, ("generators.sources.raw_images",), free=True),
+    FileKind("mark of an export", lambda f: make_export(f, MARK), read_exported, EXPORTED, free=True),
+    FileKind("data sheet of an export", lambda f: make_export(f, SHEET), read_exported, EXPORTED, free=True),
+    FileKind(
+        "picture of an export",
+        lambda f: min(make_export(f, SHEET).parent.glob("images/**/*.png")),
+        lambda p: side_of_pictures(read_export(next(q for q in p.parents if (q / SHEET).exists()), None)),
+        EXPORTED,
+        free=True,
+    ),
+    FileKind(
+        "config of Hugging Face",
+        make_configured,
+        lambda p: kind_of_hugging_face(p.parent),
+        ("models.library.find",),
+        free=True,
+    ),
+]
