@@ -17,6 +17,7 @@ from PIL import Image
 from envs.common.errors import UserError, choose
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
+from envs.render.worlds import open_renderer
 from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
@@ -100,7 +101,7 @@ def compared(
 ) -> Iterator[Finding]:
     """The files of an export beside those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
-    reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
+    reader = RenderedReader(open_renderer(world, side, cache), list(made.values()))
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
     files = list(FORMATS[export.form](list(parts.values())))
     here = image_identity(world, side)
