@@ -90,9 +90,12 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     from envs.checks.external_renderers import open_external_renderer
     from envs.checks.reference import render_forward
 
+    cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(lambda scenes: [render_forward(scene, config.resolution, dict(world.cutouts)) for scene in scenes]),
+        "menagerie, direct": timed(
+            lambda scenes: [render_forward(scene, config.resolution, cutouts) for scene in scenes]
+        ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:

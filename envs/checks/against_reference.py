@@ -69,7 +69,7 @@ def psnr(squared_error: "np.ndarray") -> float:
 def compare(
     scene: "Scene", image: "np.ndarray", mask: "np.ndarray", cutouts: Mapping[str, str] | None = None
 ) -> Result:
-    """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world, with their hashes."""
+    """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world."""
     import numpy as np
 
     from envs.checks.reference import render_forward

@@ -13,7 +13,7 @@ from envs.drawing.camera import Camera, supersampling
 from envs.drawing.raster import EMPTY, trace
 from envs.drawing.shading import Light, mix, shade, skin
 from envs.drawing.shadows import TEXELS, ShadowMap, receiving_points, shadow_map, visibility
-from envs.drawing.view import View, view_of
+from envs.drawing.view import view_of
 from envs.photographs.card import card_of, card_shadow, contact, seen_by
 from envs.photographs.surface import lit_and_unlit, skins
 from envs.scene import Thing

@@ -1,4 +1,4 @@
-"""An animal of a world file that is a cut-out photograph, or several of them: `cutouts = ["lion.png", "lion-2.png"]`."""
+"""An animal of a world file that is one or several cut-out photographs: `cutouts = ["lion.png", "lion-2.png"]`."""
 
 import hashlib
 from collections.abc import Mapping
@@ -86,8 +86,8 @@ def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping
     for name in animals:
         if name not in cutouts or not cutouts[name].natural:
             raise source.error(
-                f'{name!r} must be a cut-out with texture = "{OWN_COLORS}", as others of this world are, or be left out '
-                "of its animals"
+                f'{name!r} must be a cut-out with texture = "{OWN_COLORS}", as others of this world are, or be '
+                "left out of its animals"
             )
 
 
@@ -95,8 +95,8 @@ def check_sharp(world: str, name: str, cutout: "Cutout", resolution: int) -> Non
     """Raise for a photograph that has too few pixels for a resolution."""
     needed = cutout.pixels_at(resolution)
     for photograph in cutout.photographs:
-        if max(photograph.size) < needed:
+        if (longest := max(photograph.size)) < needed:
             raise UserError(
-                f"{world}: a cut-out of {name!r} has {max(photograph.size)} pixels along its longest side, too few for "
-                f"{resolution} pixels a scene; it needs {needed:.0f}: use a larger picture, a smaller size, or leave it out"
+                f"{world}: a cut-out of {name!r} has {longest} pixels along its longest side, too few for "
+                f"scenes of {resolution}; it needs {needed:.0f}: use a larger picture or a smaller size"
             )

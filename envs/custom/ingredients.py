@@ -11,7 +11,7 @@ from envs.catalog import check_free
 from envs.common.errors import choose
 from envs.custom.cutouts import is_cutout, make_cutout
 from envs.custom.python_file import python_animal, python_function, try_function
-from envs.custom.source import BOUNDS, FILES, Ingredient, Source
+from envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
 from envs.drawing.view import VIEWS
 from envs.groups import NAME
 
@@ -38,11 +38,11 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
     if is_cutout(kind, entry):
         return make_cutout(source, name, entry)
+    for key in entry:
+        choose(f"field of {kind} {name!r} in {source.path}", key, (*FIELDS[kind], *OTHERS.get(kind, ())))
     check_free(f"{kind}s", kind, name)
     if kind == "background" and isinstance(entry.get("image"), list):
         return make_backgrounds(source, name, entry)
-    for key in entry:
-        choose(f"field of {kind} {name!r} in {source.path}", key, (*FIELDS[kind], *OTHERS.get(kind, ())))
     values = {key: checked(source, name, key, value) for key, value in (FIELDS[kind] | entry).items()}
     given = [key for key in FILES if values.get(key)]
     if len(given) != 1:
@@ -87,9 +87,9 @@ def checked(source: Source, name: str, key: str, value: object) -> str | float |
         return value
     if key != "turn":
         return source.number(name, key, value)
-    if not isinstance(value, list) or len(value) != 3:
+    if not isinstance(value, list) or len(value) != 3 or not all(within(key, angle) for angle in value):
         raise source.error(f"turn of {name!r} must be three angles in degrees, about x, y and z, got {value!r}")
-    return [source.number(name, key, angle) for angle in value]
+    return value
 
 
 def own_animal(values: dict[str, Any], path: Path, _: None) -> "Animal | MeshAnimal":

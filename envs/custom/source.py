@@ -62,8 +62,8 @@ class Source:
 
     def number(self, name: str, key: str, value: object) -> float:
         """A number of a field, within its bounds."""
-        low, high = BOUNDS[key]
-        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+        if not within(key, value):
+            low, high = BOUNDS[key]
             raise self.error(f"{key} of {name!r} must be a number from {low:g} to {high:g}, got {value!r}")
         return value
 
@@ -77,6 +77,12 @@ class Source:
         for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
             stat = path.stat() if path.is_file() else None
             yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
+
+
+def within(key: str, value: object) -> bool:
+    """Whether a field's value is a number within its bounds."""
+    low, high = BOUNDS[key]
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
 def listed(value: object) -> list[str]:

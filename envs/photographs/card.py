@@ -98,7 +98,10 @@ def seen_by(camera: Camera, card: Card, side: int) -> Seen:
     rays = (forward + x[..., None] * right_axis - y[..., None] * up_axis).astype(np.float32)  # 1 m along the view axis
     depth = ((card.foot - camera.eye) @ card.normal / (rays @ card.normal)).astype(np.float32)
     world = camera.eye + rays * depth[..., None]
-    share, up = ((world - card.foot) @ card.across / np.float32(card.width), (world[..., 2] - card.foot[2]) / card.height)
+    share, up = (
+        (world - card.foot) @ card.across / np.float32(card.width),
+        (world[..., 2] - card.foot[2]) / card.height,
+    )
     found = card.lookup(share, up.astype(np.float32), float(depth.mean()) / camera.focal)
     alpha = np.where(found[..., 3] < FAINTEST, 0, found[..., 3]).astype(np.float32)
     colors = found[..., :3] / np.maximum(found[..., 3:], np.float32(FAINTEST))
@@ -147,7 +150,7 @@ def feet(card: Card) -> Float32[np.ndarray, "places"]:
     right, above = np.meshgrid(middle.astype(np.float32), (rows / card.height).astype(np.float32))
     alpha = card.lookup(right, above, card.width * 1.5 / PROFILE)[..., 3]
     nearness = np.exp(-(rows + card.foot[2]) / (CONTACT_HEIGHT / 3))[:, None]
-    reach = CONTACT_REACH / (card.width * 1.5) * PROFILE / 2  # places
+    reach = CONTACT_REACH / 2 / (card.width * 1.5) * PROFILE / 2  # places
     steps = np.arange(-int(3 * reach) - 1, int(3 * reach) + 2)
     kernel = np.exp(-((steps / reach) ** 2))
     spread = np.convolve((alpha * nearness).max(0), kernel / kernel.sum())

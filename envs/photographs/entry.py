@@ -1,4 +1,4 @@
-"""Entries of the atlas of cut-outs: the same arrays as of modelled animals, so that one compositor puts both together."""
+"""Atlas entries of cut-outs: the same arrays as of modelled animals, so that one compositor puts both together."""
 
 from collections.abc import Iterator
 

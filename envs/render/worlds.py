@@ -35,7 +35,9 @@ def open_renderer(world: World, resolution: int, cache: Path | None = None, work
 def entry_builder(world: World, resolution: int) -> Callable[[EntryKey], Entry]:
     """What builds an entry of the atlas of a world."""
     parts = {"textures": world.textures, "backgrounds": world.backgrounds, "resolution": resolution}
-    return partial(build_any_entry, cutouts=dict(world.cutouts), **parts) if world.cutouts else partial(build_entry, **parts)
+    if world.cutouts:
+        return partial(build_any_entry, cutouts=dict(world.cutouts), **parts)
+    return partial(build_entry, **parts)
 
 
 def build_any_entry(key: EntryKey, cutouts: dict[str, str], **parts) -> Entry:

@@ -13,6 +13,7 @@ PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/t
 ANIMALS = "animals"
 # Folders of what is no photograph of one thing: drawings, toys in the shape of something else, signs.
 LEFT_OUT = ("cartoon", "toys", "symbols", "flags", "roadsigns")
+DRAWN = ("animals/mammals/hedgehog.png",)  # a drawing among photographs
 # What a picture's `.dat` file says of drawings that Tux Paint colours.
 COLORED_IN = ("colorable",)
 # "A sea lion.", "A peacock (a male peafowl).", "A spiny lobster, from the Hawaiian islands."
@@ -77,7 +78,7 @@ def named(folder: Path) -> Iterator[Stamp]:
     """Each photograph that has a name."""
     for path in sorted(folder.rglob("*.png")):
         inside = path.relative_to(folder)
-        if set(inside.parts) & set(LEFT_OUT) or not is_photograph(path):
+        if set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN or not is_photograph(path):
             continue
         if name := _NAME_OF.get(inside.as_posix()) or name_of(path):
             yield Stamp(name, path, inside.parts[0] == ANIMALS, inside.as_posix())
