@@ -3,6 +3,7 @@
 python -m envs gallery --out scenes.png        # contact sheets (envs/gallery/kinds.py)
 python -m envs check                           # own animals' limits; the compositor against others (--external)
 python -m envs physics                         # settled poses and distances between animals
+python -m envs photos FOLDER                   # worlds of cut-out photographs, from a Debian package
 """
 
 import sys
@@ -15,7 +16,7 @@ RENAMED = {"--witness": "--external"}  # options of earlier versions
 
 def main() -> int | None:
     """Run the command named first, with the options after it."""
-    name = chosen_command("python -m envs", __doc__, ("gallery", "check", "physics"))
+    name = chosen_command("python -m envs", __doc__, ("gallery", "check", "physics", "photos"))
     for option in sys.argv[2:]:
         if option in RENAMED:
             raise UserError(f"{option} is now {RENAMED[option]}")
@@ -25,6 +26,9 @@ def main() -> int | None:
     elif name == "check":
         from envs.checks.against_reference import CheckConfig as Config
         from envs.checks.against_reference import main as run
+    elif name == "photos":
+        from envs.stamps.command import PhotosConfig as Config
+        from envs.stamps.command import main as run
     else:
         from envs.checks.physics import PhysicsConfig as Config
         from envs.checks.physics import main as run

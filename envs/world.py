@@ -26,6 +26,8 @@ class World:
     """The TOML file that the world was read from."""
     groups: Groups = field(default=(), repr=False)
     """Groups of animals that hold-out rules may name; no part of `repr`, which names image stores."""
+    cutouts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The animals that are cut-out photographs, each with the hash of its entry, which `own` has too."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:

@@ -74,9 +74,9 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 def composer(config: Rendering, world: "World") -> Draw:
     """Our compositor, into memory that is used again, as a training loop would."""
-    from envs.render.renderer import Renderer
+    from envs.render.worlds import open_renderer
 
-    ours, buffers = Renderer(world, config.resolution), {}
+    ours, buffers = open_renderer(world, config.resolution), {}
 
     def draw(scenes: list["Scene"]) -> None:
         buffers[len(scenes)] = ours.render(scenes, buffers.get(len(scenes)))
@@ -96,9 +96,12 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     from envs.checks.external_renderers import open_external_renderer
     from envs.checks.reference import render_forward
 
+    cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
-        "menagerie, direct": timed(lambda scenes: [render_forward(scene, config.resolution) for scene in scenes]),
+        "menagerie, direct": timed(
+            lambda scenes: [render_forward(scene, config.resolution, cutouts) for scene in scenes]
+        ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:

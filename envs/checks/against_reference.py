@@ -10,6 +10,7 @@ scenes instead, and their silhouettes and depth must agree with ours. The animal
 defines are measured first, against the limits of docs/worlds.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -66,13 +67,15 @@ def psnr(squared_error: "np.ndarray") -> float:
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))
 
 
-def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray") -> Result:
-    """Compare a composed image and mask of `scene` with the oracle."""
+def compare(
+    scene: "Scene", image: "np.ndarray", mask: "np.ndarray", cutouts: Mapping[str, str] | None = None
+) -> Result:
+    """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world."""
     import numpy as np
 
     from envs.checks.reference import render_forward
 
-    oracle = render_forward(scene, len(image))
+    oracle = render_forward(scene, len(image), cutouts)
     error = (image.astype(np.float64) - oracle.image) ** 2
     border = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
     columns = [np.nonzero((mask == k + 1).any(0))[0] for k in range(len(scene.things))]
@@ -83,23 +86,8 @@ def compare(scene: "Scene", image: "np.ndarray", mask: "np.ndarray") -> Result:
         float((mask != oracle.mask).sum() / oracle.touched.sum()),
         bool(border.any()),
         tuple(float(np.ptp(c) + 1) / len(image) if len(c) else 0.0 for c in columns),
-        _uncovered(scene, mask),
+        oracle.uncovered,
     )
-
-
-def _uncovered(scene: "Scene", mask: "np.ndarray") -> tuple[float, ...]:
-    """Share of each thing's own silhouette that the mask shows."""
-    from envs.atlas.stage import camera, placed
-    from envs.drawing.raster import trace
-    from envs.drawing.view import view_of
-
-    seen_by = camera(len(mask), view_of(scene.view))
-    shares = []
-    together = trace([placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things], seen_by)
-    for thing, samples in zip(scene.things, together, strict=True):
-        (alone,) = trace([placed(thing.animal, thing.slot, scene.view, thing.size)], seen_by)
-        shares.append(len(samples.rows) / len(alone.rows))
-    return tuple(shares)
 
 
 def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
@@ -124,7 +112,7 @@ def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
 def main(config: CheckConfig) -> int:
     """Print the tables; returns 1 if a bound is missed."""
     from envs.checks.own_animals import report_limits
-    from envs.render.renderer import Renderer
+    from envs.render.worlds import open_renderer
     from envs.sampling import random_scenes
     from envs.worlds import load_world
 
@@ -132,12 +120,15 @@ def main(config: CheckConfig) -> int:
     failed = not report_limits(config.world)
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, config.seed)
-    images, masks = Renderer(world, config.resolution, config.cache).render(scenes)
+    if config.external and world.cutouts:
+        raise UserError(f"{config.world} has cut-outs, which external renderers don't draw; leave out --external")
+    images, masks = open_renderer(world, config.resolution, config.cache).render(scenes)
     if config.external:
         from envs.checks.against_external import report
 
         return int(not report(scenes, masks) or failed)
-    results = [compare(*row) for row in zip(scenes, images, masks, strict=True)]
+    cutouts = dict(world.cutouts)
+    results = [compare(*row, cutouts) for row in zip(scenes, images, masks, strict=True)]
     for name, value, bound in _table(results):
         missed = bound is not None and value < bound
         failed |= missed

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from envs.custom.limits import advice, extents, measures
+from envs.custom.limits import advice, extents, measures, stand_of
 from envs.custom.world_file import own_animals
 from envs.shapes.mesh import animal_mesh
 
@@ -22,5 +22,5 @@ def report_limits(world: str) -> bool:
             value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
             print(f"  {measure.name:<28} {value}{missed}")
             if not measure.kept:
-                print(f"    {advice(measure, animal.size, mesh)}")
+                print(f"    {advice(measure, animal.size, mesh, stand_of(animal))}")
     return kept

@@ -1,96 +1,52 @@
 """One entry of a world file: a user's animal, texture or background."""
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from envs.catalog import check_free
-from envs.common.errors import UserError, choose
+from envs.common.errors import choose
+from envs.custom.cutouts import is_cutout, make_cutout
 from envs.custom.python_file import python_animal, python_function, try_function
+from envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
+from envs.drawing.view import VIEWS
 from envs.groups import NAME
 
 if TYPE_CHECKING:
-    from envs.catalog import OwnIngredient
     from envs.drawing.background import Background
     from envs.drawing.mesh_file import MeshAnimal
     from envs.drawing.picture_file import PictureTexture
     from envs.shapes.animal import Animal
     from envs.shapes.texture import Texture
 
-FILES = ("mesh", "file", "image", "function")
 # The fields of an entry with their defaults.
 FIELDS: dict[str, dict[str, Any]] = {
     "animal": {"mesh": "", "file": "", "size": 1.4, "hover": 0.0, "turn": [0, 0, 0]},
     "texture": {"image": "", "function": "", "tile": 1.0, "specular": 0.1, "gloss": 10.0},
     "background": {"image": "", "function": "", "horizon": 0.45},
 }
-# Least and greatest value of each number.
-BOUNDS = {
-    "size": (0.1, 3.0),
-    "hover": (0.0, 1.0),
-    "turn": (-360.0, 360.0),
-    "tile": (0.05, 10.0),
-    "specular": (0.0, 1.0),
-    "gloss": (1.0, 200.0),
-    "horizon": (0.1, 0.9),
-}
-LARGEST_FILE = 64 << 20  # bytes
-
-
-class Ingredient(NamedTuple):
-    """The object that an entry defines, and a hash of the entry and its file."""
-
-    name: str
-    digest: str
-    value: "OwnIngredient"
-
-
-@dataclass(frozen=True)
-class Source:
-    """The TOML file; all other files lie in its folder or below."""
-
-    path: Path
-
-    def file(self, kind: str, name: str, relative: str) -> Path:
-        """The path of a file that an entry names; one that is outside, missing or too large raises."""
-        root = self.path.parent
-        path = (root / relative.replace("\0", "")).resolve()
-        if not path.is_relative_to(root):
-            raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
-        if not path.is_file():
-            raise self.error(f"{kind} {name!r} needs {path}, which is not there")
-        if path.stat().st_size > LARGEST_FILE:
-            raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
-        return path
-
-    def error(self, text: str) -> UserError:
-        """An error of this file."""
-        return UserError(f"{self.path}: {text}")
-
-    def stamps(self, table: dict[str, Any]) -> Iterator[tuple]:
-        """Name, time and size of the TOML file and of all files it names, to detect changes."""
-        entries = [entry for kind in FIELDS for entry in table.get(kind, {}).values()]
-        named = [str(entry.get(key, "")).partition(":")[0] for entry in entries for key in FILES]
-        for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
-            stat = path.stat() if path.is_file() else None
-            yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
+OTHERS = {"animal": ("cutouts",)}  # fields of entries of another kind: see envs/custom/cutouts.py
+MOST_PICTURES = len(VIEWS)  # of one background: each camera and sun has one
 
 
 def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read the file that it names."""
     if not NAME.fullmatch(name):
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
-    check_free(f"{kind}s", kind, name)
+    if is_cutout(kind, entry):
+        return make_cutout(source, name, entry)
     for key in entry:
-        choose(f"field of {kind} {name!r} in {source.path}", key, FIELDS[kind])
+        choose(f"field of {kind} {name!r} in {source.path}", key, (*FIELDS[kind], *OTHERS.get(kind, ())))
+    check_free(f"{kind}s", kind, name)
+    if kind == "background" and isinstance(entry.get("image"), list):
+        return make_backgrounds(source, name, entry)
     values = {key: checked(source, name, key, value) for key, value in (FIELDS[kind] | entry).items()}
     given = [key for key in FILES if values.get(key)]
     if len(given) != 1:
-        wanted = " or ".join(key for key in FILES if key in FIELDS[kind])
+        wanted = " or ".join((*(key for key in FILES if key in FIELDS[kind]), *OTHERS.get(kind, ())))
         raise source.error(f"{kind} {name!r} needs one {wanted}")
     if given == ["file"] and len(entry) > 1:
         raise source.error(f"animal {name!r} has its size, hover and direction in {values['file']}; set only its file")
@@ -106,18 +62,33 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
     return Ingredient(name, content.hexdigest()[:16], value)
 
 
+def make_backgrounds(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
+    """A background of several pictures, which views share out."""
+    from envs.drawing.picture_file import picture_background, read_picture
+    from envs.photographs.backdrops import by_view
+    from envs.photographs.identity import sources
+
+    for key in entry:
+        choose(f"field of background {name!r} in {source.path}", key, ("image", "horizon"))
+    files = source.files("background", name, "image", entry["image"], MOST_PICTURES)
+    horizon = source.number(name, "horizon", entry.get("horizon", FIELDS["background"]["horizon"]))
+    content = hashlib.sha256(repr(("background", sources(), name, horizon)).encode())
+    for path in files:
+        content.update(hashlib.sha256(path.read_bytes()).digest())
+    pictures = [picture_background(read_picture(path), horizon) for path in files]
+    return Ingredient(name, content.hexdigest()[:16], by_view(pictures))
+
+
 def checked(source: Source, name: str, key: str, value: object) -> str | float | list[float]:
     """A field's value, of its type and within its bounds."""
     if key in FILES:
         if not isinstance(value, str):
             raise source.error(f"{key} of {name!r} must be the name of a file, got {value!r}")
         return value
-    low, high = BOUNDS[key]
-    numbers = value if key == "turn" and isinstance(value, list) else [value]
-    right = all(isinstance(n, int | float) and not isinstance(n, bool) and low <= n <= high for n in numbers)
-    if not right or len(numbers) != (3 if key == "turn" else 1):
-        what = "three angles in degrees, about x, y and z" if key == "turn" else f"a number from {low:g} to {high:g}"
-        raise source.error(f"{key} of {name!r} must be {what}, got {value!r}")
+    if key != "turn":
+        return source.number(name, key, value)
+    if not isinstance(value, list) or len(value) != 3 or not all(within(key, angle) for angle in value):
+        raise source.error(f"turn of {name!r} must be three angles in degrees, about x, y and z, got {value!r}")
     return value
 
 

@@ -4,7 +4,7 @@ Frame and halves are measured at the extremes of every slot's bounds under every
 between the two slots of a relation, no two animals can touch. Widths are measured in the first views.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from envs.drawing.poses import UPRIGHT, Settled, read_poses
 from envs.drawing.raster import to_world
 from envs.drawing.view import VIEWS, view_of
 from envs.facing import place_of
+from envs.photographs.card import card_of
+from envs.photographs.cutout import Cutout
 from envs.shapes.mesh import Mesh, animal_mesh
 from envs.slots import SLOTS, Slot
 
@@ -71,17 +73,19 @@ def extents(mesh: Mesh) -> tuple[float, float, float]:
     return length, width, height
 
 
-def required(mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0) -> list[Measure]:
+def required(
+    mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0, stand: Callable[[Pose], Pose] | None = None
+) -> list[Measure]:
     """Distances to the frame and to the other thing's half, of a body made `factor` times as large.
 
-    An animal that misses one of them can't be in a world.
+    An animal that misses one of them can't be in a world. `stand` gives the pose of what doesn't stand as bodies do.
     """
     corners = hull(mesh)
     frame: list[tuple] = []
     halves: dict[int, list[tuple]] = {0: [], 2: []}
     for slot, bounds in SLOTS.items():
         for pose in extremes(bounds, settled, factor):
-            points = to_world(mesh, pose, corners)
+            points = to_world(mesh, stand(pose) if stand else pose, corners)
             frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
             for axis, plane, side in SIDES.get(place_of(slot), ()):
                 halves[axis].append((float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}"))
@@ -122,39 +126,62 @@ def widths(name: str, mesh: Mesh) -> tuple[Measure, Measure]:
 def measures(name: str, animal) -> list[Measure]:
     """All limits of an animal; the first three are required of a world's animals."""
     mesh = animal_mesh(animal)
+    if isinstance(animal, Cutout):
+        return [*required(mesh, stand=animal.stand), *spans(name, animal)]
     return [*required(mesh, read_poses().get(name, UPRIGHT)), *widths(name, mesh)]
+
+
+def spans(name: str, cutout: Cutout) -> tuple[Measure, Measure]:
+    """As `widths`, of cut-outs, which may be narrow and tall: the least length of the longer side on the image."""
+    sides, found = [], []
+    for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
+        screen = Camera(100, view_of(view)).project(card_of(cutout, name, slot, view).corners)
+        width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
+        sides.append((max(width, height), f"slot {slot!r}, view {view}", ACROSS))
+        found.append((width, f"slot {slot!r}, view {view}", ACROSS))
+    unit = "% of the image"
+    return (
+        Measure("longer side in a pair, least", *at(min(sides), unit, low=WIDTHS[0])),
+        Measure("width in a pair, greatest", *at(max(found), unit, high=WIDTHS[1])),
+    )
 
 
 def misplaced(name: str, animal) -> str | None:
     """The first required limit that `animal` misses, with the way out; None if it keeps them."""
-    mesh, settled = animal_mesh(animal), read_poses().get(name, UPRIGHT)
-    for measure in required(mesh, settled):
+    mesh, stand = animal_mesh(animal), stand_of(animal)
+    settled = UPRIGHT if stand else read_poses().get(name, UPRIGHT)
+    for measure in required(mesh, settled, stand=stand):
         if not measure.kept:
             value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
-            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh)}"
+            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh, stand)}"
     return None
 
 
-def advice(measure: Measure, size: float, mesh: Mesh) -> str:
+def stand_of(animal) -> Callable[[Pose], Pose] | None:
+    """How an animal stands that isn't a body; None for a body."""
+    return animal.stand if isinstance(animal, Cutout) else None
+
+
+def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> str:
     """Which side of the body to change for a limit that it misses, and the size with which it would keep it."""
     length, width, height = extents(mesh)
     sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
-    if measure.high == np.inf and measure.name.startswith("width"):
-        if height > max(length, width):
+    if measure.high == np.inf and measure.name.endswith("least"):
+        if not stand and height > max(length, width):
             return f"make it longer for its height, which sets the scale: {sides}"
         return f"give it a greater size, {size * measure.low / measure.value:.2f} instead of {size:.2f}: {sides}"
-    fitting = size * measure.high / measure.value if measure.high < np.inf else size * largest_factor(mesh)
+    fitting = size * measure.high / measure.value if measure.high < np.inf else size * largest_factor(mesh, stand)
     which = "height" if measure.side == HEIGHT else "length" if length >= width else "width"
     smaller = np.floor(100 * fitting) / 100
     return f"reduce its {which}, or give it a smaller size, {smaller:.2f} instead of {size:.2f}: {sides}"
 
 
-def largest_factor(mesh: Mesh) -> float:
+def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> float:
     """The factor of its size with which a body that is too large keeps the required limits, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
-        fits = all(measure.kept for measure in required(mesh, factor=middle))
+        fits = all(measure.kept for measure in required(mesh, factor=middle, stand=stand))
         low, high = (middle, high) if fits else (low, middle)
     return low
 

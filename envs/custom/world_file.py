@@ -4,15 +4,20 @@ import re
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.catalog import register
 from envs.common.errors import UserError, choose
 from envs.common.reading import Unreadable, read_toml
-from envs.custom.ingredients import Ingredient, Source, make_ingredient
+from envs.custom.cutouts import all_cutouts, check_all_natural, natural_texture, register_cutout
+from envs.custom.ingredients import make_ingredient
+from envs.custom.source import Ingredient, Source
 from envs.groups import checked_groups, within
 from envs.slots import SIZES
 from envs.world import WORLDS, World
+
+if TYPE_CHECKING:
+    from envs.photographs.cutout import Cutout
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
 LISTS = (*KINDS.values(), "sizes")
@@ -29,7 +34,7 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
     source, table = Source(path), read_table(path)
-    stamp = (path, *above, *source.stamps(table))
+    stamp = (path, *above, *source.stamps(entry for kind in KINDS for entry in table.get(kind, {}).values()))
     if stamp not in _loaded:
         _loaded[stamp] = build_world(source, table, above)
     return _loaded[stamp]
@@ -83,22 +88,57 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.get(kind, {}).items()}
         for kind in KINDS
     }
-    vocabulary = [
-        chosen_names(source, table, plural, getattr(base, plural), own[kind]) for kind, plural in KINDS.items()
-    ]
+    animals = chosen_names(source, table, "animals", base.animals, own["animal"])
+    cutouts = all_cutouts(base, own["animal"], animals)
+    textures = chosen_textures(source, table, base, own["texture"], animals, cutouts)
+    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, own["background"])
     sizes = chosen_sizes(source, table, base.sizes)
-    groups = within(base.groups, vocabulary[0]) | table.get("groups", {})
-    groups = checked_groups(groups, vocabulary[0], source.error)
-    check_phrases(source, *vocabulary[:2], sizes)
+    groups = within(base.groups, animals) | table.get("groups", {})
+    groups = checked_groups(groups, animals, source.error)
+    check_phrases(source, animals, textures, sizes)
     name = table.get("name", source.path.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
     check_placement(source, own["animal"])
+    register_all(own)
+    digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
+    photographed = dict(base.cutouts) | {name: own["animal"][name].digest for name in cutouts if name in own["animal"]}
+    return World(
+        name,
+        animals,
+        textures,
+        backgrounds,
+        sizes,
+        own=base.own + digests,
+        source=str(source.path),
+        groups=groups,
+        cutouts=tuple((animal, photographed[animal]) for animal in cutouts),
+    )
+
+
+def register_all(own: dict[str, dict[str, Ingredient]]) -> None:
+    """Keep a world's ingredients in this process, cut-outs apart from what has a name of its own."""
     for kind, plural in KINDS.items():
         for ingredient in own[kind].values():
-            register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
-    digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
-    return World(name, *vocabulary, sizes, own=base.own + digests, source=str(source.path), groups=groups)
+            if ingredient.is_cutout:
+                register_cutout(ingredient)
+            else:
+                register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
+
+
+def chosen_textures(
+    source: Source,
+    table: dict[str, Any],
+    base: World,
+    own: dict[str, Ingredient],
+    animals: tuple[str, ...],
+    cutouts: dict[str, "Cutout"],
+) -> tuple[str, ...]:
+    """The names of the world's textures; where its cut-outs have their own colours, the one word for them."""
+    if not any(cutout.natural for cutout in cutouts.values()):
+        return chosen_names(source, table, "textures", base.textures, own)
+    check_all_natural(source, animals, cutouts)
+    return natural_texture(source, table, base)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -126,7 +166,7 @@ def chosen_names(
     source: Source, table: dict[str, Any], plural: str, base: tuple[str, ...], own: dict[str, Ingredient]
 ) -> tuple[str, ...]:
     """The names that the world uses, in its order."""
-    known = [*base, *own]
+    known = list(dict.fromkeys([*base, *own]))  # a cut-out may replace an animal of the world that it extends
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in table.get(plural, known))
     least = 1 if plural == "backgrounds" else 2
     if len(set(names)) != len(names) or len(names) < least:

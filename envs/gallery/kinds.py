@@ -145,12 +145,14 @@ def draw(world: "World", scenes: list[Scene], config: GalleryConfig) -> "np.ndar
     import numpy as np
 
     from envs.checks.reference import render_forward
-    from envs.render.renderer import Renderer
+    from envs.render.worlds import open_renderer
 
     if config.renderer == "menagerie":
-        return Renderer(world, config.resolution, config.cache).render(scenes)[0]
+        return open_renderer(world, config.resolution, config.cache).render(scenes)[0]
     if config.renderer == "forward":
-        return np.array([render_forward(scene, config.resolution).image for scene in scenes])
+        return np.array([render_forward(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
+    if world.cutouts:
+        raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
     from envs.checks.external_renderers import open_external_renderer
 
     renderer = open_external_renderer(config.renderer, config.resolution)

@@ -31,7 +31,12 @@ NAMES = (
 
 
 def entry_identity(resolution: int, world: World) -> str:
-    """A name for all that decides an entry's pixels besides its key: an edited animal changes it."""
+    """A name for all that decides an entry's pixels besides its key: an edited animal changes it.
+
+    What cut-outs need besides is in `world.own`; see `envs.render.worlds`.
+    """
+    if world.cutouts:
+        raise ValueError(f"world {world.name!r} has cut-outs, which `Renderer` doesn't draw: use `open_renderer`")
     return source_digest(ENTRIES, resolution, world.textures, world.backgrounds, world.own)
 
 

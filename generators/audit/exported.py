@@ -18,6 +18,7 @@ from envs.common.files import scratch_folder
 from envs.common.reading import open_file, parse_json, read_bytes, read_text
 from envs.render.identity import image_identity
 from envs.render.renderer import LARGEST, Renderer
+from envs.render.worlds import open_renderer
 from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
@@ -102,7 +103,7 @@ def compared(
 ) -> Iterator[Finding]:
     """The files of an export beside those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
-    reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
+    reader = RenderedReader(open_renderer(world, side, cache), list(made.values()))
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
     files = list(FORMATS[export.form](list(parts.values())))
     here = image_identity(world, side)

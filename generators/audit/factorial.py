@@ -7,7 +7,8 @@ import numpy as np
 
 from envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
 from envs.common.files import scratch_folder
-from envs.render.renderer import Pictures, Renderer
+from envs.render.renderer import Pictures
+from envs.render.worlds import open_renderer
 from envs.scene import Scene
 from envs.world import World
 from generators.captions.phrases import phrase
@@ -30,7 +31,7 @@ def check_factorial(
     """The number of scenes, and one line for each problem of any of them."""
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
     with scratch_folder() as cache:
-        renderer = Renderer(world, resolution, cache, workers)
+        renderer = open_renderer(world, resolution, cache, workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):

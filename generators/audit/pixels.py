@@ -16,6 +16,7 @@ from envs.common.errors import UserError, choose
 from envs.common.files import scratch_folder
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
+from envs.render.worlds import open_renderer
 from envs.world import World
 from envs.worlds import load_world
 from generators.audit.colors import Reference, reference_colors, wrong_colors
@@ -81,7 +82,7 @@ def check_pixels(
         return
     with scratch_folder() as cache:  # not the store's atlas, which may be what is wrong
         workers = min(os.cpu_count() or 1, MOST_WORKERS) if how_many == "all" else 1
-        renderer = Renderer(world, shown.resolution, cache, workers)
+        renderer = open_renderer(world, shown.resolution, cache, workers)
         yield from check_rows(shown, reference_colors(world, renderer), report)
         yield check_again(shown, renderer, how_many, report)
 

@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
-from envs.atlas.entry import EntryKey, build_entry
+from envs.atlas.entry import EntryKey
 from envs.checks.scenes import RenderChecks
 from envs.common.files import scratch_folder
 from envs.render.atlas_cache import entry_path
-from envs.render.identity import entry_identity
 from envs.render.renderer import Renderer
+from envs.render.worlds import atlas_name, entry_builder, open_renderer
 from envs.scene import Scene
 from generators.storage.image_store import ImageStore
 
@@ -32,7 +31,7 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
     missing = store.missing(scenes)
     if not missing:
         return Estimate(0, SPLIT_SECONDS, 0.0)
-    drawn = Renderer(store.world, store.resolution)
+    drawn = open_renderer(store.world, store.resolution)
     waiting = entries_to_build(store, missing)
     entry_seconds, entry_bytes = entry_cost(store, waiting)
     scene_seconds = scene_cost(drawn, store, missing[:: max(1, len(missing) // SCENES)][:SCENES])
@@ -44,7 +43,7 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
 
 def entries_to_build(store: ImageStore, scenes: Sequence[Scene]) -> list[EntryKey]:
     """The entries of the atlas that `scenes` need and that aren't there, neighbours in view together."""
-    folder = store.atlas / entry_identity(store.resolution, store.world)
+    folder = store.atlas / atlas_name(store.world, store.resolution)
     keys = {EntryKey.of(thing, scene.view) for scene in scenes for thing in scene.things}
     return sorted((key for key in keys if not entry_path(folder, key).exists()), key=lambda key: (key.view, key))
 
@@ -53,8 +52,7 @@ def entry_cost(store: ImageStore, waiting: Sequence[EntryKey]) -> tuple[float, f
     """Seconds and bytes of an entry; neighbours are sampled, which share a background."""
     if not waiting:
         return 0.0, 0.0
-    named = {"textures": store.world.textures, "backgrounds": store.world.backgrounds, "resolution": store.resolution}
-    build = partial(build_entry, **named)
+    build = entry_builder(store.world, store.resolution)
     middle = len(waiting) // 2
     sample = waiting[middle : middle + ENTRIES]
     build(sample[0])  # compiles, and draws the background

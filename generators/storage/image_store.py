@@ -139,9 +139,9 @@ class ImageStore:
 
     def renderer(self, workers: int):
         """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
-        from envs.render.renderer import Renderer
+        from envs.render.worlds import open_renderer
 
-        return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
+        return open_renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

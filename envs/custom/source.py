@@ -1,0 +1,90 @@
+"""The files that a world file names, and the bounds of its numbers."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from envs.common.errors import UserError
+
+if TYPE_CHECKING:
+    from envs.catalog import OwnIngredient
+
+# Least and greatest value of each number.
+BOUNDS = {
+    "size": (0.1, 3.0),
+    "hover": (0.0, 1.0),
+    "turn": (-360.0, 360.0),
+    "tile": (0.05, 10.0),
+    "specular": (0.0, 1.0),
+    "gloss": (1.0, 200.0),
+    "horizon": (0.1, 0.9),
+}
+LARGEST_FILE = 64 << 20  # bytes
+# Fields of entries that name files: one each, or a list of them.
+FILES = ("mesh", "file", "image", "function", "cutouts")
+
+
+class Ingredient(NamedTuple):
+    """The object that an entry defines, and a hash of the entry and its file."""
+
+    name: str
+    digest: str
+    value: "OwnIngredient"
+    is_cutout: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """The TOML file; all other files lie in its folder or below."""
+
+    path: Path
+
+    def file(self, kind: str, name: str, relative: str) -> Path:
+        """The path of a file that an entry names; one that is outside, missing or too large raises."""
+        root = self.path.parent
+        path = (root / relative.replace("\0", "")).resolve()
+        if not path.is_relative_to(root):
+            raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
+        if not path.is_file():
+            raise self.error(f"{kind} {name!r} needs {path}, which is not there")
+        if path.stat().st_size > LARGEST_FILE:
+            raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
+        return path
+
+    def files(self, kind: str, name: str, field: str, given: object, most: int) -> list[Path]:
+        """The paths of a list of files; one that is empty, too long, or names a file twice raises."""
+        if not isinstance(given, list) or not given or not all(isinstance(item, str) and item for item in given):
+            raise self.error(f"{field} of {name!r} must be a list of one or more files, got {given!r}")
+        if len(set(given)) != len(given) or len(given) > most:
+            raise self.error(f"{field} of {name!r} must be at most {most} different files, got {len(given)}")
+        return [self.file(kind, name, item) for item in given]
+
+    def number(self, name: str, key: str, value: object) -> float:
+        """A number of a field, within its bounds."""
+        if not within(key, value):
+            low, high = BOUNDS[key]
+            raise self.error(f"{key} of {name!r} must be a number from {low:g} to {high:g}, got {value!r}")
+        return value
+
+    def error(self, text: str) -> UserError:
+        """An error of this file."""
+        return UserError(f"{self.path}: {text}")
+
+    def stamps(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple]:
+        """Name, time and size of the TOML file and of all files that its entries name, to detect changes."""
+        named = [name for entry in entries for key in FILES for name in listed(entry.get(key, ""))]
+        for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
+            stat = path.stat() if path.is_file() else None
+            yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
+
+
+def within(key: str, value: object) -> bool:
+    """Whether a field's value is a number within its bounds."""
+    low, high = BOUNDS[key]
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def listed(value: object) -> list[str]:
+    """The files of a field: one, without the function in it, or several."""
+    return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]

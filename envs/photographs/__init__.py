@@ -1,0 +1,1 @@
+"""Photographs in worlds: cut-outs that stand where animals do, and several pictures to a background."""

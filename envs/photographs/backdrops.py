@@ -1,0 +1,17 @@
+"""A background of several photographs: each camera and sun has one of them."""
+
+from collections.abc import Sequence
+
+from envs.drawing.background import Backdrop, Background, Rays
+from envs.drawing.picture_file import OWN_LIGHT
+from envs.drawing.shading import Light
+from envs.drawing.view import VIEWS
+
+
+def by_view(backgrounds: Sequence[Background]) -> Background:
+    """The backgrounds in turn over all cameras and suns: equal views share one, as they share their drawing."""
+
+    def draw(rays: Rays, light: Light) -> Backdrop:
+        return backgrounds[VIEWS.index(rays.camera.view) % len(backgrounds)].draw(rays, light)
+
+    return Background(OWN_LIGHT, draw)

@@ -1,0 +1,157 @@
+"""A cut-out in a scene: an upright card that the camera and the sun see, and the shadow where it meets the ground."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from envs.drawing.camera import Camera
+from envs.drawing.placement import place
+from envs.drawing.raster import EMPTY
+from envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
+from envs.photographs.cutout import Cutout
+from envs.photographs.picture import Photograph
+
+FAINTEST = 1 / 255  # alpha below which nothing is drawn
+# Contact with the ground: how dark it is, how far it reaches from the card, and from what height things cause it.
+CONTACT, CONTACT_REACH, CONTACT_HEIGHT = 0.8, 0.13, 0.16  # share of the sun; metres; metres
+ON_GROUND = 0.03  # metres from the height of the ground
+PROFILE = 64  # places along the card's width at which contact is known
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """A photograph placed in the world."""
+
+    photograph: Photograph
+    foot: Float32[np.ndarray, "3"]  # the middle of its lower edge, metres
+    across: Float32[np.ndarray, "3"]  # unit vector to its right, seen from the camera
+    width: float  # metres
+    height: float
+    scale: float  # of the slot
+    flipped: bool
+
+    @property
+    def normal(self) -> Float32[np.ndarray, "3"]:
+        """Unit vector towards the camera's side."""
+        return np.array([self.across[1], -self.across[0], 0], np.float32)
+
+    @property
+    def corners(self) -> Float32[np.ndarray, "4 3"]:
+        """In the world: lower left, lower right, upper left, upper right."""
+        return np.stack([self.points(np.float32(x), np.float32(y)) for y in (0, 1) for x in (-0.5, 0.5)])
+
+    def points(self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"]) -> Float32[np.ndarray, "*n 3"]:
+        """World points at shares of the width from the middle and of the height from the ground."""
+        rise = np.array([0, 0, self.height], np.float32)
+        return self.foot + right[..., None] * self.across * np.float32(self.width) + up[..., None] * rise
+
+    def lookup(
+        self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
+    ) -> Float32[np.ndarray, "*n 4"]:
+        """The photograph there; `spacing` in metres."""
+        side = -right if self.flipped else right
+        per_metre = self.photograph.size[0] / self.width
+        return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
+
+
+class Seen(NamedTuple):
+    """What a camera sees of a card, at every sample of a window of whole pixels."""
+
+    top: int  # first pixel
+    left: int
+    alpha: Float32[np.ndarray, "h w"]
+    colors: Float32[np.ndarray, "h w 3"]  # linear, of the photograph
+    depth: Float32[np.ndarray, "h w"]  # metres along the view axis
+    world: Float32[np.ndarray, "h w 3"]
+    body: Float32[np.ndarray, "h w 3"]  # metres on the thing itself, its scale and mirroring undone
+
+
+def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Card:
+    """The card of a cut-out in a slot in a view."""
+    pose = place(f"{name} cut-out", slot, view, size)  # a name of its own: no built-in animal's tilt is meant for it
+    photograph = cutout.shown(name, view)
+    width, height = (side * pose.scale for side in cutout.metres(photograph))
+    turn = np.radians(cutout.stand(pose).yaw)
+    x, y, z = pose.position
+    return Card(
+        photograph,
+        np.array([x, y, z + cutout.hover * pose.scale], np.float32),
+        np.array([np.cos(turn), np.sin(turn), 0], np.float32),
+        width,
+        height,
+        pose.scale,
+        cutout.faces_left(pose),
+    )
+
+
+def seen_by(camera: Camera, card: Card, side: int) -> Seen:
+    """The card in a camera whose pixels have `side` x `side` samples."""
+    screen = camera.project(card.corners)
+    low, high = screen[:, :2].min(0) / side, screen[:, :2].max(0) / side
+    left, top = (int(edge) for edge in np.clip(np.floor(low), 0, camera.size // side - 1))
+    right, bottom = (int(edge) for edge in np.clip(np.ceil(high), 1, camera.size // side))
+    right_axis, up_axis, forward = camera.axes
+    columns, rows = np.arange(left * side, right * side), np.arange(top * side, bottom * side)
+    x, y = ((index + 0.5 - camera.size / 2) / camera.focal for index in np.meshgrid(columns, rows))
+    rays = (forward + x[..., None] * right_axis - y[..., None] * up_axis).astype(np.float32)  # 1 m along the view axis
+    depth = ((card.foot - camera.eye) @ card.normal / (rays @ card.normal)).astype(np.float32)
+    world = camera.eye + rays * depth[..., None]
+    share, up = (
+        (world - card.foot) @ card.across / np.float32(card.width),
+        (world[..., 2] - card.foot[2]) / card.height,
+    )
+    found = card.lookup(share, up.astype(np.float32), float(depth.mean()) / camera.focal)
+    alpha = np.where(found[..., 3] < FAINTEST, 0, found[..., 3]).astype(np.float32)
+    colors = found[..., :3] / np.maximum(found[..., 3:], np.float32(FAINTEST))
+    body = np.stack([share * card.width * (-1 if card.flipped else 1), np.zeros_like(up), up * card.height], -1)
+    return Seen(top, left, alpha, colors, depth, world, (body / card.scale).astype(np.float32))
+
+
+def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
+    """The card in the sun's depth map."""
+    corners = light_space(card.corners, sun)
+    low = np.maximum(np.floor(corners[:, :2].min(0)), 0).astype(int)
+    high = np.minimum(np.ceil(corners[:, :2].max(0)), TEXELS).astype(int)
+    columns, rows = np.meshgrid(np.arange(low[0], high[0]) + 0.5, np.arange(low[1], high[1]) + 0.5)
+    start, along, rise = corners[0], corners[1] - corners[0], corners[2] - corners[0]
+    offset = np.stack([columns - start[0], rows - start[1]], -1)
+    share, up = np.moveaxis(offset @ np.linalg.inv(np.stack([along[:2], rise[:2]])), -1, 0).astype(np.float32)
+    alpha = card.lookup(share - np.float32(0.5), up, 2 * REACH / TEXELS)[..., 3]
+    depth = start[2] + share * along[2] + up * rise[2]
+    depth = np.where(alpha >= 0.5, depth, EMPTY).astype(np.float32)
+    covered_rows, covered_columns = (np.flatnonzero((depth < EMPTY).any(axis)) for axis in (1, 0))
+    top, left = int(covered_rows[0]), int(covered_columns[0])
+    cut = depth[top : covered_rows[-1] + 1, left : covered_columns[-1] + 1]
+    return ShadowMap(int(low[1]) + top, int(low[0]) + left, np.ascontiguousarray(cut))
+
+
+def contact(
+    card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
+) -> Float32[np.ndarray, "*n"]:
+    """The share of the sun that reaches points, in light space, of the ground below the card: less near its feet."""
+    if card.foot[2] > 3 * CONTACT_HEIGHT:
+        return np.ones(light_points.shape[:-1], np.float32)
+    turned = np.concatenate([(light_points[..., :2] / TEXELS - 0.5) * 2 * REACH, light_points[..., 2:]], -1)
+    away = turned @ light_axes(sun) + CENTER - card.foot * np.array([1, 1, 0], np.float32)
+    right, toward = away @ card.across / np.float32(card.width), away @ card.normal
+    near = (np.abs(away[..., 2]) < ON_GROUND) & (np.abs(toward) < 3 * CONTACT_REACH) & (np.abs(right) < 0.75)
+    dark = np.interp(right[near], (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75, feet(card))
+    shares = np.ones(near.shape, np.float32)
+    shares[near] = 1 - CONTACT * dark * np.exp(-((toward[near] / CONTACT_REACH) ** 2))
+    return shares
+
+
+def feet(card: Card) -> Float32[np.ndarray, "places"]:
+    """How near the card comes to the ground along its width and a quarter beyond on both sides, 0..1, softened."""
+    middle = (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75
+    rows = np.linspace(0, CONTACT_HEIGHT, 12)
+    right, above = np.meshgrid(middle.astype(np.float32), (rows / card.height).astype(np.float32))
+    alpha = card.lookup(right, above, card.width * 1.5 / PROFILE)[..., 3]
+    nearness = np.exp(-(rows + card.foot[2]) / (CONTACT_HEIGHT / 3))[:, None]
+    reach = CONTACT_REACH / 2 / (card.width * 1.5) * PROFILE / 2  # places
+    steps = np.arange(-int(3 * reach) - 1, int(3 * reach) + 2)
+    kernel = np.exp(-((steps / reach) ** 2))
+    spread = np.convolve((alpha * nearness).max(0), kernel / kernel.sum())
+    return spread[len(steps) // 2 :][:PROFILE].astype(np.float32)

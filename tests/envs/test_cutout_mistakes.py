@@ -1,0 +1,132 @@
+"""Cut-outs that are refused: each with one line that names the file and the way out."""
+
+import io
+import os
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from envs.common.errors import UserError
+from envs.render.worlds import open_renderer
+from envs.worlds import load_world
+from tests.envs.cutout_files import draw, world_of
+
+GOOD = '[animal.lion]\ncutouts = ["lion.png"]\n'
+
+
+def png(width: int, height: int, rows: bytes) -> bytes:
+    """A PNG of 8 bits RGBA with the given compressed rows."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def saved(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def block(rows: slice, columns: slice, side: int = 100, color: int = 200) -> bytes:
+    """A picture that is solid in a box."""
+    pixels = np.zeros((side, side, 4), np.uint8)
+    pixels[rows, columns] = (color, color, color, 255)
+    return saved(Image.fromarray(pixels))
+
+
+BOMB = png(40_000, 40_000, zlib.compress(bytes(1 << 20)))
+REFUSED = {
+    "no alpha": (lambda: saved(Image.new("RGB", (90, 90), "brown")), "no alpha channel"),
+    "empty": (lambda: saved(Image.new("RGBA", (90, 90))), "is empty"),
+    "full": (lambda: saved(Image.new("RGBA", (90, 90), "brown")), "no transparent pixels"),
+    "border": (lambda: block(slice(20, 80), slice(0, 60)), "touches its border along 60% of the left edge"),
+    "cut at the top": (lambda: block(slice(0, 60), slice(20, 80)), "60% of the upper edge"),
+    "cut at the bottom": (lambda: block(slice(40, 100), slice(5, 95)), "90% of the lower edge"),
+    "small": (lambda: block(slice(40, 60), slice(40, 60)), "must have at least 24"),
+    "enormous": (lambda: png(5000, 100, zlib.compress(bytes(100))), "5000 x 100 pixels, at most 4096"),
+    "bomb": (lambda: BOMB, "DecompressionBombError"),
+    "cut short": (lambda: draw_bytes()[:300], "can't be read as a cut-out"),
+    "no picture": (lambda: b"lion", "can't be read as a cut-out"),
+    "16 bits": (lambda: saved(Image.fromarray(np.zeros((90, 90), np.uint16))), "more than 8 bits"),
+}
+
+
+def draw_bytes() -> bytes:
+    random = np.random.default_rng(0).integers(0, 255, (90, 90, 4), np.uint8)
+    return saved(Image.fromarray(random))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_picture_that_is_refused(tmp_path, name):
+    content, message = REFUSED[name]
+    (tmp_path / "lion.png").write_bytes(content())
+    with pytest.raises(UserError, match=message) as error:
+        load_world(world_of(tmp_path, GOOD, '["lion", "penguin"]'))
+    assert "lion.png" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+ENTRIES = {
+    'cutouts = ["../lion.png"]': "lies outside",
+    'cutouts = ["link.png"]': "lies outside",
+    'cutouts = ["none.png"]': "which is not there",
+    "cutouts = []": "must be a list of one or more files",
+    'cutouts = "lion.png"': "must be a list of one or more files",
+    "cutouts = [1]": "must be a list of one or more files",
+    'cutouts = ["lion.png", "lion.png"]': "different files",
+    'cutouts = ["lion.png"]\nmirrored = 1': "mirrored of 'lion' must be true or false",
+    'cutouts = ["lion.png"]\ntexture = "red"': 'can only be "own"',
+    'cutouts = ["lion.png"]\nsize = 9': "size of 'lion' must be a number from 0.1 to 3",
+    'cutouts = ["lion.png"]\nsize = 2.9': "smaller size, 1",
+    'cutouts = ["lion.png"]\nturn = [0, 0, 0]': "unknown field of cut-out 'lion'",
+    'cutouts = ["lion.png"]\ntexture = "own"': "'penguin' must be a cut-out with texture = \"own\"",
+    'cutout = ["lion.png"]': "did you mean 'cutouts'",
+    'mesh = "lion.png"': "is built in",
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_that_is_refused(tmp_path, entry):
+    folder = tmp_path / "world"
+    draw(folder / "lion.png")
+    draw(tmp_path / "lion.png")
+    os.symlink(tmp_path / "lion.png", folder / "link.png")
+    with pytest.raises(UserError, match=ENTRIES[entry]):
+        load_world(world_of(folder, f"[animal.lion]\n{entry}\n", '["lion", "penguin"]'))
+
+
+def test_own_colors_have_one_word(tmp_path):
+    draw(tmp_path / "lion.png")
+    entries = "".join(f'[animal.{name}]\ncutouts = ["lion.png"]\ntexture = "own"\n' for name in ("lion", "cat"))
+    for words, message in {'["red", "white"]': "give the world one word", '["red"]': "built in"}.items():
+        with pytest.raises(UserError, match=message):
+            load_world(world_of(tmp_path, entries, '["lion", "cat"]', f"textures = {words}"))
+    world = load_world(world_of(tmp_path, entries, '["lion", "cat"]', 'textures = ["plain"]'))
+    assert world.textures == ("plain",)
+
+
+def test_too_small_for_a_resolution(tmp_path):
+    draw(tmp_path / "lion.png", width=45, height=40)
+    world = load_world(world_of(tmp_path, GOOD, '["lion", "penguin"]'))
+    open_renderer(world, 64)
+    with pytest.raises(UserError, match="pixels along its longest side, too few for scenes of 224; it needs 4"):
+        open_renderer(world, 224)
+
+
+def test_the_pictures_decide_the_identity(tmp_path):
+    """Another picture is another world, in the same process too, and a moved folder is the same one."""
+    draw(tmp_path / "a" / "lion.png")
+    draw(tmp_path / "b" / "lion.png")
+    first, second = (load_world(world_of(tmp_path / name, GOOD, '["lion", "penguin"]')) for name in "ab")
+    assert repr(first) == repr(second)
+    draw(tmp_path / "b" / "lion.png", "blue")
+    changed = load_world(world_of(tmp_path / "b", GOOD, '["lion", "penguin"]'))
+    assert changed.own != first.own
+    again = load_world(world_of(tmp_path / "b", GOOD + "mirrored = false\n", '["lion", "penguin"]'))
+    assert again.own != changed.own

@@ -1,0 +1,199 @@
+"""Cut-outs as animals of a world: how they are drawn, and that nothing else is drawn differently."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, compare
+from envs.checks.scenes import RenderChecks
+from envs.custom.cutouts import load_cutout
+from envs.drawing.camera import supersampling
+from envs.drawing.placement import place
+from envs.drawing.view import VIEWS, view_of
+from envs.photographs.card import card_of, contact
+from envs.render.renderer import Renderer
+from envs.render.worlds import build_any_entry, open_renderer
+from envs.scene import Scene, Thing
+from envs.slots import SLOTS
+from envs.worlds import load_world
+from tests.envs.cutout_files import GREY, ORANGE, PALE, draw, world_of
+
+SIDE = 48
+LION = '[animal.lion]\ncutouts = ["lion.png"]\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    draw(tmp_path / "lion.png", PALE, dark=GREY)
+    draw(tmp_path / "tall.png", ORANGE, width=70, height=150)
+    return tmp_path
+
+
+def one(folder, entries=LION, animals='["lion", "penguin"]', more=""):
+    return load_world(world_of(folder, entries, animals, more))
+
+
+def mean_color(image, mask, thing=1):
+    return image[mask == thing].mean(0)
+
+
+def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
+    scene = Scene("desert", (Thing("lion", "red", "left"), Thing("penguin", "white", "right")))
+    pug = load_world("pug")
+    before = Renderer(pug, SIDE).render([scene])
+    world = one(folder)
+    ours = open_renderer(world, SIDE).render([scene])
+    assert np.array_equal(Renderer(pug, SIDE).render([scene]).images, before.images), "pug's lion is as it was"
+    assert set(np.unique(ours.masks)) == {0, 1, 2}
+    assert not np.array_equal(ours.masks == 1, before.masks == 1)
+    assert np.array_equal(ours.masks == 2, before.masks == 2), "the penguin is the modelled one"
+
+
+def test_the_same_bytes_from_workers_and_from_the_cache(folder):
+    world = one(folder)
+    scenes = [Scene(b, (Thing("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
+    images = open_renderer(world, SIDE).render(scenes).images
+    parallel = open_renderer(world, SIDE, folder / "cache", workers=2)
+    parallel.prepare(scenes)
+    assert np.array_equal(parallel.render(scenes).images, images)
+    assert np.array_equal(open_renderer(world, SIDE, folder / "cache").render(scenes[::-1]).images[::-1], images)
+
+
+def entry_of(world, slot="center", view=0, resolution=SIDE):
+    from envs.atlas.entry import EntryKey
+
+    parts = {"textures": world.textures, "backgrounds": world.backgrounds, "resolution": resolution}
+    return build_any_entry(EntryKey("lion", slot, view), dict(world.cutouts), **parts)
+
+
+def test_edges_are_soft_and_the_inside_is_solid(folder):
+    alpha = entry_of(one(folder)).alpha
+    assert (alpha == 255).mean() > 0.15
+    soft = (alpha > 25) & (alpha < 230)
+    assert 0.05 < soft.mean() < 0.5
+    assert not alpha[0, 0]
+
+
+def test_a_texture_is_as_bright_as_the_photograph(folder):
+    world = one(folder)
+    scenes = [Scene("desert", (Thing("lion", texture, "left"),)) for texture in world.textures]
+    images, masks = open_renderer(world, 96).render(scenes)
+    red, white, green = (mean_color(image, mask) for image, mask in zip(images, masks, strict=True))
+    assert red[0] > 2 * max(red[1:]), "red"
+    assert np.ptp(white) < 40
+    assert green[1] > max(green[0], green[2])
+    columns = np.flatnonzero((masks[1] == 1).any(0))
+    middle = (columns[0] + columns[-1]) // 2
+    rear, front = images[1][:, :middle][masks[1][:, :middle] == 1], images[1][:, middle:][masks[1][:, middle:] == 1]
+    assert rear.mean() + 40 < front.mean(), "its dark half is darker"
+
+
+def test_own_colors_are_those_of_the_photograph(folder):
+    world = one(folder, '[animal.lion]\ncutouts = ["tall.png"]\ntexture = "own"\n' + DRAWN_CAT, '["lion", "cat"]')
+    assert world.textures == ("natural",)
+    (image,), (mask,) = open_renderer(world, 96).render([Scene("desert", (Thing("lion", "natural", "left"),))])
+    color = mean_color(image, mask)
+    assert np.abs(color / color.max() - np.array(ORANGE) / max(ORANGE)).max() < 0.15
+
+
+DRAWN_CAT = '[animal.cat]\ncutouts = ["lion.png"]\ntexture = "own"\n'
+
+
+def test_views_share_out_the_photographs(folder):
+    world = one(folder, '[animal.lion]\ncutouts = ["lion.png", "tall.png"]\n')
+    cutout = load_cutout(dict(world.cutouts)["lion"])
+    shown = [cutout.photographs.index(cutout.shown("lion", view)) for view in range(40)]
+    assert 10 < sum(shown) < 30
+    for slot in ("left", "above"):
+        assert card_of(cutout, "lion", slot, 3).photograph is cutout.photographs[shown[3]], "the same in all slots"
+    width, height = zip(*(cutout.metres(photograph) for photograph in cutout.photographs), strict=True)
+    assert [max(sides) for sides in zip(width, height, strict=True)] == pytest.approx([1.4, 1.4])
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
+    world = one(folder, f"{LION}mirrored = {str(mirrored).lower()}\n")
+    scenes = [Scene("desert", (Thing("lion", "white", slot),)) for slot in ("left", "left outward")]
+    masks = open_renderer(world, SIDE).render(scenes).masks
+    heads = []
+    for mask in masks == 1:
+        rows, columns = np.nonzero(mask)
+        top = columns[rows <= rows.min() + 2].mean()  # the head is what reaches highest
+        heads.append(top > (columns.min() + columns.max()) / 2)
+    assert heads == ([True, False] if mirrored else [True, True])
+
+
+def test_the_ground_is_darker_at_its_feet(folder):
+    from envs.atlas.stage import ground
+
+    world, view = one(folder), view_of(0)
+    cutout = load_cutout(dict(world.cutouts)["lion"])
+    points = ground("desert", SIDE, view).light_points
+    standing, floating = (contact(card_of(cutout, "lion", slot, 0), points, view.sun) for slot in ("left", "above"))
+    assert standing.min() < 0.6
+    assert (standing < 0.9).mean() < 0.03, "near them only"
+    assert floating.min() == 1
+    entry = entry_of(world, "left")
+    assert entry.shadow.min() < 80, "and it throws a shadow"
+
+
+@pytest.mark.parametrize("slots", [("left", "right"), ("above", "under")])
+def test_the_compositor_agrees_with_the_oracle(folder, slots):
+    more = '[animal.cat]\ncutouts = ["tall.png"]\n'
+    world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
+    for other in ("cat", "rabbit"):
+        scene = Scene("city", (Thing("lion", "grass", slots[0]), Thing(other, "red", slots[1])), 2)
+        images, masks = open_renderer(world, SIDE).render([scene])
+        result = compare(scene, images[0], masks[0], dict(world.cutouts))
+        assert result.touched > TOUCHED_WORST
+        assert result.masks_differ < 0.05
+        assert not result.cut
+        assert min(result.uncovered) > UNCOVERED
+
+
+def test_the_render_checks_hold_on_every_scene(folder):
+    more = '[animal.cat]\ncutouts = ["tall.png", "lion.png"]\n'
+    lists = 'textures = ["red", "white"]\nbackgrounds = ["desert"]\nsizes = ["small", "big"]\n'
+    world = one(folder, LION + more, '["lion", "cat"]', lists)
+    scenes = list(world.factorial((0, 1)))
+    renderer = open_renderer(world, 32)
+    assert RenderChecks().problems(scenes, *renderer.render(scenes), renderer.areas(scenes)) == []
+
+
+def test_it_stands_where_others_do_and_faces_the_camera(folder):
+    cutout = load_cutout(dict(one(folder).cutouts)["lion"])
+    for slot in SLOTS:
+        for view in range(6):
+            card, pose = card_of(cutout, "lion", slot, view), place("lion cut-out", slot, view)
+            assert card.foot == pytest.approx(pose.position)
+            assert card.across[0] > np.cos(np.radians(21)), "hardly squeezed"
+            assert card.flipped == (abs(pose.yaw) > 90)
+
+
+def test_a_background_of_several_pictures_has_one_in_each_view(folder):
+    for name, color in {"a": (200, 40, 40), "b": (40, 200, 40)}.items():
+        draw(folder / f"{name}.png", color)
+        from PIL import Image
+
+        Image.new("RGB", (64, 64), color).save(folder / f"{name}.png")
+    path = folder / "park.toml"
+    path.write_text('extends = "tiny"\nbackgrounds = ["park"]\n[background.park]\nimage = ["a.png", "b.png"]\n')
+    world = load_world(str(path))
+    numbers = {VIEWS.index(view_of(view)) % 2: view for view in range(30)}
+    scenes = [Scene("park", (Thing("rabbit", "white", "center"),), numbers[k]) for k in (0, 1)]
+    first, second = open_renderer(world, SIDE).render(scenes).images[:, 2, 2].astype(int)
+    assert first[0] > first[1]
+    assert second[1] > second[0]
+    assert supersampling(SIDE)
+
+
+def test_only_open_renderer_makes_renderers(folder):
+    with pytest.raises(ValueError, match="use `open_renderer`"):
+        Renderer(one(folder), SIDE)
+    root = Path(__file__).parents[2]
+    for floor in ("envs", "generators", "models", "studies"):
+        for path in sorted((root / floor).rglob("*.py")):
+            calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+            assert "Renderer" not in {getattr(call.func, "id", "") for call in calls}, path
