@@ -27,8 +27,10 @@ class ImageRatio(NamedTuple):
 
 
 def bound_text(ratio: float) -> str:
-    """A bound; one that no setting tried could give has a word."""
-    return "out of reach" if math.isinf(ratio) else f"{ratio:.2f}"
+    """A bound; where one model doesn't reach the target that is said in its place."""
+    if math.isinf(ratio):
+        return "first out of reach"
+    return f"{ratio:.2f}" if ratio else "other out of reach"
 
 
 def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> ImageRatio:

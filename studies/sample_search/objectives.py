@@ -85,11 +85,11 @@ class Runs:
                     run_interruptible(job, self.interruption)
             its = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
             ended.append({"cell": job.cell.id, "step": steps, **its})
-            if has_stopped([one["validation"] for one in ended], self.config.patience, self.config.rise):
+            if stopped := has_stopped([one["validation"] for one in ended], self.config.patience, self.config.rise):
                 break
         best = max(ended, key=lambda one: one["validation"])
         (equal,) = (one for one in ended if one["step"] == equal_steps(self.config))
-        return best | {"equal": equal}
+        return best | {"equal": equal, "at_cap": not stopped}
 
     def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
         """One training run, with its split file."""
@@ -151,7 +151,7 @@ def begin(runs: Runs, trial: Any) -> Setting:
 
 def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:
     """Note what the seeds that ended said, and the accuracy that the trial is judged by."""
-    for name in ("cell", "validation", "test", "step", "known", "equal"):
+    for name in ("cell", "validation", "test", "step", "known", "equal", "at_cap"):
         if all(name in result for result in results):
             trial.set_user_attr(f"{name}s", [result[name] for result in results])
     trial.set_user_attr("accuracy", accuracy)

@@ -22,6 +22,7 @@ from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.tables import (
     axis_of,
+    capped_of,
     importance_table,
     pareto_fronts_of,
     pareto_table,
@@ -66,6 +67,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         settings=config,
         judged=judged(config),
         meaning=meaning(config.seeds),
+        capped=capped_of(config, all_points),
         equal=equal_steps(config) if config.budgets else 0,
         images_seen=config.recipe.steps * config.recipe.batch,
         staged={model: images_seen(config, model) for model in config.models if spec_of(model).stage},

@@ -109,6 +109,15 @@ def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[s
     return fronts
 
 
+def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+    """Of each model how many runs got the largest budget before their validation had stopped rising, and all runs."""
+    runs = {
+        model: [one for p in all_points if p.model == model for one in p.trial.user_attrs.get("at_caps", [])]
+        for model in config.models
+    }
+    return {model: (sum(its), len(its)) for model, its in runs.items() if its}
+
+
 def volumes_of(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
     """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {

@@ -182,6 +182,6 @@ def test_a_target_out_of_reach_leaves_a_ratio_without_a_bound():
     rng = np.random.default_rng(0)
     good, never = (Curve([100, 200], [random_tests(rng, share) for _ in range(2)]) for share in (0.99, 0.6))
     assert image_ratio(never, good, 0.9) == (math.inf, math.inf, math.inf)
-    assert image_ratio(never, good, 0.9).interval == "out of reach to out of reach"
+    assert image_ratio(never, good, 0.9).interval == "first out of reach to first out of reach"
     assert image_ratio(good, never, 0.9)[0] == 0
     assert image_ratio(never, never, 0.9).interval == "none"
