@@ -60,7 +60,7 @@ class Config(SampleStudy):
     validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
-    """Seeds of each setting, of which the median counts, with --budgets the mean; each decides split and training."""
+    """Seeds of each setting, of which the median counts. With `budgets` it is the mean. Each decides all that is drawn."""
     trials: Annotated[int, WHAT, FIRST] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
@@ -73,7 +73,7 @@ class Config(SampleStudy):
     sampler_seed: Annotated[int, WHAT] = 0
     """Seed of what the searches draw."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Steps, rising from --steps, of which each run gets more until its validation stops rising; none: --steps."""
+    """Steps of each run, until validation stops. They rise from `steps`; empty: `steps` alone."""
     patience: Annotated[int, TRAINING] = 1
     """Budgets in a row without a rise of a run's validation, after which it gets no larger one."""
     rise: Annotated[float, TRAINING] = 0.01
