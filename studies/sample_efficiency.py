@@ -60,7 +60,7 @@ class Config(SampleStudy):
     validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
-    """Seeds of each setting, of which the median counts. With `budgets` it is the mean. Each decides all that is drawn."""
+    """Seeds of each setting, of which the median counts. With `budgets` it is the mean. Each decides what is drawn."""
     trials: Annotated[int, WHAT, FIRST] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95

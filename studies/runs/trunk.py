@@ -1,8 +1,8 @@
 """One stable phase for runs of many lengths: where the rate is constant before it decays (`Recipe.decay`), runs that
 differ only in their number of steps begin alike.
 
-The state in which such a cell leaves the stable phase is kept among what cells share, and a longer cell goes on from it:
-with the same bytes as if it had trained all steps by itself. Shorter cells must be finished before longer ones
+The state in which such a cell leaves the stable phase is kept among what cells share, and a longer cell goes on from
+it: with the same bytes as if it had trained all steps by itself. Shorter cells must be finished before longer ones
 begin, else steps are taken twice.
 """
 
