@@ -20,14 +20,13 @@ from studies.runs.folder import provenance
 from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
+from studies.sample_search.ratios import capped_of, ratio_table
 from studies.sample_search.tables import (
     axis_of,
-    capped_of,
     importance_table,
     pareto_fronts_of,
     pareto_table,
     points,
-    ratio_table,
     target_table,
     volume_table,
     volumes_of,

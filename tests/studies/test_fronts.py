@@ -7,7 +7,7 @@ import pytest
 
 from studies.analysis.image_ratios import image_ratio
 from studies.analysis.pareto import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
-from studies.sample_search.tables import compared
+from studies.sample_search.ratios import compared
 
 AXIS = Axis(100, 10_000)
 

@@ -30,9 +30,10 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
+from studies.sample_search.ratios import capped_of, ratio_table
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
-from studies.sample_search.tables import HEADER, Point, capped_of, ratio_table
+from studies.sample_search.tables import HEADER, Point
 from studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
 from studies.trials.queue import Trials
 from studies.trials.space import draw, from_cube, to_cube
