@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
 
+# What is known of runs that were trained until they stopped rising alone.
+CONVERGED = ("step", "known", "equal", "at_cap")
+
 # Receives the number of a check and the accuracy on validation.
 Hear = Callable[[int, float], None]
 
@@ -151,8 +154,8 @@ def begin(runs: Runs, trial: Any) -> Setting:
 
 def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:
     """Note what the seeds that ended said, and the accuracy that the trial is judged by."""
-    for name in ("cell", "validation", "test", "step", "known", "equal", "at_cap"):
-        if all(name in result for result in results):
+    for name in ("cell", "validation", "test", *CONVERGED):
+        if name not in CONVERGED or (results and name in results[0]):
             trial.set_user_attr(f"{name}s", [result[name] for result in results])
     trial.set_user_attr("accuracy", accuracy)
     trial.set_user_attr("outcome", f"{trial.user_attrs['images']} images, {accuracy:.1%} on validation")
