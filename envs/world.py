@@ -115,6 +115,16 @@ WORLDS: dict[str, World] = {
         ("red", "white", "grass"),
         ("desert", "city", "circus"),
     ),
+    # The same with more pairs: 20 of its 66 may be a test.
+    "twelve": World(
+        "twelve",
+        (
+            *("goldfish", "elephant", "camel", "penguin", "crocodile", "giant tortoise", "rabbit", "crow"),
+            *("cat", "lion", "orca", "pig"),
+        ),
+        ("red", "white", "grass"),
+        ("desert", "city", "circus"),
+    ),
     # With a second attribute.
     "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
     "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),

@@ -1,20 +1,20 @@
 """Does CLIP bind with enough training? Accuracy against compute, at the hardest cells of both grids.
 
     python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
-    python studies/compute.py                             # laptop: 8 animals, 32 px, to 8000 steps
-    python studies/compute.py --budgets 500 1000 2000 4000 8000 16000     # goes on from there
+    python studies/compute.py                             # laptop: 8 animals, 32 px, to 6000 steps
+    python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # goes on from there
     python studies/compute.py --preset long               # one run of CLIP: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
 First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
 the better half on validation goes on. The last one is trained with all seeds, each budget in turn, until
-validation stops rising.
+validation stops rising (one at chance may not have begun to, and goes on).
 
 The rate is constant and then decays (warmup-stable-decay): a cosine would need a run of its own for every
 budget, while here a longer run goes on from where a shorter one began to decay, so that budgets up to n
-steps cost 1.2 n instead of 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
-cosines of their length (Hägele et al. 2024; Hu et al. 2024), and each point is a finished model, which a
-run that is looked at half-way is not.
+steps, each twice the one before, cost 1.2 n instead of 2 n. With a fifth of the steps for a decay of
+1 - sqrt such runs are as good as cosines of their length (Hägele et al. 2024; Hu et al. 2024), and each point
+is a finished model, which a run that is looked at half-way is not.
 
 Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
 skips what is finished.
@@ -60,10 +60,10 @@ class Config:
     """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
-    budgets: Annotated[tuple[int, ...], WHAT, FIRST] = (500, 1000, 2000, 4000, 8000)
+    budgets: Annotated[tuple[int, ...], WHAT, FIRST] = (500, 1000, 2000, 4000, 6000)
     """Optimiser steps, rising; at each there is a finished model."""
     patience: Annotated[int, WHAT, FIRST] = 2
-    """Budgets in a row without a rise of validation, the mean over seeds, after which a model gets no larger one."""
+    """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
     rise: Annotated[float, WHAT] = 0.005
     """The least rise that counts, as a share: 0.005 is half a point."""
     bar: Annotated[float, WHAT] = 0.95

@@ -2,6 +2,7 @@
 
     python studies/sample_efficiency.py --preset smoke    # tiny world, under 90 seconds on 2 cores
     python studies/sample_efficiency.py                   # laptop: a world of 8 animals, 32 px
+    python studies/sample_efficiency.py --preset converged   # until validation stops rising, 5 seeds
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
     optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
@@ -13,9 +14,13 @@ of those with hard negatives, views of the single-object scenes and their share 
   where they can't reach it. A model that never does gives a lower bound.
 
 Every setting is the median over seeds, with the same number of optimiser steps, judged on validation;
-the report's figures are from the test of unseen pairs. The same command, on any machine that reaches the
-storage, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. Stopped and
-started again it goes on; one worker draws the same trials each time.
+the report's figures are from the test of unseen pairs. With --preset converged every run gets larger
+budgets of steps until its own validation stops rising, so that how little data isn't how few steps: both
+ratios of images, at convergence and at equal compute, are reported with intervals over seeds.
+
+The same command, on any machine that reaches the storage, joins in; with --cluster slurm --workers 8 the
+workers are tasks of a job array. Stopped and started again it goes on; one worker draws the same trials
+each time.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +28,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from envs.common.errors import UserError, run_command
-from envs.common.options import DATA, FIRST, PLACE, WHAT
+from envs.common.options import DATA, FIRST, PLACE, TRAINING, WHAT
 from envs.common.ranges import FIRST_SEED, RUNS
 from models.recipe import Recipe
 from studies.grids.grid import PAPER, SMOKE
@@ -56,7 +61,7 @@ class Config(SampleStudy):
     validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
-    """Seeds of each setting, whose median counts; a seed decides the split and the training."""
+    """Seeds of each setting, of which the median counts. With `budgets` it is the mean. Each decides what is drawn."""
     trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
@@ -68,6 +73,12 @@ class Config(SampleStudy):
     """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
+    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
+    """Steps of each run, until validation stops. They rise from `steps`; empty: `steps` alone."""
+    patience: Annotated[int, TRAINING] = 1
+    """Budgets in a row without a rise of a run's validation, after which it gets no larger one."""
+    rise: Annotated[float, TRAINING] = 0.01
+    """The least rise that counts, as a share: 0.01 is a point."""
 
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}
@@ -86,6 +97,15 @@ PRESETS: dict[str, Config] = {
         validation=0.2,
         tuned="laptop",
         recipe=Recipe(steps=700),
+    ),
+    # 12 animals, so that 66 pairs leave 20 for the test and 9 for validation. What is searched is how many pairs there
+    # are and how many images of lone animals: fewer settings than with all four, each of them until it stops rising.
+    "converged": Config(
+        **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "seeds": 5, "trials": 4},
+        **{"reserve": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},
+        tuned="laptop",
+        recipe=Recipe(steps=500, decay=0.2),
+        budgets=(500, 1000, 2000),
     ),
     "paper": Config(**PAPER | RANGES | {"trials": 60, "views": 16}),
 }
@@ -107,9 +127,27 @@ def check(config: Config) -> None:
         raise UserError("--split: the amount of data is searched here, which a file fixes; give its --recipe instead")
     if not hasattr(config.recipe_given, "singles_views"):
         raise UserError(f"--recipe: splits of kind {config.kind} have no singles_views, over which is searched")
+    check_budgets(config)
     for name in ("reserve", "validation"):
         if not getattr(config, name):
             raise UserError(f"--{name} must leave pairs, got 0")
+
+
+def check_budgets(config: Config) -> None:
+    """Raise for budgets of which a larger one isn't a smaller one trained on."""
+    if not config.budgets:
+        return
+    if list(config.budgets) != sorted(set(config.budgets)) or config.budgets[0] != config.recipe.steps:
+        raise UserError(f"--budgets rise from --steps, {config.recipe.steps}; got {config.budgets}")
+    if config.recipe.decay is None:
+        raise UserError("--budgets needs --decay, such as 0.2: with a cosine no run goes on from a shorter one")
+    if config.patience < 1 or config.rise < 0:
+        raise UserError("--patience must be at least 1, --rise at least 0")
+
+
+def decay_steps(config: Config) -> list[int]:
+    """Steps of each budget in which the rate falls."""
+    return [round(config.recipe.decay * steps) for steps in config.budgets]
 
 
 def main() -> None:
@@ -122,7 +160,11 @@ def main() -> None:
     if config.dry_run:
         from studies.grids.plan import plan
 
-        plan(replace(config, **{name: (max(getattr(config, name)),) for name in FRACTIONS}))
+        most = {name: (max(getattr(config, name)),) for name in FRACTIONS}
+        if config.budgets:  # the longest stable phase, and the decay of each budget
+            steps = [config.budgets[-1] - decay_steps(config)[-1], *decay_steps(config)]
+            most["recipe"] = replace(config.recipe, steps=sum(steps))
+        plan(replace(config, **most))
         print(
             f"and that at most {2 * config.trials} times: two searches of {config.trials} trials, most of them smaller"
         )

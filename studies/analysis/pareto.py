@@ -69,10 +69,15 @@ class Curve(NamedTuple):
     tests: list[list[Tally]]
 
 
+def accuracies(tests: Sequence[Tally]) -> list[float]:
+    """The accuracy of one setting with each seed."""
+    shares = [np.sum(list(tally.values()), axis=0) for tally in tests]
+    return [float(points / number) for points, number in shares]
+
+
 def median_accuracy(tests: Sequence[Tally]) -> float:
     """Median over seeds of the accuracy of one setting."""
-    shares = [np.sum(list(tally.values()), axis=0) for tally in tests]
-    return float(np.median([points / number for points, number in shares]))
+    return float(np.median(accuracies(tests)))
 
 
 def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:

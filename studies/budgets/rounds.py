@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from studies.budgets.setups import Run, Setup, Study, setups_of
 
+# Accuracy on validation below which a model is about at chance.
+BEGUN = 0.6
+
 # Accuracy on validation of what is trained; 0 of a run whose loss is no number.
 Known = Mapping[Run, float]
 
@@ -60,8 +63,11 @@ def rising(config: Study, known: Known, split: str, setup: Setup) -> Course:
 
 
 def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
-    """Whether none of the last `patience` values is above the best before them by more than `rise`."""
-    if len(means) <= patience:
+    """Whether none of the last `patience` values is above the best before them by more than `rise`.
+
+    Never of a model that has not left chance yet: it may not have begun to rise.
+    """
+    if len(means) <= patience or max(means) < BEGUN:
         return False
     return max(means[-patience:]) <= max(means[:-patience]) + rise
 

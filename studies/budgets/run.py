@@ -18,7 +18,6 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
     from studies.budgets.report import publish
     from studies.runs.dispatch import run_cells
     from studies.runs.folder import provenance
-    from studies.runs.shared import clear_shared
 
     trained, notes, sparing = trained_on(config, grids, out), provenance(), Sparing()
     any_grid = next(iter(grids.values()))
@@ -36,7 +35,7 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
             if not any(diverged(job) for job in jobs):
                 raise
             print(f"{error}; it counts as a run that gets nothing right on validation, and the others go on")
-    clear_shared(out)
+    # What cells share stays: the same command with larger budgets goes on from there.
     print(f"report: {publish(trained, notes)}")
 
 

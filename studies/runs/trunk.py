@@ -1,8 +1,8 @@
 """One stable phase for runs of many lengths: where the rate is constant before it decays (`Recipe.decay`), runs that
 differ only in their number of steps begin alike.
 
-The state in which such a cell leaves the stable phase is kept in the study's folder, and a longer cell goes on from it:
-with the same bytes as if it had trained all steps by itself. Shorter cells must be finished before longer ones
+The state in which such a cell leaves the stable phase is kept among what cells share, and a longer cell goes on from
+it: with the same bytes as if it had trained all steps by itself. Shorter cells must be finished before longer ones
 begin, else steps are taken twice.
 """
 
@@ -53,7 +53,7 @@ def states(job: Job) -> dict[int, Path]:
 
 def folder_of(job: Job) -> Path:
     """Where states are kept: the same for cells that are the same but for the number of their steps."""
-    return job.out / FOLDER / trunk_key(job.cell)
+    return job.shared / FOLDER / trunk_key(job.cell)
 
 
 def trunk_key(cell: Cell) -> str:

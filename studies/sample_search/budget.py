@@ -33,6 +33,9 @@ class SampleStudy(Grid):
     storage: str
     study: str
     sampler_seed: int
+    budgets: tuple[int, ...]
+    patience: int
+    rise: float
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,16 @@ def images_of(config: SampleStudy, setting: Setting) -> int:
     return distinct_images(split_recipe(config, setting, seed=0))
 
 
-def images_seen(config: SampleStudy, model: str) -> int:
-    """Images of all steps of a run, those of the stage that it starts from among them."""
+def images_seen(config: SampleStudy, model: str, steps: int = 0) -> int:
+    """Images of all steps of a run, those of the stage that it starts from among them; 0: of the study's steps."""
     stage = spec_of(model).stage
-    return config.recipe.steps * config.recipe.batch + (images_seen(config, stage.scorer) if stage else 0)
+    seen = (steps or config.recipe.steps) * config.recipe.batch
+    return seen + (images_seen(config, stage.scorer, steps) if stage else 0)
+
+
+def equal_steps(config: SampleStudy) -> int:
+    """The largest budget that every run is trained for, whatever its validation does."""
+    return config.budgets[min(config.patience, len(config.budgets) - 1)]
 
 
 def everything(config: SampleStudy) -> Setting:
@@ -105,22 +114,28 @@ def least(config: SampleStudy) -> Setting:
     return Setting(min(config.pairs), min(config.hard_negatives), 1, statistics.mean(config.singles_shares))
 
 
-def recipe_of(config: SampleStudy, model: str, singles_share: float | None) -> Recipe:
-    """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps."""
+def recipe_of(config: SampleStudy, model: str, singles_share: float | None, steps: int = 0) -> Recipe:
+    """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps.
+
+    A larger budget of `steps` has the same first ones: the warm-up and the phase of lone animals stay as long.
+    """
     recipe = replace(training_recipe(config, model), singles_share=singles_share)
-    if model not in tuned(config):
+    if model in tuned(config):
+        warmup = round(recipe.warmup * recipe.steps / tuned(config)[model].conditions["steps"])
+        recipe = replace(recipe, warmup=warmup)
+    if not steps:
         return recipe
-    return replace(recipe, warmup=round(recipe.warmup * recipe.steps / tuned(config)[model].conditions["steps"]))
+    return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
 
-def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, seed: int) -> Cell:
-    """The training run of a model in a setting."""
+def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
+    """The training run of a model in a setting, of the study's steps or of one of its budgets."""
     recipe = split_recipe(config, setting, seed)
     cell = grid_cell(config, model, SplitData(recipe, identity), recipe.seed)
-    trained = recipe_of(config, model, setting.singles_share)
+    trained = recipe_of(config, model, setting.singles_share, steps)
     if cell.base is None:
         return replace(cell, recipe=trained)
-    before = trained if model in tuned(config) else recipe_of(config, cell.base.model, setting.singles_share)
+    before = trained if model in tuned(config) else recipe_of(config, cell.base.model, setting.singles_share, steps)
     return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
 
 
@@ -132,6 +147,12 @@ def job_of(store: "ImageStore", cell: Cell, out: Path, execution: Execution) -> 
     return Job(cell, make_split(store, cell.data.recipe), out, execution=execution)
 
 
-def median(values: Sequence[float]) -> float:
-    """The median over seeds: one lucky seed of three does not move it."""
-    return float(statistics.median(values))
+def over_seeds(config: SampleStudy, values: Sequence[float]) -> float:
+    """What a setting is judged by: the median over seeds, which one lucky seed of three does not move; of settings that
+    are trained until they stop rising the mean, of which there is an interval for new seeds."""
+    return float((statistics.mean if config.budgets else statistics.median)(values))
+
+
+def out_of_reach(config: SampleStudy, values: Sequence[float]) -> bool:
+    """Whether `over_seeds` will miss the target, whatever the seeds get that are still to come."""
+    return over_seeds(config, [*values, *[1.0] * (config.seeds - len(values))]) < config.target

@@ -51,7 +51,7 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     for axis, _ in panels:
         count_axis(axis, "x")
     figure.supxlabel("distinct training images", fontsize=10)
-    figure.supylabel("accuracy (%), median over seeds", fontsize=10)
+    figure.supylabel(f"accuracy (%), {'mean' if config.budgets else 'median'} over seeds", fontsize=10)
     if len(panels) > 1:
         legend_above(figure, front_keys(config, "settings of its front, on the test"))
     else:

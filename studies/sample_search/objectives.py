@@ -18,10 +18,21 @@ from envs.common.reading import Unreadable
 from envs.common.records import read_record, write_record
 from generators.cluster.worker import Interruption
 from studies.analysis.pareto import Tally
+from studies.budgets.rounds import has_stopped
 from studies.runs.cell import Execution, Job, finished
 from studies.runs.dispatch import run_interruptible
 from studies.runs.train import Watch
-from studies.sample_search.budget import SampleStudy, Setting, cell_of, images_of, job_of, median, setting_of
+from studies.sample_search.budget import (
+    SampleStudy,
+    Setting,
+    cell_of,
+    equal_steps,
+    images_of,
+    job_of,
+    out_of_reach,
+    over_seeds,
+    setting_of,
+)
 from studies.sample_search.samplers import space
 from studies.trials.space import draw
 from studies.trials.training import alone, divergence, validation
@@ -31,6 +42,9 @@ if TYPE_CHECKING:
 
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
+
+# What is known of runs that were trained until they stopped rising alone.
+CONVERGED = ("step", "known", "equal", "at_cap")
 
 # Receives the number of a check and the accuracy on validation.
 Hear = Callable[[int, float], None]
@@ -53,8 +67,9 @@ class Runs:
 
         `hear` receives validation while it trains, or did train, and may raise to stop it.
         """
-        cell = cell_of(self.config, self.store.identity, model, setting, seed)
-        job = job_of(self.store, cell, self.out, Execution.of(self.config))
+        if self.config.budgets:
+            return self.converged(model, setting, seed)
+        job = self.job(model, setting, seed)
         interim = Interim(job, hear)
         with alone(job.folder):
             if finished(job.folder) is None:
@@ -62,6 +77,28 @@ class Runs:
             else:
                 interim.replay()
         return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
+
+    def converged(self, model: str, setting: Setting, seed: int) -> dict[str, Any]:
+        """The budget that is best on validation, of equal ones the smallest, and beside it the one that all runs have;
+        budgets grow until validation stops rising. Each has its tallies of validation and of the test."""
+        ended: list[dict[str, Any]] = []
+        for steps in self.config.budgets:
+            job = self.job(model, setting, seed, steps)
+            with alone(job.folder):
+                if finished(job.folder) is None:
+                    run_interruptible(job, self.interruption)
+            its = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
+            ended.append({"cell": job.cell.id, "step": steps, **its})
+            if stopped := has_stopped([one["validation"] for one in ended], self.config.patience, self.config.rise):
+                break
+        best = max(ended, key=lambda one: one["validation"])
+        (equal,) = (one for one in ended if one["step"] == equal_steps(self.config))
+        return best | {"equal": equal, "at_cap": not stopped}
+
+    def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
+        """One training run, with its split file."""
+        cell = cell_of(self.config, self.store.identity, model, setting, seed, steps)
+        return job_of(self.store, cell, self.out, Execution.of(self.config))
 
 
 class Interim:
@@ -99,13 +136,14 @@ class Interim:
             self.hear(int(check), accuracy)
 
 
-def tally(job: Job) -> Tally:
-    """Points and number of the swaps of the tests that are judged, by animal pair: what a bootstrap draws from."""
+def tally(job: Job, tests: tuple[str, ...] = ()) -> Tally:
+    """Points and number of the swaps of some tests, else of those that are judged, by animal pair: what a bootstrap
+    draws from."""
     from studies.analysis.paired_bootstrap import read_points
 
     points: Tally = {}
     for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
-        if key[1] in job.cell.data.recipe.judged and key[2] == "swap":
+        if key[1] in (tests or job.cell.data.recipe.judged) and key[2] == "swap":
             entry = points.setdefault(point.animals, [0.0, 0])
             entry[0] += point.value
             entry[1] += 1
@@ -122,49 +160,48 @@ def begin(runs: Runs, trial: Any) -> Setting:
 
 def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:
     """Note what the seeds that ended said, and the accuracy that the trial is judged by."""
-    for name in ("cell", "validation", "test"):
-        trial.set_user_attr(f"{name}s", [result[name] for result in results])
+    for name in ("cell", "validation", "test", *CONVERGED):
+        if name not in CONVERGED or (results and name in results[0]):
+            trial.set_user_attr(f"{name}s", [result[name] for result in results])
     trial.set_user_attr("accuracy", accuracy)
     trial.set_user_attr("outcome", f"{trial.user_attrs['images']} images, {accuracy:.1%} on validation")
 
 
 def front(runs: Runs, model: str, trial: Any) -> tuple[float, float]:
-    """Distinct images, and the median over all seeds of the accuracy on validation."""
+    """Distinct images, and the accuracy on validation over all seeds."""
     setting = begin(runs, trial)
     with divergence(trial):
         results = [runs.result(model, setting, seed) for seed in range(runs.config.seeds)]
-    accuracy = median([result["validation"] for result in results])
+    accuracy = over_seeds(runs.config, [result["validation"] for result in results])
     note(trial, results, accuracy)
     return float(trial.user_attrs["images"]), accuracy
 
 
 def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
-    """Distinct images of a setting whose median reaches the target.
+    """Distinct images of a setting that reaches the target.
 
-    Pruned where it can't any more: more than half of the seeds missed it, or the run in progress
-    is far below every one that reached it (`ReachPruner`).
+    Pruned where it can't any more, whatever the seeds to come would get, or where the run in progress is far below
+    every one that reached it (`ReachPruner`).
     """
-    setting, target = begin(runs, trial), runs.config.target
+    setting = begin(runs, trial)
     results: list[dict[str, Any]] = []
     with divergence(trial):
         for seed in range(runs.config.seeds):
-            results.append(runs.result(model, setting, seed, partial(report, trial, results)))
-            missed = sum(result["validation"] < target for result in results)
-            note(trial, results, median([result["validation"] for result in results]))
-            if missed > runs.config.seeds // 2:
-                raise optuna.TrialPruned(f"{missed} of {runs.config.seeds} seeds miss the target")
-    if trial.user_attrs["accuracy"] < target:  # an even number of seeds, half of which missed it
-        raise optuna.TrialPruned("the median misses the target")
+            results.append(runs.result(model, setting, seed, partial(report, runs.config, trial, results)))
+            values = [result["validation"] for result in results]
+            note(trial, results, over_seeds(runs.config, values))
+            if out_of_reach(runs.config, values):
+                raise optuna.TrialPruned(f"out of reach of the target after {len(values)} of {runs.config.seeds} seeds")
     return (float(trial.user_attrs["images"]),)
 
 
-def report(trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
+def report(config: SampleStudy, trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
     """Report accuracy of the run after `results` to Optuna; raise where the trial should end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again
         trial.report(accuracy, len(results) * (CHECKS + 1) + check)
     if trial.should_prune():
-        note(trial, results, median([*(result["validation"] for result in results), accuracy]))
+        note(trial, results, over_seeds(config, [*(result["validation"] for result in results), accuracy]))
         raise optuna.TrialPruned(f"{accuracy:.1%} at check {check} of seed {len(results)}")
 
 

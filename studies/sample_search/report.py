@@ -14,12 +14,14 @@ from models.registry import spec_of
 from studies.analysis.format import flat, write_trials
 from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from studies.analysis.two_levels import meaning
 from studies.grids.cells import recipe_line
 from studies.grids.grid import chosen_alone
 from studies.runs.folder import provenance
-from studies.sample_search.budget import SampleStudy, images_seen, recipe_of
+from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
+from studies.sample_search.ratios import capped_of, ratio_table
 from studies.sample_search.tables import (
     FEWEST,
     axis_of,
@@ -27,7 +29,6 @@ from studies.sample_search.tables import (
     pareto_fronts_of,
     pareto_table,
     points,
-    ratio_table,
     reached_of,
     target_table,
     volume_table,
@@ -72,6 +73,10 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         explained=int((tables["importances"].iloc[:, 1:] != DASH).any().sum()),
         fewest=FEWEST,
         settings=config,
+        judged=judged(config),
+        meaning=meaning(config.seeds),
+        capped=capped_of(config, all_points),
+        equal=equal_steps(config) if config.budgets else 0,
         images_seen=config.recipe.steps * config.recipe.batch,
         staged={model: images_seen(config, model) for model in config.models if spec_of(model).stage},
         tables={name: to_rows(table) for name, table in tables.items()},
@@ -87,6 +92,11 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
     )
 
 
+def judged(config: SampleStudy) -> str:
+    """What settings are judged by over seeds, in a word."""
+    return "mean" if config.budgets else "median"
+
+
 def recipes(config: SampleStudy) -> dict[str, str]:
     """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
@@ -97,8 +107,8 @@ def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleSt
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     captions = {
-        "pareto_fronts": "Settings that no other beats on validation with as few images; median over seeds.",
-        "hypervolumes": "Hypervolume of the Pareto fronts on unseen pairs, with paired 95 % bootstrap intervals.",
+        "pareto_fronts": f"Settings that no other beats on validation with as few images; {judged(config)} over seeds.",
+        "hypervolumes": "Hypervolume of the Pareto fronts on unseen pairs, with 95 % intervals over seeds and pairs.",
         "targets": f"Distinct training images to {config.target:.0%} on validation; > where no setting reached it.",
     }
     parts = [to_latex(tables[name], caption) for name, caption in captions.items()]

@@ -1,6 +1,8 @@
 """Tables of sample efficiency, from the trials in a storage and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from statistics import mean
 from typing import NamedTuple
 
 import optuna
@@ -14,6 +16,8 @@ from studies.analysis.tables import DASH
 from studies.sample_search.budget import SampleStudy, everything, images_of, images_seen, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
+# What is kept of each seed at every budget.
+EQUAL = ("cell", "validation", "step", "known", "test")
 # Below so many settings there is nothing to say of what mattered.
 FEWEST = 8
 
@@ -32,13 +36,39 @@ class Point(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Median over seeds on validation; of a pruned trial, over what it got to."""
+        """Over seeds on validation, as settings are judged; of a pruned trial, over what it got to."""
         return self.trial.user_attrs.get("accuracy", 0.0)
 
     @property
     def test(self) -> float:
-        """Median over seeds on unseen pairs; of chosen settings alone."""
-        return pareto.median_accuracy(self.trial.user_attrs["tests"])
+        """On unseen pairs over seeds, as settings are judged: the median, or the mean of those that were trained until
+        they stopped rising; of chosen settings alone."""
+        tests = self.trial.user_attrs["tests"]
+        return mean(pareto.accuracies(tests)) if "steps" in self.trial.user_attrs else pareto.median_accuracy(tests)
+
+    @property
+    def steps(self) -> int:
+        """Steps, the mean over seeds where they differ; 0: the study's."""
+        return round(mean(self.trial.user_attrs.get("steps", [0])))
+
+    def at_equal_compute(self) -> "Point":
+        """The same setting after the budget that all settings have, as if nobody had trained any further."""
+        attributes = self.trial.user_attrs
+        equal = {f"{name}s": [one[name] for one in attributes["equals"]] for name in EQUAL}
+        accuracy = mean(equal["validations"])
+        frozen = copy(self.trial)
+        frozen.user_attrs = attributes | equal | {"accuracy": accuracy}
+        return self._replace(trial=frozen)
+
+    @property
+    def seeds_known(self) -> list[float]:
+        """Accuracy of each seed that was trained."""
+        return self.trial.user_attrs.get("validations", [])
+
+    @property
+    def known(self) -> Curve:
+        """The setting as a curve of one, by its scores on validation."""
+        return Curve([self.images], [self.trial.user_attrs["knowns"]])
 
     @property
     def whole(self) -> bool:
@@ -50,12 +80,8 @@ class Point(NamedTuple):
         setting = self.trial.user_attrs["setting"]
         fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
         lone = [str(setting["singles_views"]), f"{setting['singles_share']:.0%}"]
-        return [str(self.images), f"{passes(config, self.model, self.images):.0f}", *fractions, *lone]
-
-
-def passes(config: SampleStudy, model: str, images: int) -> float:
-    """How often each distinct image is seen, in the mean."""
-    return images_seen(config, model) / images
+        passes = images_seen(config, self.model, self.steps) / self.images
+        return [str(self.images), f"{passes:.0f}", *fractions, *lone]
 
 
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
@@ -145,33 +171,6 @@ def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFra
         missed = DASH if reached.most_missed is None else str(reached.most_missed)
         rows.append([model, str(reached.bound), *setting, *accuracies, missed])
     return pd.DataFrame(rows, columns=header)
-
-
-def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
-    """How many times the images of each further model the first one needs, as a number and in words."""
-    first, *others = config.models
-    need = {model: reached_of(config, all_points, model).bound for model in config.models}
-    rows = [
-        [other, pareto.ratio(need[first], need[other]), compared(first, need[first], other, need[other])]
-        for other in others
-    ]
-    return pd.DataFrame(rows, columns=["other model", f"images of {first} / images of the other", "in words"])
-
-
-def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
-    """Which of two models reached the target with how many images, and what that says of their ratio."""
-    if needs.censored and its.censored:
-        return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
-    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
-    if needs.censored:
-        return (
-            f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
-        )
-    if its.censored:
-        return (
-            f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
-        )
-    return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
 
 
 def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:

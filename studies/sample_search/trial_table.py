@@ -14,7 +14,7 @@ SEARCHES = {"front": "first", "target": "second"}
 
 
 def state_of(config: SampleStudy, trial: FrozenTrial) -> str:
-    """complete or pruned, as Optuna has it; missed where all seeds were trained and their median misses the target."""
+    """complete or pruned, as Optuna has it; missed where all seeds were trained and they miss the target together."""
     ended = len(trial.user_attrs.get("validations", ())) == config.seeds
     return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
 
@@ -30,7 +30,7 @@ def trial_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[dict[st
         rows.append(
             {"question": point.question, "model": point.model, "trial": point.trial.number}
             | {"state": state_of(config, point.trial), **known["setting"], "images": point.images}
-            | {"images_seen": images_seen(config, point.model), "validation": known.get("accuracy", "")}
+            | {"images_seen": images_seen(config, point.model, point.steps), "validation": known.get("accuracy", "")}
             | {f"validation_{k}": by_seed.get(f"validation_{k}", "") for k in range(config.seeds)}
         )
     return rows

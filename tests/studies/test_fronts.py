@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from studies.analysis.image_ratios import image_ratio
 from studies.analysis.pareto import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
-from studies.sample_search.tables import compared
+from studies.sample_search.ratios import compared
 
 AXIS = Axis(100, 10_000)
 
@@ -39,8 +40,8 @@ def test_hypervolume(images, accuracy, expected):
 
 
 def curve(images, *shares):
-    """Two seeds of ten animal pairs of four records; of each pair the share is right."""
-    tests = [[{f"pair {p}": [4 * share, 4] for p in range(10)} for _ in range(2)] for share in shares]
+    """Three seeds of ten animal pairs of four records; of each pair the share is right."""
+    tests = [[{f"pair {p}": [4 * share, 4] for p in range(10)} for _ in range(3)] for share in shares]
     return Curve(list(images), tests)
 
 
@@ -127,3 +128,60 @@ def test_one_animal_pair_has_no_interval():
     assert volumes({"a": curve([100], 0.75)}, AXIS)["a"].interval == "0.500 to 0.500"
     few = Curve([100], [[{f"pair {p}": [3.0, 4] for p in range(4)}]])
     assert volumes({"a": few}, AXIS)["a"].interval == "0.500 to 0.500 (only 4 pairs)"
+
+
+def random_tests(rng, share, seeds=5, pairs=20, records=10, seed_sd=0.0):
+    """Tallies of a setting of known accuracy: seeds that differ, records that are right by chance."""
+    shares = np.clip(share + rng.normal(0, seed_sd, seeds), 0, 1)
+    return [{f"pair {p}": [float(rng.binomial(records, own)), records] for p in range(pairs)} for own in shares]
+
+
+def test_a_model_at_chance_has_no_hypervolume():
+    """Though the best of its twelve settings is above chance by luck; one that is above has one."""
+    rng = np.random.default_rng(0)
+    images = [100 * 2**k for k in range(6)] * 2
+    luck = [random_tests(rng, 0.5) for _ in images]
+    assert max(median_accuracy(tests) for tests in luck) > 0.51
+    skill = [random_tests(rng, 0.7) for _ in images]
+    found = volumes({"luck": Curve(images, luck), "skill": Curve(images, skill)}, AXIS)
+    assert found["luck"][:3] == (0, 0, 0)
+    assert found["skill"].low > 0.2
+    assert found["skill − luck"].low > 0.2
+
+
+@pytest.mark.parametrize("seed_sd", [0.0, 0.06])
+def test_hypervolumes_cover_new_seeds(seed_sd):
+    """As often as they say, on a test of 20 pairs with five seeds; the truth is that of a setting of 80 %."""
+    rng, covered, trials = np.random.default_rng(1), 0, 60
+    for trial in range(trials):
+        found = volumes({"a": Curve([100], [random_tests(rng, 0.8, seed_sd=seed_sd)])}, AXIS, seed=trial)["a"]
+        covered += found.low <= 0.6 <= found.high
+    assert 0.86 <= covered / trials <= 1.0
+
+
+def test_two_seeds_give_no_interval():
+    two = Curve([100], [random_tests(np.random.default_rng(0), 0.8, seeds=2)])
+    assert volumes({"a": two}, AXIS)["a"].interval == "two seeds: none"
+
+
+def test_ratios_of_images_have_intervals_over_seeds():
+    """One model reaches 90 % with 100 images, the other with 400, whatever the seed."""
+    rng = np.random.default_rng(0)
+    good = Curve([100, 200, 400], [random_tests(rng, 0.99) for _ in range(3)])
+    slow = Curve([100, 200, 400], [random_tests(rng, share) for share in (0.6, 0.7, 0.99)])
+    assert image_ratio(slow, good, 0.9) == (4, 4, 4)
+    assert image_ratio(good, slow, 0.9) == (0.25, 0.25, 0.25)
+    assert image_ratio(good, slow, 0.9).interval == "0.25 to 0.25"
+    about = [random_tests(rng, share, seeds=1)[0] for share in (0.8, 0.86, 0.9, 0.95, 0.99)]
+    unsure = Curve([100, 200, 400], [random_tests(rng, 0.6), about, random_tests(rng, 0.99)])
+    low, high = image_ratio(unsure, good, 0.9)[1:]
+    assert (low, high) == (2, 4)
+
+
+def test_a_target_out_of_reach_leaves_a_ratio_without_a_bound():
+    rng = np.random.default_rng(0)
+    good, never = (Curve([100, 200], [random_tests(rng, share) for _ in range(2)]) for share in (0.99, 0.6))
+    assert image_ratio(never, good, 0.9) == (math.inf, math.inf, math.inf)
+    assert image_ratio(never, good, 0.9).interval == "first out of reach to first out of reach"
+    assert image_ratio(good, never, 0.9)[0] == 0
+    assert image_ratio(never, never, 0.9).interval == "none"

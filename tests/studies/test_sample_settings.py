@@ -16,17 +16,21 @@ from generators.storage.image_store import ImageStore
 from models.recipe import Recipe
 from studies.runs.cell import Execution, finished
 from studies.runs.train import Watch, run_cell
+from studies.runs.trunk import trunk_key
 from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import (
     Setting,
     cell_of,
     distinct_images,
+    equal_steps,
     everything,
     images_of,
     job_of,
     least,
+    out_of_reach,
     setting_of,
 )
+from studies.sample_search.ratios import capped_of, ratio_table
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
 from studies.sample_search.tables import HEADER, Point
@@ -188,3 +192,76 @@ def test_all_trials_have_the_words_and_units_of_the_other_tables():
     assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2", "50.0", "–")
     assert SEARCHES.keys() == {"front", "target"}
     assert all(name in header for name in HEADER[2:])
+
+
+CONVERGED = PRESETS["converged"]
+
+
+def test_budgets_of_a_setting_share_their_first_steps():
+    """So that a longer run goes on from a shorter one; the first is the study's own."""
+    recipes = [cell_of(CONVERGED, "store", "clip", everything(CONVERGED), 0, steps).recipe for steps in (500, 2000)]
+    assert [recipe.steps for recipe in recipes] == [500, 2000]
+    assert {round(recipe.single_object_phase * recipe.steps) for recipe in recipes} == {125}
+    assert len({recipe.warmup for recipe in recipes}) == 1
+    cells = [cell_of(CONVERGED, "store", "clip", everything(CONVERGED), 0, steps) for steps in (500, 2000)]
+    assert trunk_key(cells[0]) == trunk_key(cells[1])
+    assert equal_steps(CONVERGED) == 1000
+
+
+def test_the_test_of_converged_settings_has_twenty_pairs():
+    for setting in (least(CONVERGED), everything(CONVERGED)):
+        subsets = cell_of(CONVERGED, "store", "clip", setting, 0).data.recipe.subsets()
+        pairs = {frozenset(thing.animal for thing in scene.things) for scene in subsets["unseen_pairs"]}
+        assert len(pairs) >= 20
+
+
+@pytest.mark.parametrize(
+    ("config", "values", "lost"),
+    [
+        (replace(CONVERGED, target=0.9), [0.6], False),  # (0.6 + 4) / 5 = 0.92
+        (replace(CONVERGED, target=0.9), [0.7, 0.7], True),
+        (replace(LAPTOP, target=0.9), [0.1], False),  # the median of three
+        (replace(LAPTOP, target=0.9), [0.8, 0.8], True),
+    ],
+)
+def test_a_target_is_out_of_reach_when_no_seed_to_come_can_change_it(config, values, lost):
+    assert out_of_reach(config, values) == lost
+
+
+def judged(question, number, images, validations, equals, seeds=3):
+    """A trial whose runs had these scores on validation in the end, and at equal compute."""
+
+    def tallies(values):
+        return [{f"pair {p}": [10 * value, 10] for p in range(20)} for value in values]
+
+    own = {"validations": validations, "knowns": tallies(validations), "tests": tallies(validations)}
+    each = [
+        {"cell": "", "validation": v, "step": 1000, "known": tallies([v])[0], "test": tallies([v])[0]} for v in equals
+    ]
+    attributes = own | {"images": images, "accuracy": statistics.mean(validations), "equals": each}
+    attributes |= {"steps": [2000] * seeds, "at_caps": [False, True, True], "setting": asdict(least(CONVERGED))}
+    return optuna.trial.FrozenTrial(
+        **{"number": number, "state": TrialState.COMPLETE, "value": None, "values": [float(images)]},
+        **{"datetime_start": None, "datetime_complete": None, "params": {}, "distributions": {}},
+        **{"user_attrs": attributes, "system_attrs": {}, "intermediate_values": {}, "trial_id": number},
+    )
+
+
+def test_both_ratios_of_images_are_reported():
+    """With enough steps CLIP needs twice the images; at equal compute four times as many."""
+    config = replace(CONVERGED, seeds=3, models=("clip", "oc-clip"))
+    high, low = [0.95, 0.96, 0.97], [0.7, 0.7, 0.7]
+    of = {
+        "clip": [(100, low, low), (200, high, low), (400, high, high)],
+        "oc-clip": [(100, high, high), (200, high, high)],
+    }
+    points = [
+        Point(model, "front", judged("front", k, *its)) for model, rows in of.items() for k, its in enumerate(rows)
+    ]
+    table = ratio_table(config, points)
+    assert list(table.iloc[:, 1]) == ["2.00", "4.00"]
+    assert list(table["compared"]) == ["at convergence", "at equal compute, 1000 steps"]
+    assert list(table.iloc[:, -1]) == ["2.00 to 2.00", "4.00 to 4.00"]
+    assert capped_of(config, points) == {"clip": (6, 9), "oc-clip": (4, 6)}
+    assert points[0].trial.user_attrs["accuracy"] == pytest.approx(0.7), "the storage's own is as it was"
+    assert "compared" not in ratio_table(replace(config, budgets=()), points)

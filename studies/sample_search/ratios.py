@@ -1,0 +1,77 @@
+"""How many times the images of another model the first one needs: at convergence, and at equal compute."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from studies.analysis import pareto
+from studies.analysis.image_ratios import image_ratio
+from studies.analysis.pareto import Bound, Curve
+from studies.analysis.tables import DASH
+from studies.sample_search.budget import SampleStudy, equal_steps
+from studies.sample_search.tables import Point, reached_of
+
+
+def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+    """How many times the images of each further model the first one needs, as a number and in words.
+
+    Of settings that were trained until they stopped rising also at equal compute, both with intervals.
+    """
+    names = ["other model", f"images of {config.models[0]} / images of the other", "in words"]
+    if not config.budgets:
+        return pd.DataFrame(ratio_rows(config, all_points), columns=names)
+    equal = [point.at_equal_compute() for point in all_points if "equals" in point.trial.user_attrs]
+    parts = {"at convergence": all_points, f"at equal compute, {equal_steps(config)} steps": equal}
+    rows = [
+        [*row, when, interval_of(config, points, row[0])]
+        for when, points in parts.items()
+        if {point.model for point in points} == set(config.models)
+        for row in ratio_rows(config, points)
+    ]
+    return pd.DataFrame(rows, columns=[*names, "compared", "95 % interval of the ratio"])
+
+
+def ratio_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[list[str]]:
+    """Each further model, how many times its images the first one needs, and that in words."""
+    first, *others = config.models
+    need = {model: reached_of(config, all_points, model).bound for model in config.models}
+    return [
+        [other, pareto.ratio(need[first], need[other]), compared(first, need[first], other, need[other])]
+        for other in others
+    ]
+
+
+def interval_of(config: SampleStudy, all_points: Sequence[Point], other: str) -> str:
+    """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
+    curves = []
+    for model in (config.models[0], other):
+        own = [point.known for point in all_points if point.model == model and len(point.seeds_known) == config.seeds]
+        curves.append(Curve([its.images[0] for its in own], [its.tests[0] for its in own]))
+    if not all(curve.images for curve in curves):
+        return DASH
+    return image_ratio(*curves, config.target).interval
+
+
+def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
+    """Which of two models reached the target with how many images, and what that says of their ratio."""
+    if needs.censored and its.censored:
+        return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
+    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
+    if needs.censored:
+        return (
+            f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
+        )
+    if its.censored:
+        return (
+            f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
+        )
+    return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
+
+
+def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+    """Of each model how many runs got the largest budget before their validation had stopped rising, and all runs."""
+    runs = {
+        model: [one for p in all_points if p.model == model for one in p.trial.user_attrs.get("at_caps", [])]
+        for model in config.models
+    }
+    return {model: (sum(its), len(its)) for model, its in runs.items() if its}
