@@ -40,6 +40,11 @@ class Config(Grid):
     """Where single animals stand; empty takes places as high and as low as those of pairs."""
     unseen_under: Annotated[str, DATA] = "all"
     """Relations in which train shows no unseen pair: all, or own, that of the test."""
+    attributes: Annotated[float, DATA] = 1.0
+    """Probability that a training caption includes the texture of an animal that it mentions."""
+    seen_order: Annotated[bool, DATA] = False
+    """Test the orders of train too, in test views: a test `seen_order` of each relation. Who fails there hasn't fitted
+    them, who fails on the others alone hasn't generalised."""
 
 
 PRESETS: dict[str, Config] = {

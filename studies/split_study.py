@@ -66,6 +66,8 @@ def value_of(default: Any, text: str) -> Any:
     """A value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))
+    if isinstance(default, bool):
+        return {"yes": True, "no": False}[choose("value", text, ("yes", "no"))]
     return type(default)(text)
 
 

@@ -8,6 +8,7 @@ from envs.slots import SIZES
 from generators.audit.findings import Finding, first, within
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
+from generators.captions.relations import edge_holds
 from generators.storage.split_file import Split
 
 NO = "no "
@@ -34,11 +35,12 @@ def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
 
 
 def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether `graph` states only what is true of `scene`: one or more things, none twice, and the background."""
+    """Whether `graph` states only what is true of `scene`: one or more things, none twice, their relation if it has
+    edges, and the background."""
     mentioned = [text for text in mentioned_phrases(graph, scene) if text]
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
     true = affirmed == sorted([*mentioned, scene.background]) and denies_only_absent(graph, scene)
-    return bool(mentioned) and not graph.edges and true
+    return bool(mentioned) and true and all(edge_holds(edge, graph, scene) for edge in graph.edges)
 
 
 def denies_only_absent(graph: SceneGraph, scene: Scene) -> bool:

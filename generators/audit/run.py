@@ -65,7 +65,7 @@ CHECKS = (
 )
 CHECKS_OF = {
     "binding": (contents.check_single_objects, *binding.CHECKS, *mentions.CHECKS),
-    "spatial": (contents.check_single_objects, *spatial.CHECKS),
+    "spatial": (contents.check_single_objects, *spatial.CHECKS, mentions.check_shares),
     "dependence": dependence.CHECKS,
     "counting": counting.CHECKS,
 }

@@ -60,6 +60,9 @@ def check_orders(split: Split) -> Iterator[Finding]:
             yield Finding(f"no order of {name} is in train", *first(leaked))
             strange = (str(tuple(order)) for order in sorted(orders) if order.swapped not in train)
             yield Finding(f"every order of {name} is in train reversed", *first(strange))
+        elif name.endswith("_seen_order"):
+            strange = (str(tuple(order)) for order in sorted(orders - train))
+            yield Finding(f"every order of {name} is in train", *first(strange))
         elif name == "validation" or name.endswith("unseen_pairs"):
             leaked = (str(tuple(order)) for order in sorted(orders) if held(order) in trained)
             yield Finding(f"no animal pair of {name} is in train {where}", *first(leaked))
@@ -127,4 +130,11 @@ def check_order_fractions(split: Split) -> Iterator[Finding]:
         yield nearest(f"pairs in both orders, {relation}", swapped, split.recipe["hard_negatives"], [len(pairs)])
 
 
-CHECKS = (check_orders, check_relations, check_textures, check_order_fractions)
+def check_negatives(split: Split) -> Iterator[Finding]:
+    """Every pair of train has a negative, also where its caption leaves out textures."""
+    r = split.subsets["train"]
+    lacking = (s.key for s, text in zip(r.scenes, r.negatives, strict=True) if len(s.things) == 2 and not text)
+    yield Finding("every pair of train has a negative", *first(lacking))
+
+
+CHECKS = (check_orders, check_relations, check_textures, check_order_fractions, check_negatives)

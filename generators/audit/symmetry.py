@@ -2,8 +2,8 @@
 
 A test draws from all scenes that its rule of construction allows. Where those are as many with a thing on the left as
 with it on the right, a fair coin has decided which of the two was drawn; so it has of the order of mention, scene by
-scene, and of the one assignment or order of a pair in `seen_pairs` and `unseen_order`, pair by pair. A `Turn` says what
-the coin was thrown for: scenes (or pairs) of one group share it.
+scene, and of the one assignment or order of a pair in `seen_pairs`, `unseen_order` and `seen_order`, pair by pair. A
+`Turn` says what the coin was thrown for: scenes (or pairs) of one group share it.
 """
 
 import re
@@ -65,7 +65,7 @@ def turn_of(signs: str, kind: str, subset: str) -> Turn | None:
     if kind == "spatial":
         if "a" in signs:
             return TEXTURES
-        return PAIR_PLACES if subset.endswith("unseen_order") else PLACES
+        return PAIR_PLACES if subset.endswith("seen_order") else PLACES  # unseen_order too
     if "p" in signs:
         return PLACES
     if kind == "binding":

@@ -6,10 +6,12 @@ of textures; a fraction of those training pairs is in train in the other order t
 The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
 train, which are unrequested hard negatives. Reserve, validation and views are as in
 `generators.splits.binding`; the pairs of train are drawn for each relation separately, those of reserve
-and validation for all relations together, unless the recipe says otherwise.
+and validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders
+of train are tested too, in new views: who fails there hasn't fitted them, who fails on the others alone
+hasn't generalised.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
@@ -20,12 +22,15 @@ from envs.scene import Scene, Thing
 from envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from envs.world import World
 from envs.worlds import load_world
+from generators.captions.incomplete import Chances, mentioned_things
+from generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views, draw
 
 KINDS = ("unseen_order", "unseen_pairs")
+SEEN = "seen_order"
 UNSEEN_UNDER = ("all", "own")
 
 
@@ -59,8 +64,14 @@ class SpatialRecipe(SplitRecipe):
     """Relations in which train shows no unseen pair and none of validation: all, or own, that of the test. With own
     they are drawn for each relation, and train shows some of them in the other one."""
 
+    attributes: Annotated[float, FIRST] = 1.0
+    """Probability that a training caption includes the texture of an animal that it mentions."""
+    seen_order: Annotated[bool, FIRST] = False
+    """Test the orders of train too, in test views: a test `seen_order` of each relation."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_fractions(self, "attributes")
         choose("unseen_under", self.unseen_under, UNSEEN_UNDER)
         check_singles_views(self)
         for name in ("relations", "singles_slots"):
@@ -82,7 +93,30 @@ class SpatialRecipe(SplitRecipe):
     @property
     def tests(self) -> tuple[str, ...]:
         """The test subsets of each relation."""
-        return tuple(subset_name(relation, kind) for relation in self.relations for kind in KINDS)
+        kinds = (SEEN, *KINDS) if self.seen_order else KINDS
+        return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """Training captions may leave out textures, and then their negatives leave out the same ones."""
+        if subset != "train" or self.attributes == 1:
+            return super().texts(subset, scene)
+        order = self.wording.mention_order
+        mentioned = {thing.slot: thing for thing in mentioned_things(scene, self.seed, self.chances, order)}
+        bare = replace(scene, things=tuple(mentioned[thing.slot] for thing in scene.things))
+        true = self.stated(scene, bare, tuple(mentioned))
+        return true, self.stated(scene, self.swap(bare), tuple(mentioned)) if len(scene.things) == 2 else None
+
+    @property
+    def chances(self) -> Chances:
+        """What a training caption mentions: both animals, for their relation takes both."""
+        return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
+
+    def stated(self, scene: Scene, described: Scene, slots: tuple[str, ...]) -> Caption:
+        """The caption of `described` in the phrasing of `scene`, with the things in `slots` in that order."""
+        thing_in = {thing.slot: thing for thing in described.things}
+        things = [thing_in[slot] for slot in slots]
+        predicate = predicate_for(described, things, self.wording)
+        return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, predicate)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Validation and the unseen pairs are the same for all fractions of a seed."""
@@ -94,10 +128,12 @@ class SpatialRecipe(SplitRecipe):
             roles, fixed = roles_of(self, world, relation)
             swapped = [order[::-1] for pair, order in fixed.items() if pair in roles.swapped]
             unseen = [order[::-1] for pair, order in fixed.items() if pair not in roles.swapped]
-            trained = order_scenes(world, [*fixed.values(), *swapped], SLOTS_OF[relation], train_views)
+            seen = [*fixed.values(), *swapped]
+            trained = order_scenes(world, seen, SLOTS_OF[relation], train_views)
             subsets["train"] += self.kept(world, trained)
             for name, orders in {
                 "validation": both_orders(roles.validation),
+                **({subset_name(relation, SEEN): seen} if self.seen_order else {}),
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():

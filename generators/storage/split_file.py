@@ -9,7 +9,7 @@ same name and refers to no other file; in the table that shard's file is "".
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import h5py
@@ -30,9 +30,10 @@ from generators.vocabulary import SCENE_TYPE, Vocabulary
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'python -m generators make'"
 NO_GRAPH = SceneGraph(())
-# Fields that earlier recipes lack: recorded only where they say something, so that split files stay as they are.
+# Fields that earlier recipes lack: recorded only where they differ from their defaults, so that split files stay as
+# they are.
 LATER = {"phrasings", "conjunction", "mention_order", "article", "groups"}
-LATER_OF = {"spatial": {"singles_views"}}
+LATER_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,11 @@ def recipe_version(recipe: SplitRecipe) -> str:
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files hold it: with the groups that its rules name, without empty fields of later versions."""
-    fields, later = asdict(recipe.resolved()), LATER | LATER_OF.get(recipe.kind, set())
-    return {"kind": recipe.kind} | {name: value for name, value in fields.items() if value or name not in later}
+    """A recipe as split files hold it: with the groups that its rules name, without fields of later versions that are
+    at their defaults."""
+    own, later = asdict(recipe.resolved()), LATER | LATER_OF.get(recipe.kind, set())
+    plain = {item.name: item.default for item in fields(recipe)}
+    return {"kind": recipe.kind} | {name: its for name, its in own.items() if name not in later or its != plain[name]}
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:

@@ -25,8 +25,10 @@ TITLES = {
     "unseen_pairs": "Unseen pairs",
     "different_bag": "Different bag,\nother textures",
     "train_pairs": "Training pairs,\nnew views",
+    "left_right_seen_order": "Left/right,\nseen order",
     "left_right_unseen_order": "Left/right,\nunseen order",
     "left_right_unseen_pairs": "Left/right,\nunseen pairs",
+    "above_under_seen_order": "Above/under,\nseen order",
     "above_under_unseen_order": "Above/under,\nunseen order",
     "above_under_unseen_pairs": "Above/under,\nunseen pairs",
 }

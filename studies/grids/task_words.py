@@ -29,6 +29,7 @@ SUBSETS: dict[str, str] = {
     "unseen_pairs": "animal pairs that no cell trains on",
     "different_bag": "animal pairs of training in textures other than theirs there: another bag of words",
     "train_pairs": "animal pairs of training that it shows swapped too, in new views; empty where none is",
+    "seen_order": "animal pairs of training in the order that it shows, in new views: fitting, not generalising",
     "unseen_order": "animal pairs of training in the order that it doesn't show",
     "seen_counts": "animals that training shows in several copies",
     "unseen_counts": "animals that training shows only singly",

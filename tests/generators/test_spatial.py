@@ -1,5 +1,6 @@
 """Spatial splits: one order of each training pair, all textures, relations apart."""
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -9,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.common.errors import UserError
+from envs.worlds import load_world
 from generators.audit.run import audit
 from generators.captions.templates import caption, hard_negative, swap_places
+from generators.parsers.world_grammar import parse
 from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import read_split
+from generators.storage.split_file import read_split, recorded, split_name
 from tests.generators.conftest import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
@@ -89,6 +92,77 @@ def spatial(tmp_path_factory):
 def test_the_audit_holds(spatial):
     assert failed(spatial) == []
     assert len(audit(spatial)) > 30
+
+
+@settings(max_examples=20, deadline=None)
+@given(FRACTION, FRACTION, st.integers(0, 99))
+def test_seen_orders_are_those_of_train_and_change_no_other_subset(pairs, hard_negatives, seed):
+    recipe = replace(RECIPE, pairs=pairs, hard_negatives=hard_negatives, seed=seed)
+    before, subsets = recipe.subsets(), replace(recipe, seen_order=True).subsets()
+    assert {name: subsets[name] for name in before} == before
+    assert subsets.keys() - before.keys() == {"left_right_seen_order", "above_under_seen_order"}
+    for relation in recipe.relations:
+        seen = subsets[f"{relation.replace('/', '_')}_seen_order"]
+        assert orders(seen, relation) == orders(subsets["train"], relation)
+        assert not {scene.view for scene in seen} & {scene.view for scene in subsets["train"]}
+
+
+def test_a_test_of_seen_orders_names_another_split():
+    assert split_name(replace(RECIPE, seen_order=True)) != split_name(RECIPE)
+    assert replace(RECIPE, seen_order=True).judged == RECIPE.judged
+    assert {"attributes", "seen_order"}.isdisjoint(recorded(RECIPE))
+
+
+@pytest.mark.parametrize("attributes", [0.0, 0.4])
+@pytest.mark.parametrize("template", ["relation", "statement-relation"])
+def test_training_captions_may_leave_out_textures(attributes, template):
+    recipe = replace(RECIPE, attributes=attributes, template=template, views=4)
+    world = load_world(recipe.world)
+    bare = total = 0
+    for scene in recipe.subsets()["train"]:
+        true, false = recipe.texts("train", scene)
+        assert parse(true.text, world) == true.graph
+        bare += sum(node in world.animals for node in true.graph.nodes)
+        total += len(scene.things)
+        assert (false is None) == (len(scene.things) == 1)
+        if false:
+            assert false.graph.nodes[:2] == true.graph.nodes[1::-1]
+            assert false.graph.edges == true.graph.edges
+            assert parse(false.text, world) == false.graph
+    assert 1 - bare / total == pytest.approx(attributes, abs=0.06)
+
+
+def test_whole_training_captions_are_those_of_before():
+    for scene in RECIPE.subsets()["train"][::7]:
+        assert replace(RECIPE, attributes=1.0).texts("train", scene)[0] == caption(scene, 0, "relation")
+        assert replace(RECIPE, attributes=0.2).texts("validation", scene)[0] == caption(scene, 0, "relation")
+
+
+@pytest.mark.parametrize("fields", [{"seen_order": True}, {"attributes": 0.5}, {"attributes": 0.0}])
+def test_the_audit_holds_with(tmp_path, fields):
+    assert failed(make_split(tmp_path, replace(RECIPE, views=2, **fields))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "claim"),
+    [
+        ({"attributes": 0.9}, "mentions in train with their texture"),
+        ({"seen_order": False}, "the subsets are those of"),
+    ],
+)
+def test_the_audit_fails_on_another_recipe(tmp_path, change, claim):
+    path = make_split(tmp_path, replace(RECIPE, views=2, attributes=0.5, seen_order=True))
+    with h5py.File(path, "r+") as file:
+        file.attrs["recipe"] = json.dumps(json.loads(file.attrs["recipe"]) | change)
+    assert any(claim in failure for failure in failed(path))
+
+
+def test_the_audit_finds_an_unseen_order_among_the_seen(tmp_path):
+    path = make_split(tmp_path, replace(RECIPE, hard_negatives=0.0, seen_order=True))
+    with h5py.File(path, "r+") as file:
+        other = file["subsets/left_right_unseen_order/factors"][0]
+        overwrite(file, "subsets/left_right_seen_order/factors", 0, other)
+    assert "every order of left_right_seen_order is in train" in failed(path)
 
 
 @pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
