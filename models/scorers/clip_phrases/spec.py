@@ -1,0 +1,16 @@
+"""CLIP on the phrases of scene graphs, as studies know it; free of torch."""
+
+from models.scorers.clip.spec import SPEC as CLIP
+from models.spec import ScorerSpec
+
+SPEC = ScorerSpec(
+    name="clip-phrases",
+    title="CLIP, sum of phrases",
+    source="a control for OC-CLIP: CLIP (Radford et al. 2021) on the graphs that OC-CLIP reads",
+    implementation="models.scorers.clip_phrases.model:PhraseSumScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    # No space: it has no option that CLIP doesn't have.
+    reads=("graphs",),
+)

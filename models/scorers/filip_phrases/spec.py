@@ -1,0 +1,16 @@
+"""Late interaction of phrases and patches, as studies know it; free of torch."""
+
+from models.scorers.clip.spec import SPEC as CLIP
+from models.spec import ScorerSpec
+
+SPEC = ScorerSpec(
+    name="filip-phrases",
+    title="Late interaction of phrases",
+    source="a control for OC-CLIP: FILIP's similarity (Yao et al. 2022) on the graphs that OC-CLIP reads",
+    implementation="models.scorers.filip_phrases.model:PhraseInteractionScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    # No space: it has no option that CLIP doesn't have.
+    reads=("graphs",),
+)
