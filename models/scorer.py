@@ -52,6 +52,8 @@ class Scorer(nn.Module, ABC):
     config_class: ClassVar[type]
     reader: TextReader
     """How it reads texts."""
+    training_reader: TextReader | None = None
+    """How it reads those of training, where that is otherwise."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, logit_scale: float = 1 / 0.07) -> None:
         super().__init__()

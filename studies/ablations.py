@@ -3,17 +3,19 @@
     python studies/ablations.py --preset smoke
     python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
     python studies/ablations.py --rows coefficients  # where do alpha and beta go?
-    python studies/ablations.py --rows "dim=32 layers=1" "no local loss"
+    python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
+    python studies/ablations.py --preset oracle      # is it the graph? Other models on it, errors in it, parsers
+    python studies/ablations.py --preset negatives   # every model with false captions; masks, phases, sizes
 
 Each row differs from the model by one line of configuration, which the model brings with it
-(models/scorers/oc_clip/ablations.py), and is trained on the hardest cell of the spatial grid and, where
-it can make a difference, of the binding grid.
+(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/groups.py), and is trained on the hardest
+cell of the spatial grid and, where it can make a difference, of the binding grid. A row whose parser isn't
+installed is left out, with the reason in the report.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,12 +27,12 @@ from envs.common.processes import in_child
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
-from studies.ablation.rows import Place, ablated, changed, chosen_rows, matters
-from studies.grids.cells import cells, recipe_line
-from studies.grids.grid import EXECUTION, Grid, cores, workers
+from studies.ablation.cells import check_rows, in_turn, jobs_of, placed, row_cells, rows_of
+from studies.ablation.rows import ablated, model_of
+from studies.grids.cells import recipe_line
+from studies.grids.grid import EXECUTION, Grid, workers
 from studies.grids.launch import check as check_grid
-from studies.grids.run import render
-from studies.runs.cell import Cell, Execution, Job
+from studies.runs.cell import Execution
 from studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
@@ -47,8 +49,8 @@ class Config:
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """Rows by name, lines such as "dim=32 relation_dim=16", or "coefficients" for all initial alpha and beta; none
-    takes all that the model names, but for such groups."""
+    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, oracle, negatives. None takes all
+    that the model names, but for such groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
@@ -59,6 +61,8 @@ class Config:
     """The recipe that `--recipe` names."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
     """Preset of the two grids whose hardest cell is trained."""
+    seen_order: Annotated[bool, DATA] = False
+    """Test orders of animals that train shows, too, on splits that have them: fitting beside generalising."""
     steps: Annotated[int, TRAINING, FIRST] = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST] = 3
@@ -77,6 +81,8 @@ class Config:
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where the runs are made; results don't depend on it."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be trained, and how long it takes."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":
         """The study on the split of a recipe of the user's."""
@@ -87,6 +93,9 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
     # After half of the grids' steps rows differ more than at their end, where most are right in 99 %.
     "laptop": Config(steps=1000),
+    # Eight animals at 32 px.
+    "oracle": Config(rows=("oracle",), cell="breadth", seen_order=True),
+    "negatives": Config(rows=("negatives",), cell="breadth", seen_order=True),
     "paper": Config(rows=(*ablated("oc-clip").ablations.rows, "coefficients"), cell="paper"),
 }
 
@@ -112,6 +121,8 @@ def plain_grid(config: Config, split: str) -> Grid:
 def grid_of(config: Config, split: str) -> Grid:
     """The grid that a split is the one cell of, with the model alone."""
     preset = plain_grid(config, split)
+    if config.seen_order and not preset.split and "seen_order" in {item.name for item in fields(preset)}:
+        preset = replace(preset, seen_order=True)
     return replace(
         preset,
         models=(config.model,),
@@ -120,42 +131,24 @@ def grid_of(config: Config, split: str) -> Grid:
     )
 
 
+def grids_of(config: Config) -> dict[str, Grid]:
+    """The grid of each split to train on."""
+    return {split: grid_of(config, choose("split", split, (*GRIDS, "own"))) for split in splits_of(config)}
+
+
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
     if not config.splits or config.steps < 0:
         raise UserError("--splits needs spatial, binding or both, and --steps 0 or more")
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
         raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
-    spec = ablated(config.model)
-    for split in splits_of(config):
-        grid = grid_of(config, choose("split", split, (*GRIDS, "own")))
-        check_grid(grid)
-        lines = chosen_rows(spec, config.rows).values()
-        in_child(check_rows, {line: changed(spec, cells(grid, "")[0], line) for line in lines})
-
-
-def check_rows(rows: Mapping[str, Cell]) -> None:
-    """Raise for a row that can't be built: cells by their lines."""
-    from models.contract import attempt, build
-
-    for line, cell in rows.items():
-        scratch = replace(cell.towers, pretrained="")
-        attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
-
-
-def jobs_of(config: Config, out: Path) -> dict[Place, list[Job]]:
-    """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
-    jobs: dict[Place, list[Job]] = {}
-    spec, execution = ablated(config.model), Execution.of(config)
-    for split in splits_of(config):
-        grid = grid_of(config, split)
-        identity, files = render(grid, cores(grid))
-        for row, line in chosen_rows(spec, config.rows).items():
-            if matters(spec, line, relational=grid.kind == "spatial"):
-                varied = [changed(spec, cell, line) for cell in cells(grid, identity)]
-                what = f"{split}, {row}"
-                jobs[Place(split, row)] = [Job(c, files[c.data], out, what, execution) for c in varied]
-    return jobs
+    spec, rows = ablated(config.model), rows_of(config.model, config.rows)
+    models = tuple(dict.fromkeys(model_of(spec, line) for line in rows.lines.values()))
+    grids = grids_of(config)
+    for split, grid in grids.items():
+        check_grid(replace(grid, models=models))
+        lines = [line for _, _, line in placed({split: grid}, spec, rows)]
+        in_child(check_rows, {line: row_cells(grid, spec, line, "")[0] for line in lines})
 
 
 def cell_line(grid: Grid) -> str:
@@ -173,13 +166,18 @@ def run(config: Config, out: Path) -> None:
     from studies.runs.folder import provenance
     from studies.runs.shared import clear_shared
 
-    trained_on = {f"{split} cell": cell_line(grid_of(config, split)) for split in splits_of(config)}
-    jobs, notes, spec = jobs_of(config, out), trained_on | provenance(), ablated(config.model)
+    grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)
+    left_out = {f"row {row}": f"left out: {reason}" for row, reason in rows.left_out.items()}
+    notes = {f"{split} cell": cell_line(grid) for split, grid in grids.items()} | left_out | provenance()
+    jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
+    for row, reason in left_out.items():
+        print(f"{row}: {reason}", flush=True)
     publish(out, spec, jobs, notes)
-    at_once = workers(grid_of(config, splits_of(config)[0]))
-    run_cells(list(waiting.values()), config.cluster, at_once, out, lambda job: publish(out, spec, jobs, notes))
+    at_once = workers(next(iter(grids.values())))
+    for its in in_turn(list(waiting.values())):
+        run_cells(its, config.cluster, at_once, out, lambda job: publish(out, spec, jobs, notes))
     clear_shared(out)
     print(f"report: {publish(out, spec, jobs, notes)}")
 
@@ -188,6 +186,11 @@ def main() -> None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
+    if config.dry_run:
+        from studies.ablation.plan import plan
+
+        plan(grids_of(config), ablated(config.model), rows_of(config.model, config.rows))
+        return
     from studies.runs.folder import run_folder
 
     with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, EXECUTION) as out:

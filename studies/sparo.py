@@ -20,8 +20,8 @@ from envs.common.errors import UserError, run_command
 from envs.common.options import FIRST, WHAT
 from envs.common.processes import in_child
 from models.recipe import Recipe
+from studies.ablation.cells import check_rows
 from studies.ablation.rows import ablated, changed
-from studies.ablations import check_rows
 from studies.grids.cells import cells, recipe_line
 from studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
 from studies.grids.launch import check as check_grid

@@ -1,6 +1,7 @@
 """A caption that somebody typed, to its scene graph."""
 
 from dataclasses import replace
+from functools import cache
 
 from envs import catalog
 from envs.common.errors import UserError
@@ -64,6 +65,7 @@ def without_background(text: str, words: World | Vocabulary) -> SceneGraph | Non
     return graph and graph._replace(nodes=tuple(node for node in graph.nodes if node != NOWHERE))
 
 
+@cache
 def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that captions of a vocabulary may have."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]

@@ -73,7 +73,7 @@ def train(
     has every step once; its last ones are read every `CHECK_EVERY` steps and wherever a state is saved.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
-    feed = Feed(data, scorer.reader, recipe, seed, negatives)
+    feed = Feed(data, scorer.training_reader or scorer.reader, recipe, seed, negatives)
     optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0

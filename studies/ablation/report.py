@@ -107,7 +107,7 @@ def values_of(
         for run in runs if place.split == split else ():
             for key, name in names.items():
                 cells += [(place.row, run.seed, name, accuracy) for accuracy in accuracies([run], *key)]
-            if ratio:
+            if ratio and run.ratio is not None:
                 cells.append((place.row, run.seed, " / ".join(ratio), run.ratio))
     return pd.DataFrame(cells, columns=["row", "seed", "column", "value"])
 

@@ -1,18 +1,30 @@
 """The rows of an ablation study: what differs from a model as it is, one line of configuration each.
 
-They come with the model (`ScorerSpec.ablations`).
+They come with the model (`ScorerSpec.ablations`), from the study (`studies.ablation.groups`), or from the command line.
+A line sets fields of the training recipe, of the model's own options, of the graphs that are read (`GraphSource`) and
+of the split's recipe, and `model=NAME` takes another model in place of the ablated one.
 """
 
 import ast
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError, choose
 from envs.common.identity import differing
+from generators.parsers.graph_source import GraphSource
+from generators.splits.recipe import SplitRecipe
+from generators.splits.recipe_file import KINDS
 from models.recipe import Recipe
 from models.registry import spec_of, specs
 from models.spec import Ablations, ScorerSpec
+from studies.ablation.groups import groups
+from studies.grids.grid import Grid
 from studies.runs.cell import Cell
+from studies.runs.data import FRACTIONS
+
+# Fields of a split's recipe that belong to the study and its seeds.
+STUDYS_OWN = {"world", "seed"}
 
 
 class Place(NamedTuple):
@@ -38,34 +50,58 @@ def base_row(spec: ScorerSpec) -> str:
 
 def named_rows(ablations: Ablations) -> dict[str, str]:
     """All rows that a model brings with it, those of groups too."""
-    return dict(ablations.rows) | {name: line for group in ablations.more.values() for name, line in group.items()}
+    return dict(ablations.rows) | in_groups(ablations.more)
+
+
+def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The rows of all groups."""
+    return {name: line for group in together.values() for name, line in group.items()}
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
-    as "coefficients"; the first is always the model as it is."""
-    ablations = spec.ablations
-    rows = {base_row(spec): ""}
-    for name in requested or ablations.rows:
-        if name in ablations.more:
-            rows |= ablations.more[name]
+    as "coefficients" or "oracle"; the first is always the model as it is."""
+    together, rows = dict(spec.ablations.more) | groups(spec), {base_row(spec): ""}
+    for name in requested or spec.ablations.rows:
+        if name in together:
+            rows |= together[name]
         elif "=" in name:
             rows[name] = name
         elif name != base_row(spec):
-            known = named_rows(ablations)
-            rows[name] = known[choose("row", name, [base_row(spec), *known, *ablations.more])]
+            known = named_rows(spec.ablations) | in_groups(together)
+            rows[name] = known[choose("row", name, [base_row(spec), *known, *together])]
     for line in rows.values():
         changes(spec, line)
     return rows
 
 
+def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
+    """The fields of a kind of split that rows may set, with their defaults."""
+    return {item.name: item.default for item in fields(kind) if item.name not in STUDYS_OWN}
+
+
+def types_of(spec: ScorerSpec) -> dict[str, type]:
+    """The fields that a row of a model may set, with their types."""
+    defaults = [split_fields(kind) for kind in KINDS.values()]
+    defaults += [{item.name: item.default for item in fields(own)} for own in (GraphSource, Recipe, spec.config)]
+    return {name: type(default) for its in defaults for name, default in its.items()}
+
+
+def model_of(spec: ScorerSpec, line: str) -> str:
+    """The model of a row."""
+    named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
+    return choose("model", named[-1], specs()) if named else spec.name
+
+
 def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
     """The fields that a line sets; raises for one that there isn't, or a value of another type."""
-    types = {item.name: type(item.default) for config in (Recipe, spec.config) for item in fields(config)}
+    types = types_of(spec_of(model_of(spec, line)))
     values = {}
     for item in line.split():
         name, _, text = item.partition("=")
-        wanted = types[choose("field of a row", name, types)]
+        if name == "model":
+            continue
+        wanted = types[choose("field of a row", name, [*types, "model"])]
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -78,14 +114,39 @@ def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
     return values
 
 
-def matters(spec: ScorerSpec, line: str, relational: bool) -> bool:
-    """Whether a row can differ from the model as it is on such a split."""
-    return not line or relational or not changes(spec, line).keys() <= spec.ablations.relational
+def of_the(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `values` that are fields of a class."""
+    return {name: values[name] for name in values if name in {item.name for item in fields(kind)}}
+
+
+def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bool:
+    """Whether a row can differ from the model as it is on such a split, of a kind or of the grid's."""
+    names, recipe = changes(spec, line).keys(), KINDS[kind or ("spatial" if relational else "binding")]
+    for_splits = names & {name for its in KINDS.values() for name in split_fields(its)}
+    if not for_splits - {item.name for item in fields(Recipe)} <= split_fields(recipe).keys():
+        return False
+    other = model_of(spec, line) != spec.name
+    return not line or other or relational or not names <= spec.ablations.relational
+
+
+def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:
+    """The grid of a row: of its model, which reads its graphs, on its split."""
+    values, model = changes(spec, line), model_of(spec, line)
+    taken = {item.name for kind in (Recipe, spec_of(model).config) for item in fields(kind)}
+    split = {name: values[name] for name in values.keys() - taken if name in split_fields(type(grid.recipe_given))}
+    if split and grid.split:
+        raise UserError(f"row {line!r}: {min(split)} is decided by the file of --split; leave the row out")
+    own = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
+    base = replace(grid.recipe_given, **split) if split else grid.base
+    graphs = replace(grid.graph_source, **of_the(GraphSource, values))
+    if not graphs.plain and "graphs" not in spec_of(model).reads:
+        raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
+    return replace(grid, models=(model,), graph_source=graphs, base=base, **own)
 
 
 def changed(spec: ScorerSpec, cell: Cell, line: str) -> Cell:
-    """The cell with a row's fields, tuned ones too."""
-    values, own = changes(spec, line), {item.name for item in fields(spec.config)}
-    options = cell.options | {name: value for name, value in values.items() if name in own}
-    recipe = {name: value for name, value in values.items() if name not in own}
-    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(spec.configured(options)))
+    """A row's cell with its fields of the recipe, tuned ones too, and of the model's options."""
+    own, values = spec_of(model_of(spec, line)), changes(spec, line)
+    options = cell.options | of_the(own.config, values)
+    recipe = {name: its for name, its in of_the(Recipe, values).items() if name not in of_the(own.config, values)}
+    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(own.configured(options)))

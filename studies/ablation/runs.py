@@ -21,6 +21,8 @@ COLUMNS: dict[str, Columns] = {
         ("above_under_unseen_order", "swap"),
         ("left_right_unseen_pairs", "swap"),
         ("above_under_unseen_pairs", "swap"),
+        ("left_right_seen_order", "swap"),
+        ("above_under_seen_order", "swap"),
     ),
     "binding": (
         ("seen_pairs", "swap"),
@@ -73,12 +75,14 @@ def read_run(folder: Path, seed: int, columns: Columns, names: tuple[str, str] |
 
 
 def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
-    """The first of two scalar weights over the second."""
+    """The first of two scalar weights over the second; None where a model, as another row's, has no such weights."""
     if names is None:
         return None
     from safetensors import safe_open
 
     with safe_open(weights, "np") as file:
+        if not set(names) <= set(file.keys()):
+            return None
         return float(file.get_tensor(names[0]) / file.get_tensor(names[1]))
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from envs.common.identity import differing
+from generators.parsers.graph_source import GraphSource, parser_digest
 from models.recipe import Recipe
 from models.registry import spec_of
 from models.towers.config import TowerConfig
@@ -109,6 +110,7 @@ def options_of(grid: Grid, model: str) -> dict[str, Any]:
 def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
     """The training run of a model on a split, and before it that of the model that it starts from."""
     spec = spec_of(model)
+    graphs = grid.graph_source if "graphs" in spec.reads else GraphSource()
     return Cell(
         model=model,
         seed=seed,
@@ -121,7 +123,12 @@ def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
         files=own_files(model, grid.pretrained),
         negatives=spec.negatives,
         base=base_cell(grid, model, data, seed),
+        graphs=graphs,
+        parser=parser_hash(graphs.graphs),
     )
+
+
+parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take seconds
 
 
 def base_cell(grid: Grid, model: str, data: CellData, seed: int) -> Cell | None:

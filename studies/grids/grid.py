@@ -16,6 +16,7 @@ import tyro
 from envs.common.errors import UserError
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from generators.cluster.options import Cluster
+from generators.parsers.graph_source import GraphSource
 from generators.rules.hold_out import HELD_OUT, test_label
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
@@ -72,6 +73,8 @@ class Grid:
     """Split files made before, packed ones too. They take the place of all that decides a split."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
+    graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
+    """The graphs that models read, of those that read any."""
     tuned: Annotated[str, TRAINING, FIRST] = ""
     """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
     takes the rates of each model's paper; empty trains all models alike, with these options."""

@@ -10,7 +10,7 @@ from envs.worlds import load_world
 from generators.cluster.options import check_cluster
 from models.recipe import negatives_of
 from models.registry import check_scorer, spec_of
-from studies.grids.cells import towers, tuned
+from studies.grids.cells import parser_hash, towers, tuned
 from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
@@ -62,6 +62,7 @@ def check(grid: Grid) -> None:
         raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
     check_unused_options(grid)
     check_image_negatives(grid)
+    check_graphs(grid)
     for recipe in splits(grid):
         recipe.rules(load_world(recipe.world))  # refuses what isn't in the world
         recipe.counts()  # refuses fractions that can't be had
@@ -89,6 +90,18 @@ def check_image_negatives(grid: Grid) -> None:
             "--image-negatives shows training images with their partners, the same things swapped; at some place no "
             "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
+
+
+def check_graphs(grid: Grid) -> None:
+    """Raise for other graphs that nobody reads, and for a parser that can't work here."""
+    if grid.graph_source.plain:
+        return
+    if not any("graphs" in spec_of(model).reads for model in grid.models):
+        raise UserError(
+            f"none of {', '.join(grid.models)} reads scene graphs: --graphs, --dropped-nodes and --moved-attributes "
+            "change nothing; add a model that does, such as oc-clip, or leave them out"
+        )
+    parser_hash(grid.graph_source.graphs)
 
 
 def check_overrides(grid: Grid, preset: Grid) -> None:

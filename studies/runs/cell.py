@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
-from envs.common.identity import defaults_version, digest, identity_of
+from envs.common.identity import defaults_version, differing, digest, identity_of
+from generators.parsers.graph_source import GENERATOR, GraphSource
 from models.recipe import Recipe
 from models.registry import spec_of
 from models.towers.config import TowerConfig
@@ -50,6 +51,10 @@ class Cell:
     """The cell whose scorer this one starts from."""
     start: Start | None = None
     """What was trained before, in another study."""
+    graphs: GraphSource = field(default_factory=GraphSource)
+    """The graphs that it reads; the plain source for a model that reads none."""
+    parser: str = ""
+    """Hash of what makes them, where that is a parser."""
 
     @property
     def id(self) -> str:
@@ -65,9 +70,16 @@ class Cell:
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
         given["start"] = self.start.weights if self.start else ""
+        given |= {"graphs": differing(self.graphs), "parser": self.parser}
         given |= defaults_version(spec_of(self.model).config)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
         return run | parts | {name: value for name, value in given.items() if value}
+
+    @property
+    def trained_as(self) -> "Cell":
+        """The cell with the same training, where it is another: one that reads the generator's graphs in tests."""
+        graphs = self.graphs.trained_with
+        return replace(self, graphs=graphs, parser=self.parser if graphs.graphs != GENERATOR else "")
 
     @property
     def name(self) -> str:

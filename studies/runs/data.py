@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from generators.benchmarks.benchmark import Benchmark
     from generators.captioned import Captioned
     from generators.storage.split_file import Split
+    from generators.vocabulary import Vocabulary
 
 
 # What every recipe has, and every table of a study shows.
@@ -32,6 +33,8 @@ class Material(NamedTuple):
     """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
     may_be_cut: bool = False
     """Whether texts that are longer than a model reads are cut, as those of photographs are; else they are refused."""
+    words: "Vocabulary | None" = None
+    """The names of its world; None for photographs."""
 
 
 @runtime_checkable
@@ -121,7 +124,8 @@ def split_material(file: Path) -> Material:
     others = sorted(train.split.subsets.keys() - {"train"})
     tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
     texts = {caption.text for test in tests.values() for item in test.items for caption in item.texts}
-    return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train))
+    words = train.split.vocabulary
+    return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train), words=words)
 
 
 class ItemContent(Mapping[int, str]):

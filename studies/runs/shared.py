@@ -95,8 +95,9 @@ def train_phase(
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
     """The same for two cells exactly where the phase's every step is the same."""
-    settings = {name: value for name, value in job.cell.settings.items() if name not in ("data", "recipe")}
-    settings["recipe"] = identity_of(phase_recipe(job.cell.recipe))
+    cell = job.cell.trained_as  # what tests read decides no step
+    settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
+    settings["recipe"] = identity_of(phase_recipe(cell.recipe))
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
     settings["items"] = content_digest(material.content, indices)

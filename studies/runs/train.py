@@ -1,6 +1,7 @@
 """Trains and evaluates one cell."""
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.files import write_text
 from models.registry import spec_of
-from studies.runs.cell import CHECKPOINT, RESULT, STATE, Job, finished
+from studies.runs.cell import CHECKPOINT, RESULT, STATE, Cell, Job, finished
 from studies.runs.data import Material
 from studies.runs.evaluation import evaluate, swap_accuracy
 from studies.runs.folder import provenance
+from studies.runs.graphs import Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from studies.runs.loggers import Logger
 from studies.runs.loss_negatives import loss_negatives
 from studies.runs.shared import Report, first_come, start_from_shared_phase
+from studies.runs.training_log import FILE as LOG
 from studies.runs.training_log import TrainingLog, training_log
 from studies.runs.validation import looks_after, sample_accuracy
 
@@ -53,9 +56,16 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     torch.utils.deterministic.fill_uninitialized_memory = False  # else every new tensor is written twice
     started = time.perf_counter()
     material = material_of(job)
-    scorer = fresh_scorer(job, material, report)
-    with training_log(job, loggers) as log:
-        train_cell(job, material, scorer, report, watch, log)
+    graphs = read_graphs(job, material)
+    if cell.trained_as == cell or watch:  # whoever looks at it looks at what this cell's own tests read
+        scorer = fresh_scorer(job, material, report, graphs)
+        give_readers(scorer, graphs)
+        with training_log(job, loggers) as log:
+            train_cell(job, material, scorer, report, watch, log)
+    else:
+        scorer = finished_scorer(job, cell.trained_as, report)
+        give_readers(scorer, graphs)
+        shutil.copyfile(replace(job, cell=cell.trained_as).folder / LOG, job.folder / LOG)
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
@@ -64,6 +74,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "loss_negatives": loss_negatives(cell, material.train),
+        **parsed_record(graphs),
         **({"carried": read_carried(job)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": provenance(),
@@ -82,7 +93,7 @@ def material_of(job: Job) -> Material:
     return OPENED[key]
 
 
-def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
+def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs) -> "Scorer":
     """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
     import torch
 
@@ -91,7 +102,7 @@ def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
     from models.towers.tokenizers import check_whole, text_space
 
     cell = job.cell
-    texts = text_space(cell.towers, material.texts)
+    texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
     if cell.start:
         texts = widened(texts, read_config(cell.start.folder).texts)
     base = base_scorer(job, report)
@@ -112,15 +123,20 @@ def read_carried(job: Job) -> dict[str, Any]:
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
     """The scorer of the cell that this one starts from, trained first if it isn't finished."""
-    from models.checkpoint import load_checkpoint
-
     if job.cell.base is None:
         return None
-    base = replace(job, cell=job.cell.base, what="")
-    with first_come(job.shared / f"base-{base.cell.id}.lock", report):
-        if finished(base.folder) is None:
-            run_cell(base, lambda step: report(0))
-    return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
+    return finished_scorer(job, job.cell.base, report)
+
+
+def finished_scorer(job: Job, cell: Cell, report: Report) -> "Scorer":
+    """The scorer of another cell of the run, trained first if it isn't finished."""
+    from models.checkpoint import load_checkpoint
+
+    other = replace(job, cell=cell, what="")
+    with first_come(job.shared / f"base-{cell.id}.lock", report):
+        if finished(other.folder) is None:
+            run_cell(other, lambda step: report(0))
+    return load_checkpoint(other.folder / CHECKPOINT, cell.model)
 
 
 def train_cell(

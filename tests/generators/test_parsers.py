@@ -54,7 +54,7 @@ class Scripted:
 
 
 def test_every_parser_is_found_and_described():
-    assert names() == ("llm", "one-node", "spacy-rules", "t5")
+    assert names() == ("llm", "one-node", "rules", "spacy-rules", "t5")
     for name in names():
         assert load(name).name == name
         assert name in describe()

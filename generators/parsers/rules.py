@@ -1,0 +1,51 @@
+"""Captions of our worlds by the grammar that they follow: it reads the caption alone, and needs no library."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.common.errors import UserError
+from envs.common.identity import digest
+from generators.parsers.any_caption import parse, vocabulary_of
+from generators.parsers.parser import Parsed
+from generators.parsers.registry import ParserSpec
+from generators.vocabulary import Vocabulary
+
+VERSION = 1  # of the grammar in generators/parsers/world_grammar.py
+
+
+@dataclass(frozen=True)
+class RulesOptions:
+    """Of the grammar."""
+
+    world: str = ""
+    """A world by name, or its TOML file, whose names are known; without one all names that ship."""
+
+
+class GrammarRules:
+    """Graphs by the rules of `generators.parsers.world_grammar`."""
+
+    def __init__(self, options: RulesOptions) -> None:
+        """Raises `UserError` for a world that isn't there."""
+        self.words = Vocabulary.of(vocabulary_of(options.world)) if options.world else vocabulary_of("")
+
+    def identity(self) -> Mapping[str, Any]:
+        """Version of the rules, and the names that they know."""
+        return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
+
+    def spent(self) -> Mapping[str, int]:
+        """Nothing."""
+        return {}
+
+    def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
+        """Each caption, in order; one with a word that none of its world has is no caption of ours."""
+        for caption in captions:
+            try:
+                yield Parsed(caption, parse(caption, self.words))
+            except UserError as error:
+                yield Parsed(caption, None, f"not of our worlds: {error}")
+
+
+PARSER = ParserSpec(
+    "rules", "the grammar of our worlds' captions, and nothing of their scenes", GrammarRules, RulesOptions, kept=False
+)

@@ -1,0 +1,87 @@
+"""The training runs of an ablation study: every row on every split where it matters."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.common.errors import UserError
+from generators.parsers.graph_source import GENERATOR
+from generators.splits.recipe import SplitRecipe
+from models.spec import ScorerSpec
+from studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, row_grid
+from studies.grids.cells import cells, parser_hash
+from studies.grids.grid import Grid, cores, splits
+from studies.grids.run import render
+from studies.runs.cell import Cell, Execution, Job
+from studies.runs.data import CellData
+
+Grids = Mapping[str, Grid]
+"""The grid of each split, with the model as it is."""
+
+
+class Rows(NamedTuple):
+    """The rows of a study."""
+
+    lines: Mapping[str, str]
+    """By name."""
+    left_out: Mapping[str, str]
+    """Why others are left out, by name: their parser can't work here."""
+
+
+@lru_cache(maxsize=4)  # opening a parser may take seconds
+def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
+    """The rows that are requested of a model's study; raises for one that there is not."""
+    rows, left_out, spec = {}, {}, ablated(model)
+    for row, line in chosen_rows(spec, requested).items():
+        try:
+            parser_hash(changes(spec, line).get("graphs", GENERATOR))
+        except UserError as error:
+            left_out[row] = str(error)
+        else:
+            rows[row] = line
+    return Rows(rows, left_out)
+
+
+def row_cells(grid: Grid, spec: ScorerSpec, line: str, store_identity: str) -> list[Cell]:
+    """The cells of a row, one a seed."""
+    return [changed(spec, cell, line) for cell in cells(row_grid(grid, spec, line), store_identity)]
+
+
+def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[Place, Grid, str]]:
+    """Every row on every split where it matters, with the split's grid and its line."""
+    for split, grid in grids.items():
+        for row, line in rows.lines.items():
+            if matters(spec, line, grid.kind == "spatial", grid.kind):
+                yield Place(split, row), grid, line
+
+
+def check_rows(rows: Mapping[str, Cell]) -> None:
+    """Raise for a row that can't be built: cells by their lines."""
+    from models.contract import attempt, build
+
+    for line, cell in rows.items():
+        scratch = replace(cell.towers, pretrained="")
+        attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
+
+
+def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Execution) -> dict[Place, list[Job]]:
+    """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
+    jobs: dict[Place, list[Job]] = {}
+    rendered: dict[tuple[SplitRecipe | str, ...], tuple[str, dict[CellData, Path]]] = {}
+    for place, grid, line in placed(grids, spec, rows):
+        own = row_grid(grid, spec, line)
+        recipes = tuple(splits(own)) or (place.split,)
+        if recipes not in rendered:
+            rendered[recipes] = render(own, cores(own))
+        identity, files = rendered[recipes]
+        varied = row_cells(grid, spec, line, identity)
+        jobs[place] = [Job(c, files[c.data], out, f"{place.split}, {place.row}", execution) for c in varied]
+    return jobs
+
+
+def in_turn(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
+    """The jobs that train, and those that score another's weights once that is finished."""
+    own = [job for job in jobs if job.cell.trained_as == job.cell]
+    return own, [job for job in jobs if job.cell.trained_as != job.cell]

@@ -1,0 +1,69 @@
+"""Rows that go beyond a model's own parts: is it the graph, are the negatives fair, does a model fit at all?
+
+`oracle`: a model that reads scene graphs has something that CLIP hasn't. Rows with CLIP, with other models that read
+the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
+
+`negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
+phase bring; single animals that are all in one place; and the sizes that no other table has.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from generators.parsers.graph_source import PLACES
+from models.registry import specs
+from models.spec import ScorerSpec
+
+SHARES = (0.05, 0.1, 0.2)
+ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}
+WHERE = {"train": "in training", "test": "in tests", "both": "in both"}
+PARSERS = ("rules", "spacy-rules")
+CONTROLS = ("clip", "clip-phrases", "filip-phrases")
+# What a training run has, but for the model: each is left out in turn.
+PARTS = {
+    "no false-negative mask": "mask_false_negatives=False",
+    "no single-object phase": "single_object_phase=0.0",
+    "single objects in the centre": "singles_slots=('center',)",
+}
+SIZES = (
+    *("objects in 16", "objects in 32", "objects in 128"),
+    *("relations in 8", "relations in 16", "relations in 64"),
+    "1 default token",
+)
+
+
+def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
+    """Rows of a study of a model, by the name of their group."""
+    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec))}
+
+
+def titled(model: str) -> str:
+    """A model as reports call it."""
+    return specs()[model].title or model
+
+
+def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Other models, and other graphs for this one where it reads any."""
+    yield from ((titled(model), f"model={model}") for model in CONTROLS if model != spec.name)
+    if "graphs" not in spec.reads:
+        return
+    for name, what in ERRORS.items():
+        for share in SHARES:
+            for place in PLACES:
+                yield f"{share:.0%} {what} {WHERE[place]}", f"{name}={share} graphs_at={place}"
+    yield from ((f"graphs of {parser}", f"graphs={parser}") for parser in PARSERS)
+
+
+def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Every model with and without swapped captions, what training is made of, and this model's other sizes."""
+    for model, its in specs().items():
+        if model != spec.name:
+            yield titled(model), f"model={model}"
+        if "captions" not in its.negatives:  # which has them by itself
+            yield f"{titled(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
+    if spec.altered_graphs:  # which compares relations with false ones by itself
+        yield "no local loss", "local_weight=0.0"
+        yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
+    for model in ("clip", spec.name):
+        yield from ((f"{titled(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
+    yield from ((name, line) for name, line in spec.ablations.rows.items() if name in SIZES)
+    yield from spec.ablations.more.get("coefficients", {}).items()

@@ -1,0 +1,68 @@
+"""The graphs that a cell's model reads in training and in tests, where they aren't the generator's."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from envs.common.errors import UserError
+from generators.parsers.graph_source import ReadGraphs
+from studies.runs.cell import Job
+from studies.runs.data import Material
+
+if TYPE_CHECKING:
+    from generators.parsers.parser import CaptionParser
+    from models.scorer import Scorer
+
+
+class Graphs(NamedTuple):
+    """What is read of each caption; None for its own graph."""
+
+    train: ReadGraphs | None = None
+    test: ReadGraphs | None = None
+
+
+def read_graphs(job: Job, material: Material) -> Graphs:
+    """What a cell reads; raises where its parser can't work here, and for data without a world."""
+    source, seed = job.cell.graphs, job.cell.seed
+    if source.plain:
+        return Graphs()
+    if material.words is None:
+        raise UserError("other graphs are for data of our worlds; choose a parser of photographs' captions by --parser")
+    own = ReadGraphs(source, material.words, seed, job.out / "parses")
+    return Graphs(*(None if source.at(place).plain else own for place in ("train", "test")))
+
+
+def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
+    """Let a scorer read these graphs."""
+    from models.regraphed import RegraphedReader
+
+    plain = scorer.reader
+    scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else None
+    scorer.reader = RegraphedReader(plain, graphs.test) if graphs.test else plain
+
+
+def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
+    """All that a parser makes of the captions of training and tests, which may be words that no caption has.
+
+    It parses them all at once, which is faster than one by one.
+    """
+    parser = parser_of(graphs)
+    if parser is None:
+        return
+    everything = range(len(material.train))
+    captions = dict.fromkeys(caption.text for caption in material.train.captions(everything, everything))
+    items = (item for test in material.tests.values() for item in test.items)
+    captions |= dict.fromkeys(caption.text for item in items for caption in item.texts)
+    for graph in parser.parse(list(captions)):
+        yield from graph.nodes
+        yield from (edge.predicate for edge in graph.edges)
+
+
+def parser_of(graphs: Graphs) -> "CaptionParser | None":
+    """What makes the graphs, where that is a parser."""
+    return next((its.parser for its in graphs if its and its.parser), None)
+
+
+def parsed_record(graphs: Graphs) -> dict[str, str]:
+    """How many captions a parser parsed, and how many are one node, for the record of a cell."""
+    parser = parser_of(graphs)
+    return {"parsed": parser.counts().text} if parser else {}
