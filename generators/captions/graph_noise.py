@@ -12,11 +12,10 @@ from generators.captions.phrases import attributes
 def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) -> SceneGraph:
     """The graph without each of its nodes with probability `share`, and without the edges of those.
 
-    One node always stays, drawn at random where none would. What is left out at a lower share is left out at a higher
-    one too.
+    One node always stays. What is left out at a lower share is left out at a higher one too.
     """
-    spare = int(random.integers(len(graph.nodes)))
-    kept = [i for i, draw in enumerate(random.random(len(graph.nodes))) if draw >= share] or [spare]
+    draws = random.random(len(graph.nodes))
+    kept = np.flatnonzero((draws >= share) | (draws == draws.max())).tolist()
     number = {old: new for new, old in enumerate(kept)}
     edges = (
         Edge(edge.predicate, number[edge.subject], number[edge.object])

@@ -82,6 +82,8 @@ def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Ex
 
 
 def in_turn(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """The jobs that train, and those that score another's weights once that is finished."""
-    own = [job for job in jobs if job.cell.trained_as == job.cell]
-    return own, [job for job in jobs if job.cell.trained_as != job.cell]
+    """The jobs that come first, and those that score their weights with other graphs, once they are finished."""
+    ids = {job.cell.id for job in jobs}
+    waits = [job.cell.trained_as != job.cell and job.cell.trained_as.id in ids for job in jobs]
+    first, then = ([job for job, its in zip(jobs, waits, strict=True) if its == later] for later in (False, True))
+    return first, then

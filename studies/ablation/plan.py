@@ -22,7 +22,7 @@ def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
         torch.set_num_threads(grid.threads)
         data, lines = training_sample(grid), [line for _, _, line in placed({split: grid}, spec, rows)]
         distinct = {cell.id: cell for line in lines for cell in row_cells(grid, spec, line, "")}
-        trained = [cell for cell in distinct.values() if cell.trained_as == cell]
+        trained = [cell for cell in distinct.values() if cell.trained_as == cell or cell.trained_as.id not in distinct]
         seconds += rendering(grid) + REST_SECONDS * len(distinct)
         print(f"{split}: {len(distinct)} runs, {len(distinct) - len(trained)} of which only score another's weights")
         alike: dict[tuple[str, bool], list[Cell]] = defaultdict(list)

@@ -77,7 +77,7 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training, where it is another: one that reads the generator's graphs in tests."""
+        """The cell with the same training that reads the generator's graphs in tests: itself, where its own does."""
         graphs = self.graphs.trained_with
         return replace(self, graphs=graphs, parser=self.parser if graphs.graphs != GENERATOR else "")
 

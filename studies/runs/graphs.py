@@ -36,7 +36,7 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
     from models.regraphed import RegraphedReader
 
     plain = scorer.reader
-    scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else None
+    scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else plain
     scorer.reader = RegraphedReader(plain, graphs.test) if graphs.test else plain
 
 

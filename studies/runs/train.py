@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.files import write_text
 from models.registry import spec_of
-from studies.runs.cell import CHECKPOINT, RESULT, STATE, Cell, Job, finished
+from studies.runs.cell import CHECKPOINT, RESULT, STATE, Job, finished
 from studies.runs.data import Material
 from studies.runs.evaluation import evaluate, swap_accuracy
 from studies.runs.folder import provenance
@@ -57,15 +57,12 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     started = time.perf_counter()
     material = material_of(job)
     graphs = read_graphs(job, material)
-    if cell.trained_as == cell or watch:  # whoever looks at it looks at what this cell's own tests read
-        scorer = fresh_scorer(job, material, report, graphs)
-        give_readers(scorer, graphs)
+    before = None if watch else trained_before(job)
+    scorer = before or fresh_scorer(job, material, report, graphs)
+    give_readers(scorer, graphs)
+    if before is None:
         with training_log(job, loggers) as log:
             train_cell(job, material, scorer, report, watch, log)
-    else:
-        scorer = finished_scorer(job, cell.trained_as, report)
-        give_readers(scorer, graphs)
-        shutil.copyfile(replace(job, cell=cell.trained_as).folder / LOG, job.folder / LOG)
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {
@@ -123,20 +120,27 @@ def read_carried(job: Job) -> dict[str, Any]:
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
     """The scorer of the cell that this one starts from, trained first if it isn't finished."""
-    if job.cell.base is None:
-        return None
-    return finished_scorer(job, job.cell.base, report)
-
-
-def finished_scorer(job: Job, cell: Cell, report: Report) -> "Scorer":
-    """The scorer of another cell of the run, trained first if it isn't finished."""
     from models.checkpoint import load_checkpoint
 
-    other = replace(job, cell=cell, what="")
-    with first_come(job.shared / f"base-{cell.id}.lock", report):
-        if finished(other.folder) is None:
-            run_cell(other, lambda step: report(0))
-    return load_checkpoint(other.folder / CHECKPOINT, cell.model)
+    if job.cell.base is None:
+        return None
+    base = replace(job, cell=job.cell.base, what="")
+    with first_come(job.shared / f"base-{base.cell.id}.lock", report):
+        if finished(base.folder) is None:
+            run_cell(base, lambda step: report(0))
+    return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
+
+
+def trained_before(job: Job) -> "Scorer | None":
+    """The scorer of a finished cell of the run with the same training, and its log; None where there is none yet."""
+    from models.checkpoint import load_checkpoint
+
+    other = replace(job, cell=job.cell.trained_as)
+    if other.cell == job.cell or finished(other.folder) is None:
+        return None
+    job.folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(other.folder / LOG, job.folder / LOG)
+    return load_checkpoint(other.folder / CHECKPOINT, other.cell.model).to(job.cell.device)
 
 
 def train_cell(

@@ -1,0 +1,95 @@
+"""A scorer that is given other graphs in training, in tests, or in both; what the loss compares stays as it is."""
+
+import numpy as np
+import pytest
+import torch
+
+from generators.captions.graph import SceneGraph
+from generators.parsers.graph_source import GraphSource, ReadGraphs
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
+from models.checkpoint import build_scorer
+from models.evaluation.scoring import score_items
+from models.recipe import Recipe
+from models.regraphed import RegraphedReader
+from models.towers.config import TowerConfig
+from models.towers.tokenizers import text_space
+from models.training.feed import Feed
+from models.training.loop import train
+from tests.generators.conftest import make_split
+from tests.models.builders import OPTIONS
+
+RECIPE = Recipe(steps=3, batch=8, warmup=1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=12)
+    return SplitDataset(make_split(tmp_path_factory.mktemp("store"), recipe, 32), "train")
+
+
+def built(data):
+    torch.manual_seed(0)
+    towers = TowerConfig("nano", resolution=32)
+    return build_scorer("oc-clip", towers, text_space(towers, data.texts()), OPTIONS["oc-clip"])
+
+
+def noisy(data, **fields):
+    return ReadGraphs(GraphSource(**fields), data.split.vocabulary, 0)
+
+
+def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
+    plain = built(data).reader
+    graphs = noisy(data, dropped_nodes=0.5)
+    other = RegraphedReader(plain, graphs)
+    pairs = np.flatnonzero(~data.strata["single_object"])[:8]
+    one, two = (Feed(data, reader, RECIPE, 0, ("captions",)).batch(pairs, 0) for reader in (plain, other))
+    assert torch.equal(one.targets.same, two.targets.same)
+    assert torch.equal(one.targets.masked, two.targets.masked)
+    assert one.texts.node_present.sum() > two.texts.node_present.sum()
+    captions = data.captions(pairs, pairs)
+    texts, own = [caption.text for caption in captions], [caption.graph for caption in captions]
+    expected = plain(texts, [graphs(*caption) for caption in captions])
+    assert torch.equal(other(texts, own).phrase_of_node, expected.phrase_of_node)
+
+
+def test_training_reads_the_training_reader(data):
+    """And tests the other one: with whatever is read in tests the weights are the same."""
+    weights = []
+    for training, testing in ((None, None), (None, 0.9), (0.9, None)):
+        scorer = built(data)
+        plain = scorer.reader
+        scorer.training_reader, scorer.reader = (
+            RegraphedReader(plain, noisy(data, dropped_nodes=share)) if share else plain
+            for share in (training, testing)
+        )
+        train(scorer, data, RECIPE, 0)
+        weights.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_tests_read_the_reader(data):
+    from generators.benchmarks.split_tests import SplitTests
+
+    test, scorer = SplitTests(SplitDataset(data.split, "validation")), built(data).eval()
+    before = score_items(scorer, test)
+    plain = scorer.reader
+    scorer.training_reader = RegraphedReader(plain, noisy(data, dropped_nodes=0.9))
+    assert all(map(np.array_equal, before, score_items(scorer, test)))
+    scorer.reader = scorer.training_reader
+    assert not all(map(np.array_equal, before, score_items(scorer, test)))
+    scorer.reader = RegraphedReader(plain, noisy(data, graphs="rules"))
+    assert all(map(np.array_equal, before, score_items(scorer, test)))
+
+
+def test_a_reader_of_several_captions_stays_one():
+    class Several:
+        captions = 3
+
+        def __call__(self, captions, graphs, generator=None, own=None):
+            return graphs
+
+    reader = RegraphedReader(Several(), lambda caption, graph: SceneGraph((caption,)))
+    assert reader.captions == 3
+    assert reader(["a cat"], [SceneGraph(())]) == [SceneGraph(("a cat",))]

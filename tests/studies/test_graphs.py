@@ -1,0 +1,129 @@
+"""Cells whose models read other graphs: which runs they are, what they share, and that tests alone change no weight."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from safetensors.numpy import load_file
+
+from envs.common.errors import UserError
+from generators.parsers.graph_source import GraphSource
+from studies.binding_grid import PRESETS
+from studies.grids.cells import cells
+from studies.grids.launch import check_graphs
+from studies.grids.run import render
+from studies.runs.cell import CHECKPOINT, Job
+from studies.runs.shared import phase_key
+from studies.runs.train import material_of, run_cell
+
+SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))
+SOURCES = {place: GraphSource(dropped_nodes=0.5, graphs_at=place) for place in ("train", "test", "both")}
+
+
+def cell(model="oc-clip", **fields):
+    grid = replace(SMOKE, models=("clip", "oc-clip", "clip-phrases"), graph_source=GraphSource(**fields))
+    return next(its for its in cells(grid, "") if its.model == model)
+
+
+def test_the_generators_graphs_are_part_of_no_name():
+    assert cell().id == cells(SMOKE, "")[1].id
+    assert "graphs" not in cell().settings
+    assert cell(dropped_nodes=0.1).settings["graphs"] == {"dropped_nodes": 0.1}
+    assert cell(graphs="rules").settings["parser"]
+
+
+def test_every_source_is_another_cell_of_models_that_read_graphs_and_the_same_of_others():
+    sources = [{}, {"dropped_nodes": 0.1}, {"moved_attributes": 0.1}, {"dropped_nodes": 0.1, "graphs_at": "test"}]
+    sources += [{"graphs": "rules"}, {"graphs": "rules:world=tiny"}]
+    for model in ("oc-clip", "clip-phrases"):
+        assert len({cell(model, **fields).id for fields in sources}) == len(sources)
+    assert len({cell("clip", **fields).id for fields in sources}) == 1
+
+
+def test_cells_with_the_same_training_are_known():
+    train, test, both = (cell(dropped_nodes=0.5, graphs_at=place) for place in SOURCES)
+    assert train.trained_as == both.trained_as == train
+    assert test.trained_as == cell()
+    assert cell(graphs="rules", graphs_at="test").trained_as.id == cell().id
+
+
+def test_graphs_that_nobody_reads_are_refused():
+    grid = replace(SMOKE, models=("clip",), graph_source=GraphSource(graphs="rules"))
+    with pytest.raises(UserError, match="none of clip reads scene graphs"):
+        check_graphs(grid)
+    check_graphs(replace(grid, models=("clip", "oc-clip")))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Jobs by place, "plain" and "rules" among them, all but the one of tests alone run apart from each other."""
+    store = tmp_path_factory.mktemp("graphs")
+    grid = replace(SMOKE, store=store / "store", models=("oc-clip",))
+    jobs = {}
+    for name, source in {"plain": GraphSource(), **SOURCES, "rules": GraphSource(graphs="rules")}.items():
+        own = replace(grid, graph_source=source)
+        identity, files = render(own, 1)
+        (its,) = cells(own, identity)
+        jobs[name] = Job(its, files[its.data], store / name)
+        run_cell(jobs[name], lambda step: None)
+    return jobs
+
+
+def weights(job):
+    return load_file(job.folder / CHECKPOINT / "model.safetensors")
+
+
+def result(job):
+    return json.loads((job.folder / "result.json").read_text())
+
+
+def same(one, other):
+    return all((array == weights(other)[name]).all() for name, array in weights(one).items())
+
+
+def test_training_reads_what_it_should(ran):
+    assert same(ran["plain"], ran["test"])
+    assert same(ran["train"], ran["both"])
+    assert not same(ran["plain"], ran["train"])
+
+
+def predictions(job):
+    return (job.folder / "predictions.csv").read_text()
+
+
+def test_tests_read_what_they_should(ran):
+    assert len({predictions(ran[name]) for name in ("plain", "train", "test", "both")}) == 4
+
+
+def test_graphs_of_the_grammar_are_the_generators(ran):
+    """So a lead that OC-CLIP has by its graphs it would have by captions and this grammar."""
+    assert same(ran["plain"], ran["rules"])
+    assert predictions(ran["plain"]) == predictions(ran["rules"])
+    assert " 0 fell back" in result(ran["rules"])["parsed"]
+    assert "parsed" not in result(ran["plain"])
+
+
+def test_tests_alone_are_scored_with_the_weights_of_a_finished_cell(ran, tmp_path):
+    """In one folder the same bytes as trained apart, without a step."""
+    for name, before in (("test", "plain"), ("both", "train")):
+        out = tmp_path / name
+        run_cell(replace(ran[before], out=out), lambda step: None)
+        steps = []
+        run_cell(replace(ran[name], out=out), steps.append)
+        assert steps == []
+        again = replace(ran[name], out=out)
+        assert same(again, ran[name])
+        assert predictions(again) == predictions(ran[name])
+        assert len((again.folder / "training.csv").read_text().splitlines()) == 5
+
+
+def test_a_first_phase_is_shared_by_cells_with_the_same_training(ran):
+    material = material_of(ran["plain"])
+
+    class Texts:
+        texts = GraphSource()
+
+    keys = {name: phase_key(job, material, Texts, []) for name, job in ran.items()}
+    assert keys["plain"] == keys["test"]
+    assert keys["train"] == keys["both"]
+    assert len(set(keys.values())) == 3
