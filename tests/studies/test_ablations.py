@@ -3,26 +3,31 @@
 import csv
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer
+from models.registry import specs
 from models.spec import Claim
 from models.towers.config import TextSpace
 from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
+from studies.ablation.cells import in_turn, placed, row_cells, rows_of
 from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
-from studies.ablation.runs import Run
+from studies.ablation.runs import Run, columns_of
 from studies.ablations import PRESETS, check, grid_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
-from studies.grids.cells import cells
+from studies.grids.cells import cells, parser_hash
+from studies.runs.cell import Job
 from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
 BASE = base_row(SPEC)
 NAN = float("nan")
+SEEN = (("left_right_seen_order", "swap"), ("above_under_seen_order", "swap"))
 ALL = {BASE: ""} | named_rows(SPEC.ablations)
 
 
@@ -88,6 +93,95 @@ def test_a_model_without_ablations_is_refused():
         ablated("clip")
 
 
+def cells_of(group, split, preset="oracle"):
+    """The cells of one seed of all rows of a group that matter on a split, by row."""
+    config = replace(PRESETS[preset], seeds=1)
+    grid, rows = grid_of(config, split), rows_of("oc-clip", (group,))
+    return {place.row: row_cells(grid, SPEC, line, "")[0] for place, grid, line in placed({split: grid}, SPEC, rows)}
+
+
+@pytest.mark.parametrize("split", ["binding", "spatial"])
+@pytest.mark.parametrize("group", ["oracle", "negatives"])
+def test_every_row_of_a_group_is_another_cell(group, split):
+    rows = cells_of(group, split)
+    assert len({cell.id for cell in rows.values()}) == len(rows)
+    assert {cell.data.kind for cell in rows.values()} == {split}
+    assert {(cell.towers.resolution, cell.data.recipe.world) for cell in rows.values()} == {(32, "eight")}
+
+
+def test_the_rows_of_the_oracle():
+    rows = cells_of("oracle", "spatial")
+    assert {cell.model for cell in rows.values()} == {"oc-clip", "clip", "clip-phrases", "filip-phrases"}
+    noise = [cell.graphs for cell in rows.values() if cell.graphs.graphs == "generator" and not cell.graphs.plain]
+    found = {(its.dropped_nodes, its.moved_attributes, its.graphs_at) for its in noise}
+    shares = {(share, 0.0) for share in (0.05, 0.1, 0.2)} | {(0.0, share) for share in (0.05, 0.1, 0.2)}
+    assert found == {(*both, place) for both in shares for place in ("train", "test", "both")}
+    assert rows["graphs of rules"].graphs.graphs == "rules"
+    # Rows with other graphs in tests alone have the weights of OC-CLIP as it is, those in both of those in training.
+    noisy = [cell for cell in rows.values() if cell.graphs in noise]
+    assert {cell.trained_as.id for cell in noisy} <= {cell.id for cell in rows.values()}
+    assert len({cell.trained_as.id for cell in noisy}) == 7
+
+
+def test_the_rows_of_negatives():
+    binding, spatial = (cells_of("negatives", split) for split in ("binding", "spatial"))
+    own = {name for name, spec in specs().items() if "captions" in spec.negatives}
+    for rows in (binding, spatial):
+        plain = {cell.model for cell in rows.values() if not cell.recipe.text_negatives}
+        swapped = {cell.model for cell in rows.values() if cell.recipe.text_negatives == ("swap",)}
+        assert plain == set(specs())
+        assert swapped == set(specs()) - own
+    assert spatial["1 default token"].options["default_tokens"] == 1
+    assert not spatial["CLIP, no false-negative mask"].recipe.mask_false_negatives
+    assert spatial["OC-CLIP, no single-object phase"].recipe.single_object_phase == 0
+    assert spatial["CLIP, single objects in the centre"].data.recipe.singles_slots == ("center",)
+    assert not [row for row in binding if "centre" in row or "alpha" in row]
+    assert sum("alpha" in row for row in spatial) == 15
+
+
+def test_orders_of_train_are_tested_where_there_are_any():
+    for preset in ("oracle", "negatives"):
+        assert columns_of(cells_of("oracle", "spatial", preset)[BASE].data)[-2:] == SEEN
+        assert not set(columns_of(cells_of("oracle", "binding", preset)[BASE].data)) & set(SEEN)
+    assert not set(columns_of(cells(grid_of(PRESETS["laptop"], "spatial"), "")[0].data)) & set(SEEN)
+
+
+def test_a_row_whose_parser_isnt_installed_is_left_out_with_the_reason(monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    rows_of.cache_clear()
+    parser_hash.cache_clear()
+    try:
+        rows = rows_of("oc-clip", ("graphs of spacy-rules", "graphs of rules"))
+    finally:
+        rows_of.cache_clear()
+        parser_hash.cache_clear()
+    assert set(rows.lines) == {BASE, "graphs of rules"}
+    assert "pip install 'binding-menagerie[spacy]'" in rows.left_out["graphs of spacy-rules"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("model=clop", "did you mean 'clip'"),
+        ("model=clip dim=16", "field of a row 'dim'"),
+        ("model=clip graphs=rules", "clip reads no scene graphs"),
+        ("dropped_nodes=2", "--dropped-nodes is a probability"),
+        ("graphs=rulse", "did you mean 'rules'"),
+    ],
+)
+def test_a_wrong_model_or_graph_of_a_row_is_named(row, message):
+    with pytest.raises(UserError, match=message):
+        row_cells(grid_of(PRESETS["oracle"], "spatial"), SPEC, chosen_rows(SPEC, (row,))[row], "")
+
+
+def test_rows_that_score_others_weights_come_after_them():
+    rows = cells_of("oracle", "binding")
+    train, test, both = (rows[f"20% nodes dropped in {where}"] for where in ("training", "tests", "both"))
+    first, then = in_turn([Job(cell, Path(), Path()) for cell in (both, test, train)])
+    assert [job.cell for job in first] == [test, train]  # OC-CLIP as it is isn't among them
+    assert [job.cell for job in then] == [both]
+
+
 def run_of(seed, right):
     """A finished run with an accuracy in one column."""
     return Run(seed, {"seen": {"swap": {"accuracy": right, "n": 9}}}, {}, None)
@@ -116,6 +210,30 @@ def test_what_isnt_finished_is_not_what_cant_be_compared():
 def test_every_outcome_is_explained(low, high, outcome):
     assert judged(Difference((low + high) / 2, low, high, 9), 1) == outcome
     assert {outcome, judged(None, 1)} < VERDICTS.keys()
+
+
+BEYOND = ("model=clip-phrases", "20% nodes dropped in tests", "graphs of rules", "CLIP, single objects in the centre")
+
+
+@pytest.fixture(scope="module")
+def beyond(tmp_path_factory):
+    """A small run with other models, graphs and splits."""
+    folder = tmp_path_factory.mktemp("beyond")
+    result = run([*ABLATIONS, "--steps", "4", "--seen-order", "--rows", *BEYOND], folder)
+    assert result.returncode == 0, result.stderr
+    return folder / "runs/ablations-smoke"
+
+
+def test_other_models_graphs_and_splits_are_rows(beyond):
+    rows = list(csv.DictReader((beyond / "ablations.csv").open()))
+    by_split = {split: {row["row"] for row in rows if row["split"] == split} for split in ("spatial", "binding")}
+    assert by_split == {"spatial": {BASE, *BEYOND}, "binding": {BASE, *BEYOND[:-1]}}
+    assert {row["subset"] for row in rows} > {"left_right_seen_order", "above_under_seen_order"}
+    assert "9 of 9 runs are finished" in (beyond / "report.html").read_text()
+    accuracies = {(row["split"], row["row"], row["subset"], row["task"]): row["accuracy"] for row in rows}
+    whole = {key[2:]: value for key, value in accuracies.items() if key[:2] == ("spatial", BASE)}
+    assert whole == {key[2:]: its for key, its in accuracies.items() if key[:2] == ("spatial", "graphs of rules")}
+    assert whole != {key[2:]: its for key, its in accuracies.items() if key[:2] == ("spatial", BEYOND[1])}
 
 
 @pytest.fixture(scope="module")
