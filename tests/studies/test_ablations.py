@@ -12,8 +12,8 @@ from models.checkpoint import build_scorer
 from models.registry import specs
 from models.spec import Claim
 from models.towers.config import TextSpace
-from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
 from studies.ablation.cells import in_turn, placed, row_cells, rows_of
+from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
 from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
 from studies.ablation.runs import Run, columns_of
 from studies.ablations import PRESETS, check, grid_of
