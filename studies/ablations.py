@@ -4,13 +4,13 @@
     python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
     python studies/ablations.py --rows coefficients  # where do alpha and beta go?
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
-    python studies/ablations.py --preset oracle      # is it the graph? Other models on it, errors in it, parsers
-    python studies/ablations.py --preset negatives   # every model with false captions; masks, phases, sizes
+    python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
+    python studies/ablations.py --preset negatives   # false captions for all; masks, phases
 
 Each row differs from the model by one line of configuration, which the model brings with it
 (models/scorers/oc_clip/ablations.py) or the study (studies/ablation/groups.py), and is trained on the hardest
-cell of the spatial grid and, where it can make a difference, of the binding grid. A row whose parser isn't
-installed is left out, with the reason in the report.
+cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
+left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 

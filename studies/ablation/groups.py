@@ -43,7 +43,8 @@ def titled(model: str) -> str:
 
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Other models, and other graphs for this one where it reads any."""
-    yield from ((titled(model), f"model={model}") for model in CONTROLS if model != spec.name)
+    others = [model for model in CONTROLS if model in specs() and model != spec.name]
+    yield from ((titled(model), f"model={model}") for model in others)
     if "graphs" not in spec.reads:
         return
     for name, what in ERRORS.items():
@@ -63,7 +64,7 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     if spec.altered_graphs:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
-    for model in ("clip", spec.name):
+    for model in dict.fromkeys(("clip", spec.name)):
         yield from ((f"{titled(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
     yield from ((name, line) for name, line in spec.ablations.rows.items() if name in SIZES)
     yield from spec.ablations.more.get("coefficients", {}).items()

@@ -14,7 +14,6 @@ from envs.common.errors import UserError, choose
 from envs.common.identity import differing
 from generators.parsers.graph_source import GraphSource
 from generators.splits.recipe import SplitRecipe
-from generators.splits.recipe_file import KINDS
 from models.recipe import Recipe
 from models.registry import spec_of, specs
 from models.spec import Ablations, ScorerSpec
@@ -75,6 +74,13 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     return rows
 
 
+def kinds() -> Mapping[str, type[SplitRecipe]]:
+    """The kinds of splits, some of which need SciPy: help is shown without."""
+    from generators.splits.recipe_file import KINDS
+
+    return KINDS
+
+
 def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
     """The fields of a kind of split that rows may set, with their defaults."""
     return {item.name: item.default for item in fields(kind) if item.name not in STUDYS_OWN}
@@ -82,7 +88,7 @@ def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
 
 def types_of(spec: ScorerSpec) -> dict[str, type]:
     """The fields that a row of a model may set, with their types."""
-    defaults = [split_fields(kind) for kind in KINDS.values()]
+    defaults = [split_fields(kind) for kind in kinds().values()]
     defaults += [{item.name: item.default for item in fields(own)} for own in (GraphSource, Recipe, spec.config)]
     return {name: type(default) for its in defaults for name, default in its.items()}
 
@@ -119,11 +125,16 @@ def of_the(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in values if name in {item.name for item in fields(kind)}}
 
 
+def trained_with(spec: ScorerSpec, line: str) -> set[str]:
+    """The fields of a row's training recipe and of its model's options: such a name means none of the split's."""
+    return {item.name for kind in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(kind)}
+
+
 def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bool:
     """Whether a row can differ from the model as it is on such a split, of a kind or of the grid's."""
-    names, recipe = changes(spec, line).keys(), KINDS[kind or ("spatial" if relational else "binding")]
-    for_splits = names & {name for its in KINDS.values() for name in split_fields(its)}
-    if not for_splits - {item.name for item in fields(Recipe)} <= split_fields(recipe).keys():
+    names, recipe = changes(spec, line).keys(), kinds()[kind or ("spatial" if relational else "binding")]
+    for_splits = names & {name for its in kinds().values() for name in split_fields(its)} - trained_with(spec, line)
+    if not for_splits <= split_fields(recipe).keys():
         return False
     other = model_of(spec, line) != spec.name
     return not line or other or relational or not names <= spec.ablations.relational
@@ -132,8 +143,8 @@ def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bo
 def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:
     """The grid of a row: of its model, which reads its graphs, on its split."""
     values, model = changes(spec, line), model_of(spec, line)
-    taken = {item.name for kind in (Recipe, spec_of(model).config) for item in fields(kind)}
-    split = {name: values[name] for name in values.keys() - taken if name in split_fields(type(grid.recipe_given))}
+    known = split_fields(type(grid.recipe_given)).keys() - trained_with(spec, line)
+    split = {name: values[name] for name in values if name in known}
     if split and grid.split:
         raise UserError(f"row {line!r}: {min(split)} is decided by the file of --split; leave the row out")
     own = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}

@@ -20,11 +20,14 @@ class Graphs(NamedTuple):
     test: ReadGraphs | None = None
 
 
+PLAIN = Graphs()
+
+
 def read_graphs(job: Job, material: Material) -> Graphs:
     """What a cell reads; raises where its parser can't work here, and for data without a world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
-        return Graphs()
+        return PLAIN
     if material.words is None:
         raise UserError("other graphs are for data of our worlds; choose a parser of photographs' captions by --parser")
     own = ReadGraphs(source, material.words, seed, job.out / "parses")

@@ -15,7 +15,7 @@ from studies.runs.clock import StepClock
 from studies.runs.data import Material
 from studies.runs.evaluation import FILE, evaluate, swap_accuracy
 from studies.runs.folder import provenance
-from studies.runs.graphs import Graphs, give_readers, parsed_record, parsed_texts, read_graphs
+from studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from studies.runs.loggers import Logger
 from studies.runs.loss_negatives import loss_negatives
 from studies.runs.result_file import write_result
@@ -89,7 +89,7 @@ def material_of(job: Job) -> Material:
     return OPENED[key]
 
 
-def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs) -> "Scorer":
+def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
     """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
     import torch
 
