@@ -106,8 +106,8 @@ def test_what_isnt_finished_is_not_what_cant_be_compared():
     table = accuracy_table(done, "own", (("seen", "swap"),), BASE, None)
     assert table.to_numpy().tolist() == [[BASE, "70.0", DASH], ["lone", WAITING, WAITING]]
     claim = Claim("lone", "own", (("seen", "swap"),), 1, "it says so")
-    assert claim_row(done, claim, BASE)[-2:] == ("not tested", WAITING)
-    assert claim_row(done, replace(claim, row="other"), BASE)[-2:] == ("not tested", DASH)
+    assert claim_row(done, claim, BASE)[-3:] == ("not tested", "higher: +", WAITING)
+    assert claim_row(done, replace(claim, row="other"), BASE)[-3:] == ("not tested", "higher: +", DASH)
 
 
 @pytest.mark.parametrize(
