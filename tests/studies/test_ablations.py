@@ -17,7 +17,7 @@ from studies.ablations import PRESETS, check, grid_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
@@ -136,7 +136,7 @@ def test_every_run_is_in_the_table(folder):
         *(("binding", row) for row in (BASE, "default_tokens=2")),
     }
     assert {row["seed"] for row in rows} == {"0"}
-    report = (out / "report.html").read_text()
+    report = plain(out / "report.html")
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't requested
     assert "things don&#39;t compete for a patch; competitive=False" in report  # of a claim whose row wasn't requested

@@ -33,7 +33,7 @@ from studies.slots.pictures import Seen, chosen_slots, lines_of, slot_sheet, wor
 from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
 from studies.slots.verdicts import of_masks, of_selection, of_sweeps
 from studies.sparo import PRESETS, check, rows_of
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
@@ -227,7 +227,7 @@ def folder(tmp_path_factory):
 def test_a_run_ends_with_its_tables(folder):
     out = folder / "runs/sparo-smoke"
     assert "3 runs, 3 of them to train" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
-    report = (out / "report.html").read_text()
+    report = plain(out / "report.html")
     assert "3 of 3 runs are finished" in report
     assert "nothing here trains images without texts" in report
     assert "<td>one animal</td><td>both captions mention one of the two animals" in report
