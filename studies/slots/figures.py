@@ -2,18 +2,21 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 
-from envs.common.figure_style import chance_line, line_style
+from envs.common.figure_style import chance_line, legend_above, line_style
+from models.registry import spec_of
 from studies.ablation.report import column_name
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
-from studies.slots.runs import SWEPT
+from studies.slots.runs import MODEL, SWEPT
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 WIDEST = 9.8  # inches, as wide as a page
 Parameters = Mapping[str, int]  # of each row
@@ -28,7 +31,7 @@ def sweep_figure(
     parameters: Parameters,
 ) -> Figure:
     """A line of panels for each swept field: accuracy in each column, then parameters. Dots are seeds, the line is
-    their mean; models `beside` are level lines with their names."""
+    their mean; models `beside` are level lines."""
     fields = [field for field, values in swept.items() if values]
     figure = Figure((min(2.3 * (len(columns) + 1) + 0.4, WIDEST), 2.4 * len(fields)), layout="constrained")
     axes = figure.subplots(len(fields), len(columns) + 1, squeeze=False)
@@ -37,7 +40,8 @@ def sweep_figure(
         for axis, column in zip(line, columns, strict=False):
             draw_accuracies(axis, done, split, column, field, values)
             for number, name in enumerate(beside, start=1):
-                draw_level(axis, accuracies(done.get(Place(split, name), ()), *column), name, number)
+                if its := accuracies(done.get(Place(split, name), ()), *column):
+                    axis.axhline(statistics.mean(its), **level(number))
             chance_line(axis, stretch=False)
             axis.set_title(column_name(*column).replace(": ", "\n"), fontsize=9)
         draw_parameters(line[-1], parameters, field, values)
@@ -48,6 +52,8 @@ def sweep_figure(
             axis.set_xscale("log", base=2)
             axis.set_xticks(values, list(map(str, values)))
             axis.minorticks_off()
+    names = [Line2D([], [], **level(number), label=name) for number, name in enumerate(beside, start=1)]
+    legend_above(figure, [Line2D([], [], color=line_style(0)["color"], label=spec_of(MODEL).title), *names])
     return figure
 
 
@@ -64,16 +70,9 @@ def draw_accuracies(
     axis.plot(*zip(*means, strict=True) if means else ([], []), color=line_style(0)["color"])
 
 
-def draw_level(axis: Axes, values: Sequence[float], name: str, number: int) -> None:
-    """The mean of a model that has no such field, named on its line."""
-    if values:
-        colour = line_style(number)["color"]
-        axis.axhline(statistics.mean(values), color=colour, linewidth=1, linestyle="--")
-        axis.annotate(
-            *(name, (1.0, statistics.mean(values))),
-            xycoords=("axes fraction", "data"),
-            **{"fontsize": 6, "color": colour, "ha": "right", "va": "bottom", "parse_math": False},
-        )
+def level(number: int) -> dict[str, Any]:
+    """The line of a model that has no such field."""
+    return {"color": line_style(number)["color"], "linewidth": 1, "linestyle": "--"}
 
 
 def draw_parameters(axis: Axes, parameters: Parameters, field: str, values: Sequence[int]) -> None:

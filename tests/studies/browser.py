@@ -58,6 +58,11 @@ FRAME = """<!doctype html><html><body style="margin: 0">
 }, 20);</script></body></html>"""
 
 
+def plain(page: Path) -> str:
+    """The text of a page without what keeps its words whole and lets them be broken."""
+    return re.sub(r'<wbr>|<span class="whole">|</span>| class="folds"', "", page.read_text())
+
+
 def verdict(page: Path, folder: Path, width: int = 1200) -> str:
     """How many images the page shows in a window so many pixels wide, and what is wrong with it."""
     return after(page, folder, TELL, width)

@@ -21,7 +21,7 @@ from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells, parser_hash
 from studies.runs.cell import Job
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
@@ -200,8 +200,8 @@ def test_what_isnt_finished_is_not_what_cant_be_compared():
     table = accuracy_table(done, "own", (("seen", "swap"),), BASE, None)
     assert table.to_numpy().tolist() == [[BASE, "70.0", DASH], ["lone", WAITING, WAITING]]
     claim = Claim("lone", "own", (("seen", "swap"),), 1, "it says so")
-    assert claim_row(done, claim, BASE)[-2:] == ("not tested", WAITING)
-    assert claim_row(done, replace(claim, row="other"), BASE)[-2:] == ("not tested", DASH)
+    assert claim_row(done, claim, BASE)[-3:] == ("not tested", "higher: +", WAITING)
+    assert claim_row(done, replace(claim, row="other"), BASE)[-3:] == ("not tested", "higher: +", DASH)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_every_run_is_in_the_table(folder):
         *(("binding", row) for row in (BASE, "default_tokens=2")),
     }
     assert {row["seed"] for row in rows} == {"0"}
-    report = (out / "report.html").read_text()
+    report = plain(out / "report.html")
     assert "5 of 5 runs are finished" in report
     assert "not tested" in report  # regular attention wasn't requested
     assert "things don&#39;t compete for a patch; competitive=False" in report  # of a claim whose row wasn't requested

@@ -29,11 +29,11 @@ from studies.slots.masks import (
     scale_of,
     trained_mask,
 )
-from studies.slots.pictures import Seen, chosen_slots, lines_of, words_and_shares
+from studies.slots.pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
 from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
 from studies.slots.verdicts import of_masks, of_selection, of_sweeps
 from studies.sparo import PRESETS, check, rows_of
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
@@ -172,6 +172,19 @@ def test_slots_are_chosen_sharp_and_apart():
     scenes = Seen(np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines)
     assert chosen_slots(scenes) == [0, 1]
     assert chosen_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
+
+
+def test_pictures_show_plain_images_and_maps_on_one_scale():
+    images = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 3)).astype(np.uint8)
+    maps = np.stack([np.full((3, 4, 4), 1.0), np.full((3, 4, 4), 2.5)])
+    shares = [np.full((3, 2), 0.5)] * 2
+    figure = slot_sheet(Seen(images, maps, [["a", "b"]] * 2, shares, np.zeros((2, 3))), {0: "a", 2: "b"})
+    shown = [axis.get_images() for axis in figure.axes if axis.get_images()]
+    assert [(its[0].get_array() == image).all() for its, image in zip(shown, images, strict=False)] == [True, True]
+    assert {its[1].get_clim() for its in shown if len(its) == 2} == {(0.0, 2.5)}
+    labels = {axis.get_xlabel() for axis in figure.axes} - {""}
+    assert labels == {"share of a word (%)", "share of a patch, 1: the mean over all patches"}
+    assert 'slot 2, "b": cosine 0.00' in [axis.get_title() for axis in figure.axes]
     assert lines_of(["a" * 20, "b" * 20, "c"]) == [[0], [1, 2]]
 
 
@@ -214,7 +227,7 @@ def folder(tmp_path_factory):
 def test_a_run_ends_with_its_tables(folder):
     out = folder / "runs/sparo-smoke"
     assert "3 runs, 3 of them to train" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
-    report = (out / "report.html").read_text()
+    report = plain(out / "report.html")
     assert "3 of 3 runs are finished" in report
     assert "nothing here trains images without texts" in report
     assert "<td>one animal</td><td>both captions mention one of the two animals" in report

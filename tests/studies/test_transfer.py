@@ -17,7 +17,7 @@ from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, WITH_TESTS, kill_when, run
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
@@ -326,7 +326,7 @@ def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
         cells = [cell.strip(" \\") for cell in row.split("&")][2:]
         names = [column.name for column in SUGARCREPE.columns]
         assert cells == [f"{100 * float(values[model, name]['official']):.1f}" for name in names]
-    report = (folder / "runs/all/report.html").read_text()
+    report = plain(folder / "runs/all/report.html")
     assert "OC-CLIP B-14 (theirs)" in report
     assert "here: ties" in report
     assert "– left out" in report

@@ -21,7 +21,7 @@ from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
 from studies.runs.scorer_options import scorer_options
 from studies.tuning.report import RING, history
 from studies.tuning.space import first_point
-from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
 GRIDS = (binding_grid,)
@@ -232,7 +232,7 @@ def test_the_chosen_trial_is_marked(tuned):
     """In the table, in words and in the figure."""
     out = tuned / "runs/t"
     rows, best = trials(out), json.loads((out / "best.json").read_text())
-    html = (out / "report.html").read_text()
+    html = plain(out / "report.html")
     marked = re.findall(r"<tr><td>([^<]*)</td><td>✓</td><td>(\d+)</td>", html)
     tested = [(row["model"], float(row["repeated"])) for row in rows if row["repeated"]]
     repeated = {model: max(value for name, value in tested if name == model) for model in best}
