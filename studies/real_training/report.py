@@ -107,7 +107,9 @@ def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
 def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What cells had of the weights that they started with."""
     return {
-        f"{its['model']} {its['sources']}, from {its['start']}, seed {its['seed']}": Carried(**its["carried"]).text
+        f"{its['model']} {its['sources']}, from {its['start']}, seed {its['seed']}": Carried.recorded(
+            its["carried"]
+        ).text
         for its in results
         if "carried" in its
     }

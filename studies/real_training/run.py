@@ -78,7 +78,7 @@ def print_carried(runs: Sequence[Planned], out: Path) -> None:
     for its in runs:
         carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")
         if carried:
-            print(f"{its.cell.name}: {Carried(**carried).text}")
+            print(f"{its.cell.name}: {Carried.recorded(carried).text}")
 
 
 def plan(config: Config, folders: Mapping[str, Path]) -> None:

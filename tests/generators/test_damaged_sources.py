@@ -1,5 +1,7 @@
 """Files of training sources that are damaged or hostile: each can be read, or is refused in one line."""
 
+import contextlib
+import gc
 import json
 import os
 import shutil
@@ -12,7 +14,7 @@ import pytest
 
 from envs.common.errors import UserError
 from generators.sources import json_stream, registry
-from generators.sources.json_file import Entry
+from generators.sources.json_file import Entry, read_json_list
 from generators.sources.json_stream import stream_list, stream_object
 from generators.sources.place import SourcePlace
 from generators.sources.texts import Texts
@@ -137,6 +139,14 @@ def test_a_damaged_entry_does_not_fill_the_memory(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="Unterminated string"):
             reader.value()
     assert len(reader.text) < 5000
+
+
+@pytest.mark.parametrize("content", ["[{}]", "[{", "[" * 99999])
+def test_garbage_is_collected_again_after_reading(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with contextlib.suppress(UserError):
+        read_json_list(tmp_path / "a.json")
+    assert gc.isenabled()
 
 
 def test_texts_are_a_list():

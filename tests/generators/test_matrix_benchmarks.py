@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
+from generators.benchmarks import retrieval
 from generators.benchmarks.benchmark import Outcome
 from generators.benchmarks.matrix import among_best, answer, answers_of
 from generators.benchmarks.photographs import Place, by_group
@@ -138,6 +139,21 @@ def test_both_forms_of_karpathys_split_are_the_same(tmp_path):
         (tmp_path / spec.one_of[1]).unlink()
         with pytest.raises(UserError, match=r"there is neither .* nor .*; get one of them"):
             spec.build(Place(tmp_path))
+
+
+def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+    """That of COCO has 140 MB, and two benchmarks read it."""
+    read, calls = retrieval.read_json, []
+    monkeypatch.setattr(retrieval, "read_json", lambda path: calls.append(path) or read(path))
+    MATRICES["retrieval-coco"](tmp_path)
+    place = Place(tmp_path, tag=None)
+    for name in ("retrieval-coco", "coco-order"):
+        load(name).build(place)
+    assert len(calls) == 1
+    file = tmp_path / "coco/dataset_coco.json"
+    file.write_text(file.read_text().replace("small cat", "large cat"))
+    assert "large cat" in load("coco-order").build(place).records[0].texts[0]
+    assert len(calls) == 2
 
 
 def test_classes_and_templates(tmp_path):
