@@ -25,7 +25,7 @@ from envs.common.errors import run_command
 from envs.common.files import check_place
 from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from envs.common.progress import progress_bars
-from envs.common.ranges import PROCESSES, Range
+from envs.common.ranges import PROCESSES, SIDE, Range
 from generators.cluster.options import Cluster, check_cluster
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
@@ -133,7 +133,7 @@ class Check:
 
     world: str = "pug"
     """A world by name, or a TOML file."""
-    resolution: int = 64
+    resolution: Annotated[int, SIDE] = 64
     """Side of the square images, in pixels."""
     view: Annotated[int, Range(0, 1_000_000)] = 0
     """Number of the view."""
