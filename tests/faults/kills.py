@@ -178,6 +178,8 @@ def contents(folder: Path) -> Iterator[tuple[str, object]]:
     """What a command left, by path: the content where it is seeded, else nothing but that it is there."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
+        if "wandb" in name:
+            continue  # which leaves folders of its own in the system's place for temporary ones
         if path.is_dir():
             if name.startswith("tmp/"):
                 yield name, None
