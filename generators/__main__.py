@@ -24,8 +24,9 @@ from envs.common.command_help import by_group, chosen_command, help_requested, h
 from envs.common.errors import run_command
 from envs.common.files import check_place
 from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
+from envs.common.processes import serve
 from envs.common.progress import progress_bars
-from envs.common.ranges import PROCESSES, Range
+from envs.common.ranges import PROCESSES, SIDE, Range
 from generators.cluster.options import Cluster, check_cluster
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
@@ -33,6 +34,8 @@ from generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_
 
 if TYPE_CHECKING:
     from generators.storage.image_store import ImageStore
+
+RENDERING = ("envs.render.renderer",)  # what processes that render load
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class Check:
 
     world: str = "pug"
     """A world by name, or a TOML file."""
-    resolution: int = 64
+    resolution: Annotated[int, SIDE] = 64
     """Side of the square images, in pixels."""
     view: Annotated[int, Range(0, 1_000_000)] = 0
     """Number of the view."""
@@ -158,6 +161,8 @@ def make(command: Make) -> int:
     missing = len(store.missing(scenes))
     print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
     if command.cluster.engine == "none":
+        if command.workers > 1:
+            serve(RENDERING)
         store.add(scenes, command.workers, command.codec)
     else:
         from generators.storage.render_tasks import add_with_tasks
@@ -286,6 +291,8 @@ def check(command: Check) -> int:
     start = time.perf_counter()
     with progress_bars("factors", "scenes") as progress:
         world = load_world(command.world)
+        if command.workers > 1:
+            serve(RENDERING)
         scenes, problems = check_factorial(world, command.resolution, command.view, command.workers, progress)
     for problem in problems[:20]:
         print(problem)

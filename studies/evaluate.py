@@ -67,6 +67,7 @@ def run(config: Config) -> None:
 
     import torch
 
+    from generators.storage.image_store import check_resolution
     from models.towers.config import TowerConfig
     from studies.evaluation import splits
     from studies.evaluation.models import models_of
@@ -76,6 +77,8 @@ def run(config: Config) -> None:
     check_device_here(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
+    splits.recipes_of(config.splits, config.world)
+    check_resolution(config.resolution)
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
     render = partial(
         splits.render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1

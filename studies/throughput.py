@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from envs.common.command_help import chosen_command, read_options
 from envs.common.errors import UserError, run_command
-from envs.common.ranges import Range
+from envs.common.ranges import SIDE, Range
 from studies.analysis.part_costs import Parts, parts
 from studies.analysis.step_timing import Training, training
 
@@ -40,7 +40,7 @@ class Rendering:
 
     world: str = "pug"
     """World to draw from."""
-    resolution: int = 224
+    resolution: Annotated[int, SIDE] = 224
     """Pixels along an image's side."""
     scenes: Annotated[int, Range(1, 10_000)] = 24
     """Random pairs that every renderer draws in every round."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from envs.common.files import check_place
-from envs.common.ranges import FIRST_SEED, Range
+from envs.common.ranges import FIRST_SEED, SIDE, Range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class CheckConfig:
 
     scenes: Annotated[int, Range(1, 100_000)] = 100
     """Number of random scenes, of one and of two animals, over views 0 to 3."""
-    resolution: int = 224
+    resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side."""
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""

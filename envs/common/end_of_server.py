@@ -5,8 +5,13 @@ signal comes when the thread ends that started it: `serve` has it imported for t
 """
 
 import ctypes
+import os
 import signal
 
 SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of prctl(2); forks don't inherit it
 
+PARENT = "MENAGERIE_PARENT"  # in the environment: the number of that command's process
+
 ctypes.CDLL(None).prctl(SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
+if os.environ.get(PARENT, str(os.getppid())) != str(os.getppid()):  # it has ended already: no signal will come
+    os._exit(1)

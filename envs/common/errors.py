@@ -21,6 +21,7 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     known = list(options)
     if name in known:
         return name
+    known = [option for option in known if option]  # an empty one stands for a default
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
     raise UserError(f"unknown {kind} {name!r}; {hint}")

@@ -23,6 +23,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import TypeVar
 
 from envs.common.errors import UserError
@@ -31,8 +32,9 @@ from envs.common.files import scratch_folder
 WAIT_SECONDS = 1.0
 # How long a process that is without its parent may take to save what it has, and between two requests to end.
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
+LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
-END_OF_SERVER = "envs.common.end_of_server"
+END_OF_SERVER, PARENT = "envs.common.end_of_server", "MENAGERIE_PARENT"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -47,18 +49,24 @@ def serve(modules: Sequence[str]) -> None:
     first = [END_OF_SERVER] if threading.current_thread() is threading.main_thread() else []
     forkserver.set_forkserver_preload([*first, *modules])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
+    os.environ[PARENT] = str(os.getpid())
     try:
         with sockets_in_scratch():
             forkserver.ensure_running()
     finally:
+        del os.environ[PARENT]
         signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
 def sockets_in_scratch() -> Iterator[None]:
     """Have multiprocessing put its sockets into a folder that the next command deletes if this one is killed."""
+    places = [place for place in (tempfile.gettempdir(), "/tmp") if len(place) <= LONGEST_PLACE]
+    if not places:
+        yield
+        return
     before, scratch = tempfile.tempdir, contextlib.ExitStack()
-    tempfile.tempdir = str(scratch.enter_context(scratch_folder()))
+    tempfile.tempdir = str(scratch.enter_context(scratch_folder(Path(places[0]))))
     Finalize(None, scratch.close, exitpriority=LAST)
     try:
         yield

@@ -25,6 +25,7 @@ class Range(NamedTuple):
     high: float
 
 
+SIDE = Range(16, 1024)  # of an image, in pixels, as envs.render.renderer draws them
 VIEWS = Range(1, 10_000)
 SCENES = Range(1, 1_000_000)  # of a subset
 SEEDS = Range(1, 10_000)  # how many

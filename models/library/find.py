@@ -11,7 +11,7 @@ from envs.common.reading import read_json
 from generators.captions.plain_text import nearest
 from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
-from models.registry import check_scorer, is_own, same_scorer
+from models.registry import check_scorer, is_own, same_scorer, spec_of
 from models.towers.build import check_towers
 from models.towers.config import TowerConfig
 
@@ -27,7 +27,8 @@ def find_source(name: str | Path, code: Sequence[str] = (), towers: TowerConfig 
     text, path = str(name), Path(name)
     if is_own(text):
         check_towers(towers := towers or TowerConfig())
-        return OwnClass(check_scorer(text), towers)
+        spec_of(text)  # runs the file: a class that isn't there is reported before anything is rendered
+        return OwnClass(text, towers)
     if text.startswith(HUB):
         return HuggingFace(text, text.removeprefix(HUB))
     if path.is_dir() and kind_of_hugging_face(path):

@@ -9,7 +9,7 @@ from typing import Any
 from envs.common.errors import UserError
 from models.library.find import checkpoint, checkpoints_in, find_source
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
-from models.registry import short_name
+from models.registry import is_own, short_name
 from models.towers.config import TowerConfig
 from studies.analysis.glossary import explained_as
 from studies.runs.cell import finished
@@ -36,6 +36,9 @@ class Model:
 
 def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
     """All models that the names stand for; one that is nothing raises."""
+    for own in code:
+        if not is_own(own):
+            raise UserError(f"--code {own} is no class of your own; write {own.removesuffix('.py')}.py:CLASS")
     models = [model for name in names for model in models_named(name, code, towers)]
     labels = [model.label for model in models]
     if again := next((label for label in labels if labels.count(label) > 1), None):

@@ -37,9 +37,7 @@ class TestedSplit:
 
 def splits_of(names: Sequence[str], world: str, prepare: Callable[[SplitRecipe], Path]) -> list[TestedSplit]:
     """All splits, recipes rendered by `prepare`; every name is checked before anything is rendered."""
-    recipes = {name: recipe_of(name, world) for name in names if not is_split_file(name)}
-    for recipe in recipes.values():
-        recipe.counts()  # refuses fractions that can't be had
+    recipes = recipes_of(names, world)
     labels = [Path(name).stem for name in names]
     opened = []
     for name, label in zip(names, labels, strict=True):
@@ -48,6 +46,16 @@ def splits_of(names: Sequence[str], world: str, prepare: Callable[[SplitRecipe],
     if len({split.label for split in opened}) < len(opened):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")
     return opened
+
+
+def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
+    """The recipes among splits by name; raises for a name of nothing, and for fractions that can't be had."""
+    recipes = {name: recipe_of(name, world) for name in names if not is_split_file(name)}
+    for recipe in recipes.values():
+        recipe.counts()
+    if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
+        raise UserError(f"--splits {missing}: there is no such file; make it with 'python -m generators make'")
+    return recipes
 
 
 def is_split_file(name: str) -> bool:

@@ -64,10 +64,14 @@ def check_training(config: Config, preset: Config) -> None:
 
 def check_start(config: Config) -> None:
     """Raise for weights to start with beside other weights, or that aren't there."""
+    from models.library.find import checkpoints_in
+
     given = [name for name in config.starts if name != NONE]
     for name in given:
         if not Path(name).exists():
             raise UserError(f"--from {name}: there is no such run, cell or checkpoint")
+        if not checkpoints_in(Path(name)):
+            raise UserError(f"--from {name} holds no checkpoint; name a run, a cell or a folder of one")
     if given and config.pretrained:
         raise UserError("--from and --pretrained are both weights to start with; leave one of them out")
 

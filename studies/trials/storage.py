@@ -24,7 +24,7 @@ def open_storage(url: str, beat_seconds: int = BEAT_SECONDS) -> tuple[BaseStorag
     try:
         storage = get_storage(connect(url, beat_seconds))
     except Exception as error:  # whatever SQLAlchemy, a driver or a server says
-        raise UserError(f"--storage {hidden(url)} can't be opened: {reason(error)}") from error
+        raise unopened(url, error) from error
     return storage, Heartbeats(storage, beat_seconds)
 
 
@@ -48,9 +48,26 @@ def connect(url: str, beat_seconds: int, attempts: int = 5) -> RDBStorage:
 
 
 def check_storage(url: str) -> None:
-    """Raise for a `--storage` that can't be one, before anything is made; a database is tried when it is opened."""
+    """Raise for a `--storage` that can't be one, before anything is made; nothing is connected to."""
     if url and "://" not in url:
         check_journal(Path(url))
+    elif url:
+        check_url(url)
+
+
+def check_url(url: str) -> None:
+    """Raise for a URL whose kind of database or driver isn't known here; connects to nothing."""
+    from sqlalchemy import create_engine
+
+    try:
+        create_engine(url).dispose()
+    except Exception as error:  # whatever SQLAlchemy or a driver says
+        raise unopened(url, error) from error
+
+
+def unopened(url: str, error: Exception) -> UserError:
+    """A storage that can't be opened, without its password."""
+    return UserError(f"--storage {hidden(url)} can't be opened: {reason(error)}; docs/studies.md shows what it may be")
 
 
 def check_journal(path: Path) -> None:

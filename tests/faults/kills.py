@@ -1,0 +1,215 @@
+"""SIGKILLs of random processes of a command at random moments, until it has ended all the same.
+
+`attack` starts a command again and again, kills its parent, one of its other processes or all of them, and waits until
+none is left that has no parent. In the end the command runs undisturbed, and what it leaves must be what an undisturbed
+one leaves: the same files, of the same content where that is seeded, and no temporary file anywhere.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.studies.command import QUICK, ROOT
+
+MARK = "MENAGERIE_ATTACKED"  # in the environment of a command and of all that it starts
+WHOM = ("parent", "one", "all")
+MOST_SECONDS = 10.0  # until the last process of a killed command has ended
+MEAN_SECONDS = 8.0  # between the start of a command and a kill
+# Of a cell's result: what is measured or says where it ran, and isn't seeded.
+UNSEEDED = ("seconds", "provenance")
+
+STUDIES = ROOT / "studies"
+SMALL = ["--models", "clip", "--seeds", "2", "--workers", "2", "--loaders", "1"]
+SWEEP = ["--preset", "smoke", "--models", "clip", "--trials", "2", "--seeds", "1", "--workers", "1"]
+MADE = ["--world", "tiny", "--resolution", "32", "--views", "4", "--test-scenes", "48", "--workers", "2"]
+COMMANDS: dict[str, list[str]] = {
+    "make": [sys.executable, "-m", "generators", "make", "binding", *MADE],
+    "grid": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run"],
+    "local": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run", "--cluster", "local"],
+    "sweep": [sys.executable, str(STUDIES / "sample_efficiency.py"), *SWEEP, "--out", "run"],
+}
+
+
+class Kill(NamedTuple):
+    """One attack."""
+
+    whom: str
+    at: float
+    """Seconds after the start."""
+    running: int
+    """Processes of the command at that moment."""
+    gone_after: float
+    """Seconds until none was left without its parent."""
+
+
+class Attack(NamedTuple):
+    """What came out."""
+
+    kills: list[Kill]
+    complaints: list[str]
+    """What commands said that ended by themselves after one of their processes was killed."""
+    problems: list[str]
+    """Empty where all is as it should be."""
+
+
+def start(name: str, folder: Path) -> subprocess.Popen:
+    """Start a command in a folder, with a place of its own for temporary files."""
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {MARK: str(folder), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
+    with (folder / "said.txt").open("ab") as said:
+        return subprocess.Popen(COMMANDS[name], cwd=folder, env=environment, stdout=said, stderr=said)
+
+
+def processes(folder: Path) -> list[int]:
+    """All that live of the commands started in a folder, but for what frees Python's semaphores after the others."""
+    mark = f"{MARK}={folder}".encode()
+    return [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if is_ours(pid, mark)]
+
+
+def is_ours(pid: int, mark: bytes) -> bool:
+    """Whether a process has the mark in its environment."""
+    place = Path(f"/proc/{pid}")
+    try:
+        if (place / "stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+            return False
+        marked = mark in (place / "environ").read_bytes().split(b"\0")
+        return marked and b"resource_tracker" not in (place / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def victims(folder: Path, parent: int, whom: str, chance: random.Random) -> list[int]:
+    """Whom to kill."""
+    every = processes(folder)
+    others = [pid for pid in every if pid != parent]
+    return {"parent": [parent], "one": [chance.choice(others or [parent])], "all": every}[whom]
+
+
+def kill(pids: list[int]) -> None:
+    """SIGKILL to all; one may have ended by itself."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def seconds_until_gone(folder: Path) -> float:
+    """How long processes still live; at most twice what they may, when they are ended here."""
+    begin = time.monotonic()
+    while processes(folder) and time.monotonic() - begin < 2 * MOST_SECONDS:
+        time.sleep(0.05)
+    took = time.monotonic() - begin
+    kill(processes(folder))
+    return took
+
+
+def attack(
+    name: str, folder: Path, count: int, seed: int, report: Callable[[Kill], None] = lambda kill: None
+) -> Attack:
+    """Kill a command `count` times, then let it end; compare with `folder / "undisturbed"`, made where it isn't."""
+    chance, kills, complaints = random.Random(seed), [], []
+    expected, place = folder / "undisturbed", folder / "attacked"
+    if not expected.exists() and start(name, expected).wait():
+        return Attack([], [], [f"{name} fails undisturbed: {(expected / 'said.txt').read_text()[-2000:]}"])
+    problems: list[str] = []
+    while len(kills) < count:
+        began, command = time.monotonic(), start(name, place)
+        moment, whom = chance.expovariate(1 / MEAN_SECONDS), chance.choice(WHOM)
+        try:
+            ended = command.wait(moment)
+        except subprocess.TimeoutExpired:
+            at, running = time.monotonic() - began, len(processes(place))
+            kill(victims(place, command.pid, whom, chance))
+            ended = None if whom == "one" else command.wait()
+        if ended is None:  # it may go on, or end by itself with what is wrong
+            try:
+                ended = command.wait(MEAN_SECONDS)
+            except subprocess.TimeoutExpired:
+                kill([command.pid])
+                command.wait()
+            else:
+                complaints += last_line(place) if ended else []
+        elif ended >= 0:  # before it was killed
+            problems += [f"{name} failed undisturbed: {line}" for line in last_line(place)] if ended else []
+            problems += differences(expected, place)
+            clear(place)
+            continue
+        gone = seconds_until_gone(place)
+        kills.append(Kill(whom, round(at, 1), running, round(gone, 2)))
+        report(kills[-1])
+        if gone > MOST_SECONDS:
+            problems.append(f"{name}: after {kills[-1]} processes were left")
+    if start(name, place).wait():
+        problems.append(f"{name} doesn't go on after {kills[-3:]}: {last_line(place)}")
+    seconds_until_gone(place)
+    problems += differences(expected, place)
+    if b"Traceback" in (place / "said.txt").read_bytes():
+        problems.append(f"{name}: a traceback in {place / 'said.txt'}")
+    return Attack(kills, complaints, problems)
+
+
+def last_line(place: Path) -> list[str]:
+    """The last line that commands in a folder said."""
+    return (place / "said.txt").read_text(errors="replace").strip().splitlines()[-1:]
+
+
+def clear(place: Path) -> None:
+    """Begin anew, and keep what was said."""
+    place.rename(place.with_name(f"{place.name}-{time.monotonic_ns()}"))
+
+
+def differences(expected: Path, place: Path) -> list[str]:
+    """How what a command left differs from what it leaves undisturbed."""
+    there, here = (dict(contents(folder)) for folder in (expected, place))
+    lines = [f"left over: {path}" for path in sorted(here.keys() - there.keys())]
+    lines += [f"missing: {path}" for path in sorted(there.keys() - here.keys())]
+    return lines + [f"differs: {path}" for path in sorted(there.keys() & here.keys()) if there[path] != here[path]]
+
+
+def contents(folder: Path) -> Iterator[tuple[str, object]]:
+    """What a command left, by path: the content where it is seeded, else nothing but that it is there."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if "wandb" in name:
+            continue  # which leaves folders of its own in the system's place for temporary ones
+        if path.is_dir():
+            if name.startswith("tmp/"):
+                yield name, None
+        elif name.split("/")[0] != "said.txt" and not is_log(name):
+            yield name, seeded(path)
+
+
+def is_log(name: str) -> bool:
+    """Whether a file is named by a process that wrote it: logs of tasks, locks of trials that were begun again."""
+    return "/cluster/" in name or ".locks/" in name
+
+
+def seeded(path: Path) -> object:
+    """The content of a file without what is measured; None for one that is made of measurements."""
+    if path.name == "result.json":
+        return {key: value for key, value in json.loads(path.read_text()).items() if key not in UNSEEDED}
+    if path.name in ("predictions.csv", "model.safetensors", "results.csv") or path.suffix in (".h5", ".npz"):
+        return path.read_bytes()
+    return None
+
+
+def main(name: str, folder: str, count: str, seed: str) -> int:
+    """python -m tests.faults.kills NAME FOLDER COUNT SEED"""
+    done = attack(name, Path(folder).absolute(), int(count), int(seed), lambda kill: print(kill, flush=True))
+    slowest = max((kill.gone_after for kill in done.kills), default=0.0)
+    print(f"{name}: {len(done.kills)} kills, {len(done.problems)} problems; all gone after {slowest} s at most")
+    for line in [*done.problems, *sorted(set(done.complaints))]:
+        print(f"  {line}")
+    return int(bool(done.problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

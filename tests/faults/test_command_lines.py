@@ -1,0 +1,97 @@
+"""Each wrong command line is one clear error at once: it names the option and the value, and makes nothing."""
+
+import importlib
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from envs.common.errors import UserError
+from envs.common.processes import in_child
+from models.recipe import Recipe
+from studies.runs.server import start_server
+from tests.faults.command_lines import Entry, entries, plain, write_files
+from tests.studies.command import run_here
+
+ENTRIES = list(entries())
+AT_ONCE = 5.0  # seconds of this process's own time
+PATIENCE = 120  # seconds; a machine may be busy with something else
+COMMANDS = sorted(
+    {entry.line.split(" --")[0].split()[0 if entry.line.startswith("studies") else 1] for entry in ENTRIES}
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """With the files that command lines name."""
+    place = tmp_path_factory.mktemp("lines")
+    write_files(place)
+    start_server(1)
+    in_child(abs, 1)  # loads what the checks of studies need
+    importlib.import_module("models.contract")  # here too, for classes of users
+    return place
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Interrupt what hangs."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(PATIENCE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def fault(entry: Entry, folder: Path) -> str:
+    """What is wrong with the answer to a command line; empty where nothing is."""
+    files, began = set(folder.rglob("*")), time.process_time()
+    try:
+        with limited():
+            result = run_here(entry.command, folder)
+    except Exception as error:
+        return f"raises {type(error).__name__}: {error}"
+    took, said = time.process_time() - began, plain(result.stderr)
+    if missing := [words for words in entry.words if plain(words) not in said]:
+        return f"doesn't say {missing}: {said[:600]}"
+    if result.returncode != 2 or "Traceback" in said or took > AT_ONCE:
+        return f"ends with {result.returncode} after {took:.1f} s: {said[:600]}"
+    if result.stderr.startswith("error: ") and len(result.stderr.splitlines()) > 1:
+        return f"says more than a line: {said[:600]}"
+    return "makes files" if set(folder.rglob("*")) != files else ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_is_one_clear_error_at_once(command, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # tyro breaks lines within words where they are narrow
+    own = [entry for entry in ENTRIES if entry.line.split()[0] == command or entry.line.split()[:2] == ["-m", command]]
+    assert own
+    faults = {entry.line: problem for entry in own if (problem := fault(entry, folder))}
+    assert not faults, "\n".join(f"{line}\n    {problem}" for line, problem in faults.items())
+
+
+def test_there_are_hundreds_over_all_commands():
+    assert len(ENTRIES) >= 300
+    assert len({entry.line for entry in ENTRIES}) == len(ENTRIES)
+    studies = {f"studies/{path.name}" for path in Path("studies").resolve().glob("[!_]*.py")}
+    assert studies | {"envs", "generators", "models", "studies"} <= {*COMMANDS} or not studies
+
+
+def test_a_wrong_message_is_noticed(folder):
+    (gallery,) = (entry for entry in ENTRIES if entry.line == "-m envs gallery --out a.png --world pugg")
+    assert not fault(gallery, folder)
+    assert "doesn't say ['unknown animal']" in fault(gallery._replace(words=("unknown animal",)), folder)
+    assert "ends with 0" in fault(Entry("-m studies --help", ()), folder)
+
+
+def test_an_error_of_a_check_is_a_users():
+    with pytest.raises(UserError, match="--warmup must be at least 0, got -1"):
+        Recipe(warmup=-1)

@@ -1,0 +1,183 @@
+"""No process outlives its command by more than seconds, however that ends, and what killed ones leave is cleared."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from envs.common.files import clear_leftovers, scratch_folder, whole_file
+from envs.common.life import Process, is_running, system_name
+from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
+from tests.studies.command import ROOT
+
+EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "0"))
+SECONDS = 5.0  # from a command's end to that of its last process
+linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
+
+# Each starts processes that do nothing, and says when they run.
+IDLE = """
+import sys, time
+from pathlib import Path
+
+from envs.common import processes
+from generators.cluster.options import Cluster
+from generators.cluster.tasks import Tasks
+
+def wait(*_):
+    Path("ready").touch()
+    time.sleep(600)
+
+def loader():
+    from models.training.feed import start_loader
+    import torch
+    class Slow:
+        def __getitem__(self, key):
+            wait()
+    loaders = torch.utils.data.DataLoader(Slow(), batch_size=None, sampler=range(4), num_workers=2,
+                                          worker_init_fn=start_loader)
+    next(iter(loaders))
+
+if __name__ == "__main__":
+    kind = sys.argv[1]
+    if kind == "server that loads":
+        processes.serve(["slow"])
+        wait()
+    if kind == "served":
+        processes.serve(["colorsys"])
+    if kind in ("served", "spawned"):
+        processes.in_child(wait)
+    if kind == "loaders":
+        loader()
+    if kind == "tasks":
+        import idle
+        Tasks(Cluster("local"), Path("tasks").absolute(), idle.wait, {"a": 0, "b": 1}, lambda name: False,
+              at_once=2).run(print, lambda line: None)
+"""
+
+
+def started(kind: str, folder: Path) -> subprocess.Popen:
+    """A command with idle processes of a kind."""
+    (folder / "idle.py").write_text(IDLE)
+    (folder / "slow.py").write_text("import time\ntime.sleep(600)\n")
+    environment = os.environ | {MARK: str(folder), "PYTHONPATH": f"{ROOT}:{folder}", "TMPDIR": str(folder)}
+    command = subprocess.Popen([sys.executable, "idle.py", kind], cwd=folder, env=environment)
+    end = time.monotonic() + 120
+    while not (folder / "ready").exists():
+        assert command.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return command
+
+
+@linux
+@pytest.mark.parametrize("kind", ["served", "spawned", "server that loads", "loaders", "tasks"])
+def test_idle_processes_end_with_a_command_that_is_killed(kind, tmp_path):
+    command = started(kind, tmp_path)
+    assert len(processes(tmp_path)) >= 2
+    command.kill()
+    command.wait()
+    end = time.monotonic() + SECONDS
+    while left := processes(tmp_path):
+        assert time.monotonic() < end, [Path(f"/proc/{pid}/cmdline").read_text() for pid in left]
+        time.sleep(0.05)
+
+
+@linux
+@pytest.mark.parametrize("name", COMMANDS if EXAMPLES else ["make"])
+def test_killed_at_random_a_command_ends_as_undisturbed(name, tmp_path):
+    """A handful of kills; with MENAGERIE_EXAMPLES as many of each command."""
+    done = attack(name, tmp_path, EXAMPLES or 4, seed=18)
+    assert not done.problems, "\n".join(done.problems)
+    assert len(done.kills) == (EXAMPLES or 4)
+
+
+@linux
+def test_an_attack_finds_its_victims_and_a_difference(tmp_path):
+    command = started("served", tmp_path)
+    every = processes(tmp_path)
+    chance = random.Random(0)
+    assert victims(tmp_path, command.pid, "parent", chance) == [command.pid]
+    assert victims(tmp_path, command.pid, "one", chance)[0] in {*every} - {command.pid}
+    assert sorted(victims(tmp_path, command.pid, "all", chance)) == sorted(every)
+    kill(every)
+    command.wait()
+    assert Kill(WHOM[0], 0.0, len(every), 0.0).running >= 2
+    for name, text in (("one", "1"), ("other", "2")):
+        (tmp_path / name / "tmp/left").mkdir(parents=True)
+        (tmp_path / name / "results.csv").write_text(text)
+    (tmp_path / "other/tmp/left").rmdir()
+    (tmp_path / "one/.x.0-1.tmp.csv").write_text("")
+    assert differences(tmp_path / "other", tmp_path / "one") == [
+        "left over: .x.0-1.tmp.csv",
+        "left over: tmp/left",
+        "differs: results.csv",
+    ]
+    assert dict(contents(tmp_path / "other")) == {"results.csv": b"2"}
+
+
+@pytest.fixture
+def ended() -> int:
+    """The number of a process that has ended."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_temporary_files_of_killed_processes_go_and_of_living_ones_stay(tmp_path, ended):
+    here = system_name()
+    names = [f".a.{here}-{ended}.tmp.csv", f".a.{here}-{os.getppid()}.tmp.csv", f".a.elsewhere-{ended}.tmp.csv"]
+    own, *_ = [*names, ".kept.csv", ".a.old-machine-5.tmp"]
+    for name in (*names, ".kept.csv", ".a.old-machine-5.tmp"):
+        (tmp_path / name).write_text("")
+    with whole_file(tmp_path / "b.csv") as temporary:
+        temporary.write_text("b")
+        clear_leftovers(tmp_path, alone=True)
+        assert temporary.exists()
+    assert not (tmp_path / own).exists()
+    assert {path.name for path in tmp_path.iterdir()} == {names[1], ".kept.csv", "b.csv"}
+
+
+def test_whoever_writes_into_a_folder_first_clears_it(tmp_path, ended):
+    left, other = (tmp_path / f".a.{system}-{ended}.tmp.csv" for system in (system_name(), "elsewhere"))
+    left.touch()
+    other.touch()
+    with whole_file(tmp_path / "b.csv") as temporary:
+        temporary.touch()
+    assert not left.exists()
+    assert other.exists()  # it may still be written
+
+
+def test_scratch_folders_of_killed_processes_go(tmp_path, ended):
+    left, living = (tmp_path / f"menagerie-{system_name()}-{pid}-x" for pid in (ended, os.getppid()))
+    for folder in (left, living):
+        folder.mkdir()
+    with scratch_folder(tmp_path) as scratch:
+        assert scratch.is_dir()
+        assert not left.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [living.name]
+
+
+@linux
+def test_a_process_with_the_number_of_one_that_ended_is_another(ended):
+    own = Process.of(os.getpid())
+    assert own.lives
+    assert not own._replace(started="1").lives
+    assert not Process.of(ended).lives or is_running(ended)
+
+
+@linux
+def test_one_that_waits_to_be_collected_is_dead():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    process = Process.of(child.pid)
+    assert process.lives
+    child.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 10
+    while process.lives:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    child.wait()
