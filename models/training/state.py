@@ -16,7 +16,6 @@ from envs.common.reading import Unreadable, check_regular
 from models.scorer import Scorer
 from models.training.history import History
 
-
 # What Python's reader of zips raises for what is none, or for a torn one.
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 

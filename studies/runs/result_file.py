@@ -59,9 +59,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
         if not result.keys() & {"subsets", "groups"}:
             raise Unreadable(f"{file} has no numbers")
     except Unreadable as error:
-        raise UserError(
-            f"{file} is damaged ({error}); delete it and run again: only this cell is made anew"
-        ) from error
+        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
     return result
 
 

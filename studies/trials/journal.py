@@ -20,7 +20,7 @@ class Journal(JournalFileBackend):
         """The lines from a number on; raises `Unreadable` for one that was changed."""
         for log in super().read_logs(log_number_from):
             digest = log.pop(KEY, None)
-            if digest is None and is_spoilt(log) or digest is not None and digest != line_digest(log):
+            if (digest is None and is_spoilt(log)) or (digest is not None and digest != line_digest(log)):
                 raise changed(f"a line of {self._file_path}")
             yield log
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from envs.common.records import write_record
 from envs.common.reading import read_json
+from envs.common.records import write_record
 from envs.render.atlas_cache import read_entry
 from envs.worlds import load_world
 from generators.captions.graph import Edge, SceneGraph
@@ -177,7 +177,9 @@ def make_tasks(folder: Path) -> Path:
 
 
 def make_carried(folder: Path) -> Path:
-    write_record(folder / CARRIED, {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"})
+    write_record(
+        folder / CARRIED, {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
+    )
     return folder / CARRIED
 
 

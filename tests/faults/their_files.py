@@ -13,9 +13,9 @@ from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load as load_benchmark
 from generators.export.write import MARK, SHEET, export
 from generators.sources.image_files import ImageFiles
+from generators.sources.place import SourcePlace
 from generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
 from generators.sources.registry import load as load_source
-from generators.sources.place import SourcePlace
 from generators.splits.recipe_file import SHIPPED, read_recipe
 from models.library.find import kind_of_hugging_face
 from tests.faults.file_kinds import FileKind
@@ -225,4 +225,3 @@ THEIRS = [
         free=True,
     ),
 ]
-

@@ -51,7 +51,11 @@ def untrained(tmp_path, monkeypatch):
             point = asdict(job.cell.recipe)
             if fails(point):
                 raise Diverged("the loss is nan")
-            result = {"id": job.cell.id, "model": job.cell.model, "subsets": {"validation": {"swap": {"accuracy": learnt(point)}}}}
+            result = {
+                "id": job.cell.id,
+                "model": job.cell.model,
+                "subsets": {"validation": {"swap": {"accuracy": learnt(point)}}},
+            }
             (job.folder / "result.json").write_text(json.dumps(result))
 
         monkeypatch.setattr(worker, "run_interruptible", train)
