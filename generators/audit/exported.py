@@ -139,7 +139,7 @@ def side_of_pictures(export: Export) -> int:
         with open_file(path) as file, tarfile.open(fileobj=file) as tar:
             return pixels_of(tar.extractfile(tar.next()).read()).shape[0]
     except (OSError, ValueError, AttributeError, SyntaxError, tarfile.TarError) as error:
-        raise UserError(f"{export.folder}: {path.name} holds no picture that can be read ({error}); {REMEDY}") from error
+        raise UserError(f"{export.folder}: {path.name} has no readable picture ({error}); {REMEDY}") from error
 
 
 def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
