@@ -127,11 +127,20 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     weights = read_weights(folder)
     for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
-    stage = spec_of(name).stage
-    first = build_scorer(stage.scorer, config.towers, config.texts, config.base) if stage else None
-    scorer = build_scorer(name, config.towers, config.texts, config.options, first)
+    scorer = built(folder, name, config)
     load_weights(scorer, weights, f"the weights in {folder} are not those of {name!r}")
     return scorer.eval()
+
+
+def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
+    """The scorer of a checkpoint, with fresh weights; sizes that it can't have raise."""
+    stage = spec_of(name).stage
+    try:
+        first = build_scorer(stage.scorer, config.towers, config.texts, config.base) if stage else None
+        return build_scorer(name, config.towers, config.texts, config.options, first)
+    except Exception as error:  # whatever torch or a class of one's own says of sizes that fit nothing
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{folder} can't be built from its {CONFIG} ({reason:.200}); train the model again") from error
 
 
 def checked_name(folder: Path, recorded: str, model: str | None) -> str:

@@ -1,5 +1,6 @@
 """The files that a world file names, and the bounds of its numbers."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ class Source:
     def file(self, kind: str, name: str, relative: str) -> Path:
         """The path of a file that an entry names; one that is outside, missing or too large raises."""
         root = self.path.parent
-        path = (root / relative.replace("\0", "")).resolve()
+        path = Path(os.path.realpath(root / relative.replace("\0", "")))  # `resolve` raises for links in a circle
         if not path.is_relative_to(root):
             raise self.error(f"the file of {kind} {name!r} lies outside {root}: {relative!r}; move it there")
         if not path.is_file():

@@ -1,5 +1,6 @@
 """Users' worlds: a TOML file that subsets a world or extends it with animals, meshes and pictures."""
 
+import os
 import re
 from collections.abc import Sequence
 from itertools import product
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.catalog import register
 from envs.common.errors import UserError, choose
-from envs.common.reading import Unreadable, read_toml
+from envs.common.reading import Unreadable, check_regular, read_toml
 from envs.custom.cutouts import all_cutouts, check_all_natural, natural_texture, register_cutout
 from envs.custom.ingredients import make_ingredient
 from envs.custom.source import Ingredient, Source
@@ -30,7 +31,9 @@ _loaded: dict[tuple, World] = {}
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     """Read a world and register its ingredients in this process; `above` are the files that extend it."""
-    path = path.resolve()
+    if path.exists():
+        check_regular(path)
+    path = Path(os.path.realpath(path))  # `resolve` raises for links in a circle
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
     source, table = Source(path), read_table(path)

@@ -89,8 +89,8 @@ def read_export(folder: Path, world_file: Path | None) -> Export:
         text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
         recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
         marked, recipe = (parse_json(its, name) for its, name in ((text, MARK), (recipe_text, SHEET)))
-        form = choose("format", str(marked["format"]), FORMATS)
-        choose("kind of split", str(recipe["kind"]), KINDS)
+        form = choose(f"format in {folder / MARK}", str(marked["format"]), FORMATS)
+        choose(f"kind of split in {folder / SHEET}", str(recipe["kind"]), KINDS)
         world = load_world(trusted_world(str(recipe["world"]), world_file))
         split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, intact=True)
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -132,13 +132,15 @@ def finding(claim: str, wrong: Sequence[str], detail: str) -> Finding:
 
 def side_of_pictures(export: Export) -> int:
     """Side of an export's pictures in pixels, by the first one."""
+    pattern = "*.tar" if export.form == "webdataset" else "images/**/*.png"
+    path = min(export.folder.glob(pattern), default=export.folder)
     try:
         if export.form != "webdataset":
-            return pixels_of(read_bytes(min((export.folder / "images").rglob("*.png")))).shape[0]
-        with open_file(min(export.folder.glob("*.tar"))) as file, tarfile.open(fileobj=file) as tar:
+            return pixels_of(read_bytes(path)).shape[0]
+        with open_file(path) as file, tarfile.open(fileobj=file) as tar:
             return pixels_of(tar.extractfile(tar.next()).read()).shape[0]
     except (OSError, ValueError, AttributeError, SyntaxError, tarfile.TarError) as error:
-        raise UserError(f"{export.folder} has no picture that can be read ({error}); {REMEDY}") from error
+        raise UserError(f"{export.folder}: {path.name} has no readable picture ({error}); {REMEDY}") from error
 
 
 def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:

@@ -1,9 +1,9 @@
 """VG-Relation of ARO: two things of a photograph and how they are related, exchanged in the false caption."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from envs.common.reading import read_json
 from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.photographs import Photographs, Place, by_group, macro
@@ -19,7 +19,7 @@ class VGRelation(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over the relations that the official notebook keeps, and over all records."""
-        excluded = set(json.loads(EXCLUDED.read_text(encoding="utf-8")))
+        excluded = set(read_json(EXCLUDED, list[str]))
         parts = {name: summarise(its) for name, its in by_group(items, outcomes).items()}
         kept = [part for name, part in parts.items() if name not in excluded]
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}

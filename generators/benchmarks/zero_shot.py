@@ -7,7 +7,6 @@ order, and of `SET/templates.txt`, with {c} for the class; else names are those 
 The phrasings of a class are averaged: their codes, of length 1, for scorers of vectors, else their scores.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
+from envs.common.reading import read_json
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
 from generators.benchmarks.photographs import Photograph, Place, Record, macro
@@ -173,7 +173,7 @@ def lines(path: Path) -> list[str]:
 @cache
 def known() -> dict[str, Any]:
     """CLIP's names of classes and templates, as CLIP_benchmark has them."""
-    return json.loads(KNOWN.read_text(encoding="utf-8"))
+    return read_json(KNOWN)
 
 
 BENCHMARK = BenchmarkSpec(

@@ -14,6 +14,7 @@ from pathlib import Path
 from envs.common.errors import UserError, choose
 from envs.common.files import clear_leftovers, is_temporary, whole_file, write_text
 from envs.common.locks import FileLock
+from envs.common.reading import read_bytes
 from generators.export.data_sheet import data_sheet
 from generators.export.formats import FORMATS, ExportPart, File
 from generators.storage.image_store import Progress
@@ -100,7 +101,7 @@ def check_folder(out: Path, mark: str, planned: set[str]) -> None:
         raise UserError(f"the output folder {out} is a file; choose another --out")
     paths = [path for path in out.rglob("*") if not path.is_dir() and not is_temporary(path)]
     present = {path.relative_to(out).as_posix() for path in paths}
-    if present and (MARK not in present or (out / MARK).read_bytes() != mark.encode()):
+    if present and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
     if foreign := sorted(present - planned - {MARK, SHEET}):
         raise UserError(

@@ -32,7 +32,7 @@ from generators.storage.digests import (
     digests_of,
     write_digests,
 )
-from generators.storage.tables import checked_table, create_hdf5, open_hdf5, read_attribute, read_table
+from generators.storage.tables import checked_table, create_hdf5, open_hdf5, read_attribute, read_table, write_attribute
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
@@ -92,7 +92,7 @@ class ImageStore:
             return [], np.empty(0, SCENE_TYPE)
         with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
             shards, scenes = read_shard_table(file, "shards"), read_table(file, "scenes", SCENE_TYPE)
-            if DIGEST in file.attrs and file.attrs[DIGEST] != digest_of_table(scenes, shard_table(shards)):
+            if DIGEST in file.attrs and read_attribute(file, DIGEST) != digest_of_table(scenes, shard_table(shards)):
                 raise ValueError("it was changed since it was written")
             return shards, scenes
 
@@ -199,11 +199,11 @@ class ImageStore:
         rows = self.vocabulary.encode(scenes)
         shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
         with whole_file(self.folder / INDEX) as temporary, create_hdf5(temporary) as file:
-            file.attrs["identity"] = self.identity
-            file.attrs["vocabulary"] = self.vocabulary.to_json()
+            write_attribute(file, "identity", self.identity)
+            write_attribute(file, "vocabulary", self.vocabulary.to_json())
             file["scenes"] = scenes = np.concatenate([table, rows])
             file["shards"] = shard_table(shards)
-            file.attrs[DIGEST] = digest_of_table(scenes, shard_table(shards))
+            write_attribute(file, DIGEST, digest_of_table(scenes, shard_table(shards)))
 
 
 def check_resolution(resolution: int) -> None:
@@ -219,12 +219,12 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
-        if DIGEST in shard.attrs and shard.attrs[DIGEST] != digest_of_table(scenes):
+        if DIGEST in shard.attrs and read_attribute(shard, DIGEST) != digest_of_table(scenes):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
         check_pixels(shard, len(scenes))
     if own_identity != identity:
         raise UserError(
-            f"{location.file} belongs to store {own_identity}, not to {identity}; keep each store in its own folder"
+            f"{location.file} belongs to store {own_identity:.50}, not to {identity}; keep each store in its own folder"
         )
     return scenes
 
@@ -280,9 +280,9 @@ def create_shard(
     group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
 ) -> None:
     """A shard of `size` (h, w) without pixels and digests: one chunk and one checksum (HDF5's fletcher32) per image."""
-    group.attrs["identity"] = identity
-    group.attrs["vocabulary"] = vocabulary.to_json()
-    group.attrs[DIGEST] = digest_of_table(rows)
+    write_attribute(group, "identity", identity)
+    write_attribute(group, "vocabulary", vocabulary.to_json())
+    write_attribute(group, DIGEST, digest_of_table(rows))
     group["scenes"] = rows
     for name, shape in (("images", (*size, 3)), ("masks", size)):
         table = (len(rows), *shape)

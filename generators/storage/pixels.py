@@ -9,7 +9,7 @@ from jaxtyping import Int64, UInt8
 
 from envs.common.errors import UserError
 from envs.common.reading import check_regular
-from generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS
+from generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
 from generators.storage.image_store import ShardLocation, codec_options
 from generators.storage.split_file import Split, check_store, read_split
 from generators.storage.tables import BROKEN, open_hdf5, read_table
@@ -18,8 +18,9 @@ from generators.storage.tables import BROKEN, open_hdf5, read_table
 class PixelReader:
     """Reads images and masks of a split's rows; safe to share with forked workers."""
 
-    def __init__(self, split: Split) -> None:
-        self.split = split
+    def __init__(self, split: Split, verify: bool = True) -> None:
+        """Without `verify` rows of nothing but zeros are given as they lie, for an audit."""
+        self.split, self.verify = split, verify
         self.starts = np.array([shard.start for shard in split.shards])
         self._open: dict[tuple[int, int, str], h5py.Dataset] = {}  # a data set keeps its file open
 
@@ -37,11 +38,21 @@ class PixelReader:
                 codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
                 check_regular(location.file)
                 self._open[key] = h5py.File(location.file, "r")[f"{location.group}/{name}"]
-            return np.asarray(self._open[key][row - self.starts[index]])
+            found = np.asarray(self._open[key][row - self.starts[index]])
+            if self.verify and name in PIXELS and not found.any():
+                self._check_zeros(row, name, found)
+            return found
         except BROKEN as error:
             raise UserError(
                 f"the shard {location.file} is damaged at row {row} ({error}); {location.remedy}"
             ) from error
+
+    def _check_zeros(self, row: int, name: str, pixels: np.ndarray) -> None:
+        """Raise `ValueError` if nothing but zeros isn't what was rendered: zeros have HDF5's checksum of zeros."""
+        (digests,) = self.digests(np.array([row]))
+        (scene,) = self.split.vocabulary.decode(self.read(row, "scenes")[None])
+        if digests is not None and digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):
+            raise ValueError("its pixels were lost")
 
     def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
         """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""

@@ -27,13 +27,14 @@ from generators.captions.templates import SWAPS
 from generators.splits.recipe import VERSION, SplitRecipe
 from generators.storage.image_store import ImageStore, Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from generators.storage.tables import (
-    TEXT,
     create_hdf5,
     open_hdf5,
     read_attribute,
     read_graphs,
     read_table,
     read_texts,
+    text_column,
+    write_attribute,
     write_graphs,
 )
 from generators.vocabulary import SCENE_TYPE, Vocabulary
@@ -157,13 +158,13 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
 
 def write_tables(file: h5py.File, split: Split) -> None:
     """Write all of a split but its shards."""
-    file.attrs["format"] = FORMAT
-    file.attrs["recipe"] = json.dumps(split.recipe)
-    file.attrs["identity"] = split.identity
-    file.attrs["vocabulary"] = split.vocabulary.to_json()
-    file.attrs["checksum"] = checksum(split.recipe, split.subsets)
+    write_attribute(file, "format", FORMAT)
+    write_attribute(file, "recipe", json.dumps(split.recipe))
+    write_attribute(file, "identity", split.identity)
+    write_attribute(file, "vocabulary", split.vocabulary.to_json())
+    write_attribute(file, "checksum", checksum(split.recipe, split.subsets))
     if split.recipe_version:
-        file.attrs["recipe_version"] = split.recipe_version
+        write_attribute(file, "recipe_version", split.recipe_version)
     file["shard_table"] = shard_table(split.shards)
     subsets = file.create_group("subsets")  # by itself: HDF5 writes the time into groups that it makes on the way
     for name, records in split.subsets.items():
@@ -191,8 +192,8 @@ def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -
     group["scene"] = records.rows
     group["partner"] = records.partners
     group["factors"] = vocabulary.encode(records.scenes)
-    group["caption"] = np.array(records.captions, dtype=TEXT)
-    group["negative"] = np.array(records.negatives, dtype=TEXT)
+    group["caption"] = text_column(records.captions)
+    group["negative"] = text_column(records.negatives)
     write_graphs(group.create_group("graph"), records.graphs)
     write_graphs(group.create_group("negative_graph"), records.negative_graphs)
 
@@ -217,13 +218,13 @@ def read_split(path: Path, verify: bool = True) -> Split:
     """
     path = Path(path)
     with open_hdf5(path, REMEDY) as file:
-        if file.attrs.get("format") != FORMAT:
+        if "format" not in file.attrs or read_attribute(file, "format") != FORMAT:
             raise UserError(f"{path} is not a split file of this version; {REMEDY}")
         check_links(file, path)
         vocabulary = Vocabulary.from_json(read_attribute(file, "vocabulary"))
         recipe = shaped(parse_json(read_attribute(file, "recipe"), "its recipe"), dict[str, Any], "its recipe")
         subsets = {name: read_records(group, vocabulary) for name, group in file["subsets"].items()}
-        intact = checksum(recipe, subsets) == file.attrs["checksum"]
+        intact = checksum(recipe, subsets) == read_attribute(file, "checksum")
         if verify and not intact:
             raise ValueError("its checksum is wrong")  # `open_hdf5` adds path and remedy
         shards = read_shard_table(file, "shard_table")

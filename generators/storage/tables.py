@@ -12,7 +12,6 @@ from envs.common.errors import UserError
 from envs.common.reading import Unreadable, check_regular
 from generators.captions.graph import Edge, SceneGraph
 
-TEXT = h5py.string_dtype("utf-8")
 # What h5py raises for files that are damaged, and what we do with what it then gives.
 BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
 FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of contents
@@ -26,9 +25,9 @@ def create_hdf5(path: Path) -> h5py.File:
 def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
     """Node and edge tables: flat columns, and where each graph's rows start."""
     edges = [edge for graph in graphs for edge in graph.edges]
-    group["nodes"] = np.array([node for graph in graphs for node in graph.nodes], dtype=TEXT)
+    group["nodes"] = text_column([node for graph in graphs for node in graph.nodes])
     group["node_start"] = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
-    group["predicates"] = np.array([edge.predicate for edge in edges], dtype=TEXT)
+    group["predicates"] = text_column([edge.predicate for edge in edges])
     group["subjects"] = np.array([edge.subject for edge in edges], dtype="i4")
     group["objects"] = np.array([edge.object for edge in edges], dtype="i4")
     group["edge_start"] = np.cumsum([0, *(len(graph.edges) for graph in graphs)])
@@ -46,9 +45,15 @@ def read_graphs(group: h5py.Group) -> list[SceneGraph]:
     ]
 
 
+def text_column(texts: Sequence[str]) -> np.ndarray:
+    """Texts as a table: all with the room of the longest, because HDF5 may hang over damaged ones of any length."""
+    letters = [text.encode() for text in texts]
+    return np.array(letters, dtype=h5py.string_dtype("utf-8", max(map(len, letters), default=0) or 1))
+
+
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts; see `checked_table`."""
-    return checked_table(group, name, TEXT).asstr()[:].tolist()
+    """A column of texts, of any length in files of before; see `checked_table`."""
+    return checked_table(group, name, None).asstr()[:].tolist()
 
 
 def read_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> np.ndarray:
@@ -56,23 +61,32 @@ def read_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> np
     return checked_table(group, name, dtype, *sides)[:]
 
 
-def checked_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> h5py.Dataset:
-    """The table of a group; raises `ValueError` for one of another type or form, or without the bytes for its rows.
+def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: int) -> h5py.Dataset:
+    """The table of a group, of texts where there is no `dtype`; raises `ValueError` for one of another type or form, or
+    without the bytes for its rows.
 
     So no number in a damaged file decides how much memory is taken: its size does.
     """
     table = group[name]
-    if not isinstance(table, h5py.Dataset) or table.dtype != dtype or table.ndim != 1 + len(sides):
-        raise ValueError(f"{table.name} is no table of {dtype} with {1 + len(sides)} axes")
+    if not isinstance(table, h5py.Dataset) or table.ndim != 1 + len(sides):
+        raise ValueError(f"{table.name} is no table with {1 + len(sides)} axes")
+    if table.dtype != dtype if dtype else h5py.check_string_dtype(table.dtype) is None:
+        raise ValueError(f"{table.name} is no table of {dtype or 'texts'}, but of {table.dtype}")
     held, size = table.id.get_storage_size(), table.file.id.get_filesize()
     if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(held, size):
         raise ValueError(f"{table.name} has {held} bytes in a file of {size} for the shape {table.shape}")
     return table
 
 
+def write_attribute(group: h5py.Group, name: str, text: str) -> None:
+    """Keep a text beside a group's tables."""
+    group.attrs[name] = text_column([text])[0]
+
+
 def read_attribute(group: h5py.Group, name: str) -> str:
     """A text beside a group's tables; raises `ValueError` for anything else."""
     text = group.attrs[name]
+    text = text.decode() if isinstance(text, bytes) else text
     if not isinstance(text, str):
         raise ValueError(f"its {name} is no text")
     return text

@@ -211,7 +211,9 @@ def other_dataset(file: h5py.File, name: str, amount: int) -> None:
     if kind == 0:
         file.create_dataset(name, (HUGE, *shape[1:]), dtype, chunks=(1024, *shape[1:]))
     elif kind == 1:
-        file.create_dataset(name, (shape[0], 100_000, 100_000, *shape[3:]), "u1", chunks=(1, 1000, 1000, *shape[3:]))
+        file.create_dataset(
+            name, (max(1, shape[0]), 100_000, 100_000, *shape[3:]), "u1", chunks=(1, 1000, 1000, *shape[3:])
+        )
     elif kind == 2:
         file[name] = content[: len(content) // 2]
     elif kind == 3:

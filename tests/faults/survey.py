@@ -26,14 +26,14 @@ def survey(kind: FileKind, count: int, folder: Path) -> Counter[str]:
     """What became of `count` damaged files of a kind; prints what shouldn't have."""
     intact, found = made(kind, folder / "made"), Counter()
     rng = np.random.default_rng(len(kind.name))
-    faults = faults_of(intact.file)
+    faults = rng.permutation(faults_of(intact.file)).tolist()
     while found.total() < count:
         damage = Damage(faults[found.total() % len(faults)], int(rng.integers(STEPS)), int(rng.integers(STEPS)))
         verdict = intact.judge(damage, folder / "work")
         if verdict:
             found[verdict.kind] += 1
             if is_bad(verdict):
-                print(f"!! {kind.name}: {damage}: {verdict.kind}: {verdict.detail}", flush=True)
+                print(f"!! {kind.name}: {damage}: {verdict.kind}: …{verdict.detail[-600:]}", flush=True)
     return found
 
 

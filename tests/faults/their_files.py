@@ -159,7 +159,7 @@ def make_configured(folder: Path) -> Path:
 STREAMS = ("generators.sources.json_stream", "generators.sources.json_file")
 WORLDS = ("envs.custom.world_file", "envs.custom.ingredients")
 SHARDS = ("generators.sources.shard", "generators.sources.tar_shards")
-EXPORTED = ("generators.audit.exported",)
+EXPORTED = ("generators.audit.exported", "generators.export.write")
 THEIRS = [
     FileKind("recipe", make_recipe, lambda p: read_recipe(str(p)), ("generators.splits.recipe_file",), free=True),
     FileKind("world", make_world, read_world, WORLDS, free=True),

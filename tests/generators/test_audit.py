@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from generators.storage.dataset import SplitDataset
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
 
 
@@ -75,7 +76,7 @@ def broken_graph(file):
 
 
 def wrong_recipe(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"pairs": 0.75', '"pairs": 0.1')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"pairs": 0.75', '"pairs": 0.1')
 
 
 def other_swap(file):
@@ -95,7 +96,7 @@ def other_swap(file):
 
 
 def unswapped_fraction(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
 
 
 def missing_single_object(file):

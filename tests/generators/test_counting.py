@@ -14,6 +14,7 @@ from envs.worlds import load_world
 from generators.captions.phrases import counted, other_number, plural
 from generators.parsers.world_grammar import parse
 from generators.splits.counting import CountingRecipe
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)
@@ -97,7 +98,7 @@ def mixed_things(file):
 
 
 def wrong_fraction(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"pairs": 1.0', '"pairs": 0.2')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"pairs": 1.0', '"pairs": 0.2')
 
 
 FAULTS = {

@@ -14,6 +14,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from envs.common.errors import UserError
 from envs.worlds import load_world
 from generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPE = DependenceRecipe(views=3, test_views=1, test_scenes=60)
@@ -83,7 +84,7 @@ def leaked_texture(file):
 
 
 def other_information(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"information": 0.5', '"information": 0.6')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"information": 0.5', '"information": 0.6')
 
 
 def lost_animal(file):

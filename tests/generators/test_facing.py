@@ -14,6 +14,7 @@ from generators.rules.rule import parse_rule
 from generators.splits.binding import BindingRecipe
 from generators.splits.dependence import DependenceRecipe
 from generators.splits.spatial import SpatialRecipe
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPES = [
@@ -103,7 +104,7 @@ def test_the_audit_fails_on_the_other_kind_of_split(split, tmp_path):
     """A recipe that says "drawn" over scenes that all face inward, and the reverse."""
     path = shutil.copytree(split.parent, tmp_path / split.parent.name) / split.name
     with h5py.File(path, "r+") as file:
-        recipe = file.attrs["recipe"]
+        recipe = read_attribute(file, "recipe")
         one, other = ("drawn", "inward") if '"facing": "drawn"' in recipe else ("inward", "drawn")
         file.attrs["recipe"] = recipe.replace(f'"facing": "{one}"', f'"facing": "{other}"')
     claims = failed(path)

@@ -16,6 +16,7 @@ from generators.captions.templates import caption
 from generators.parsers.world_grammar import parse
 from generators.splits.binding import BindingRecipe
 from generators.storage.split_file import NO_GRAPH, read_split
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
@@ -136,15 +137,15 @@ def set_text(file, name, index, value):
 
 
 def more_mentions(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"mentioned": 0.6', '"mentioned": 1.0')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"mentioned": 0.6', '"mentioned": 1.0')
 
 
 def fewer_textures(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"attributes": 0.7', '"attributes": 0.2')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"attributes": 0.7', '"attributes": 0.2')
 
 
 def complete_captions(file):
-    recipe = json.loads(file.attrs["recipe"])
+    recipe = json.loads(read_attribute(file, "recipe"))
     file.attrs["recipe"] = json.dumps(recipe | {"mentioned": 1.0, "attributes": 1.0, "salient": 0.0})
 
 

@@ -16,6 +16,7 @@ from generators.captions.templates import caption, hard_negative, swap_places
 from generators.parsers.world_grammar import parse
 from generators.splits.spatial import SpatialRecipe
 from generators.storage.split_file import read_split, recorded, split_name
+from generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
@@ -220,15 +221,17 @@ def missing_textures(file):
 
 
 def missing_single_slot(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center", "left"]')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace(
+        '"singles_slots": []', '"singles_slots": ["center", "left"]'
+    )
 
 
 def strange_single_slot(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"singles_slots": []', '"singles_slots": ["center"]')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"singles_slots": []', '"singles_slots": ["center"]')
 
 
 def wrong_fraction(file):
-    file.attrs["recipe"] = file.attrs["recipe"].replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
+    file.attrs["recipe"] = read_attribute(file, "recipe").replace('"hard_negatives": 0.5', '"hard_negatives": 0.0')
 
 
 def other_relation(file):
@@ -276,8 +279,8 @@ def test_the_audit_tells_which_relations_unseen_pairs_are_unseen_in(tmp_path):
     path = make_split(tmp_path, replace(RECIPE, pairs=1.0, seed=1, unseen_under="own"))
     assert failed(path) == []
     with h5py.File(path, "r+") as file:
-        assert '"unseen_under": "own"' in file.attrs["recipe"]
-        file.attrs["recipe"] = file.attrs["recipe"].replace('"unseen_under": "own"', '"unseen_under": "all"')
+        assert '"unseen_under": "own"' in read_attribute(file, "recipe")
+        file.attrs["recipe"] = read_attribute(file, "recipe").replace('"unseen_under": "own"', '"unseen_under": "all"')
     assert any("is in train in any relation" in claim for claim in failed(path))
 
 

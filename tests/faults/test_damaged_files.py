@@ -1,0 +1,163 @@
+"""Every kind of file, damaged in every way: a clear error or the right result; nothing else, and never later."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.faults.damage import FAULTS, NAMES, STEPS, Damage, faults_of
+from tests.faults.file_kinds import FileKind, made
+from tests.faults.judge import BAD, ERROR, RIGHT, TRACEBACK, outcome
+from tests.faults.our_files import OURS
+from tests.faults.their_files import THEIRS
+
+KINDS = [*OURS, *THEIRS]
+# Damaged files of all kinds together; 2000 before a release.
+EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "300"))
+ROOT = Path(__file__).parents[2]
+FLOORS = ("envs", "generators", "models", "studies")
+# What opens a file, or is handed its text.
+OPENERS = {"open_file", "read_bytes", "read_text", "read_lines", "read_json", "read_toml", "parse_json", "unsealed"}
+OPENERS |= {"read_record", "read_records", "check_file", "checked_file", "read_arrays", "open_hdf5", "check_regular"}
+OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_list", "stream_object"}
+# Modules that open files and have no entry, and why. Benchmarks and sources are damaged one by one, every file of
+# theirs, in tests/generators/test_damaged_benchmarks.py and test_damaged_sources.py.
+ELSEWHERE = ("generators.benchmarks", "generators.sources")
+EXEMPT = {
+    "envs.checks.physics": "writes to the null device",
+    "envs.common.exports": "reads the source itself",
+    "envs.common.reading": "the door",
+    "envs.common.records": "the door",
+    "envs.common.arrays": "the door",
+    "envs.custom.python_file": "runs a user's code",
+    "envs.drawing.mesh_file": "behind envs.custom.ingredients, which looks at the file first",
+    "envs.drawing.picture_file": "behind envs.custom.ingredients, which looks at the file first",
+    "envs.drawing.poses": "a table that is part of the source",
+    "envs.render.identity": "reads the source itself",
+    "generators.audit.file_checks": "reads a split that was read before",
+    "generators.audit.shown": "rows of a split that was read before",
+    "generators.cluster.jobs": "reads what the kernel says of processes",
+    "generators.export.formats": "writes",
+    "generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
+    "generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
+    "models.library.open_clip_models": "weights that open_clip reads",
+    "models.library.pictures": "pictures that a caller has opened",
+    "studies.__main__": "reads the source itself",
+    "studies.real_training.rehearsal": "reads an export that it has just written",
+    "studies.runs.cell": "hashes a user's code and weights",
+    "studies.runs.result_file": "an entry",
+    "studies.trials.journal": "an entry",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("kinds")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_damaged_file_is_one_line_or_changes_nothing(kind: FileKind, folder):
+    """What isn't shrinks to the least place and amount at which it isn't."""
+    intact = made(kind, folder / kind.name / "made")
+    numbers = st.integers(0, STEPS - 1)
+
+    @settings(
+        max_examples=-(-EXAMPLES // len(KINDS)),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.builds(Damage, st.sampled_from(faults_of(intact.file)), numbers, numbers))
+    def check(damage: Damage) -> None:
+        verdict = intact.judge(damage, folder / kind.name / "work")
+        assert verdict is None or verdict.kind not in BAD, f"{damage}: {verdict.kind}\n{verdict.detail}"
+
+    check()
+
+
+def test_names_are_different():
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+def test_every_fault_befalls_a_file(tmp_path):
+    """None of them does nothing to every file that it is meant for."""
+    (tmp_path / "a.json").write_text('{"a": [1, {"b": "c"}]}')
+    assert set(faults_of(tmp_path / "a.json")) | set(faults_of(tmp_path / "a.h5")) == set(FAULTS)
+    for fault in sorted(set(FAULTS) - {"another table"}):
+        (tmp_path / "b").mkdir()
+        path = tmp_path / "b/a.json"
+        path.write_bytes((tmp_path / "a.json").read_bytes())
+        assert Damage(fault, STEPS // 2, 77).spoil(path)
+        assert fault in NAMES or path.read_bytes() != (tmp_path / "a.json").read_bytes()
+        path.unlink(missing_ok=True) if not path.is_dir() or path.is_symlink() else path.rmdir()
+        (tmp_path / "b").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("read", "verdict"),
+    [
+        (lambda path: (_ for _ in ()).throw(KeyError("a")), "traceback"),
+        (lambda path: os.abort(), "traceback"),
+        (lambda path: bytearray(16 << 30), "traceback"),
+        (lambda path: [1.5, None], "value"),
+    ],
+)
+def test_the_judge_sees_what_happens(read, verdict, tmp_path):
+    assert outcome(read, tmp_path)[0] == verdict
+
+
+def test_the_judge_ends_what_hangs(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.faults.judge.SECONDS", 0.3)
+    assert outcome(lambda path: os.read(os.pipe()[0], 1), tmp_path)[0] == "hang"
+    assert {ERROR, RIGHT, TRACEBACK} & set(BAD) == {TRACEBACK}
+
+
+def modules() -> dict[str, ast.Module]:
+    """The syntax of all modules of the project."""
+    files = [file for floor in FLOORS for file in (ROOT / floor).rglob("*.py")]
+    return {".".join(file.relative_to(ROOT).with_suffix("").parts): ast.parse(file.read_text()) for file in files}
+
+
+def calls(tree: ast.Module) -> set[str]:
+    """Names of all that is called: "json.loads", "read_json"."""
+    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+def opens(names: set[str]) -> set[str]:
+    """Those that open a file to read it."""
+    ends = (
+        ".read_text",
+        ".read_bytes",
+        "Image.open",
+        "tarfile.open",
+        "h5py.File",
+        "torch.load",
+        "load_file",
+        "np.load",
+    )
+    return {name for name in names if name in OPENERS or name.endswith(ends)}
+
+
+def test_whatever_opens_files_has_an_entry():
+    """As far as a scan can see: every module that calls a reader is named by a kind, or exempt for a reason."""
+    known = {module for kind in KINDS for module in kind.modules}
+    reading = {module for module, tree in modules().items() if opens(calls(tree))}
+    strange = {module for module in reading - known - EXEMPT.keys() if not module.startswith(ELSEWHERE)}
+    assert strange == set()
+    assert known | EXEMPT.keys() <= modules().keys()
+
+
+def test_json_and_toml_are_parsed_by_the_door_alone():
+    allowed = {
+        "envs.common.reading": {"json.loads", "tomllib.loads"},
+        "envs.common.identity": {"json.loads"},  # of what it has just written
+        "envs.drawing.poses": {"json.loads"},  # of the source's; an edit would render every image anew
+    }
+    parsers = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
+    found = {module: parsers & calls(tree) for module, tree in modules().items()}
+    assert {module: names for module, names in found.items() if names} == allowed
