@@ -1,7 +1,7 @@
 """An animal of a world file that is one or several cut-out photographs: `cutouts = ["lion.png", "lion-2.png"]`."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from envs.catalog import check_free, load, register
@@ -66,6 +66,11 @@ def all_cutouts(base: World, own: Mapping[str, Ingredient], animals: tuple[str, 
     inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in own}
     given = {name: ingredient.value for name, ingredient in own.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
+
+
+def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
+    """Those of a loaded world's cut-outs, name and hash, that have their own colours."""
+    return [name for name, digest in cutouts if load_cutout(digest).natural]
 
 
 def natural_texture(source: Source, table: Mapping[str, Any], base: World) -> tuple[str, ...]:

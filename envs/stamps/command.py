@@ -5,16 +5,24 @@
     python -m envs check --world my-photos/photos.toml
     python studies/binding_grid.py --preset smoke --world my-photos/photos.toml
 
+    python -m envs photos my-photos --cutouts pictures      # your own: lion.png, lion-2.png, snow_leopard.png, ...
+
 The folder then has `photos.toml`, of the animals that the world pug has too, and `photos-wide.toml`, of all animals,
 in pug's textures; the same in their own colours as `photos-natural.toml` and `photos-wide-natural.toml`; and copies of
-the pictures, so that it can be moved. Drawings are left out, and pictures with too few pixels for --resolution.
+the pictures, so that it can be moved. Drawings are left out, and pictures with too few pixels for --resolution. Of
+cut-outs of your own all are in `photos.toml` and `photos-natural.toml`.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+from envs.common.errors import UserError
+
+if TYPE_CHECKING:
+    from envs.stamps.package import Stamp
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,8 @@ class PhotosConfig:
     """Folder to write to; existing files of these names are replaced."""
     package: Path | None = None
     """Where the package tuxpaint-stamps-default was unpacked; by default where the system has it installed."""
+    cutouts: Path | None = None
+    """Folder of your own cut-outs in place of the package: pictures with transparency, named after what they show."""
     backgrounds: Path | None = None
     """Folder of photographs for backgrounds: each picture, or each folder of pictures, is one, of its name. By
     default those of the world pug."""
@@ -37,20 +47,39 @@ class PhotosConfig:
 def main(config: PhotosConfig) -> None:
     """Write the worlds and report what is in them."""
     from envs.stamps.backgrounds import background_pictures
-    from envs.stamps.package import OF_PUG, stamps, stamps_folder
     from envs.stamps.worlds import drawable, write_world
     from envs.worlds import load_world
 
-    found = [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
-    usable, refused = drawable(found, config.resolution)
+    usable, refused = drawable(all_stamps(config), config.resolution)
     for stamp, reason in refused.items():
         print(f"left out: {stamp.name} ({reason})")
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
-    groups = {"animals": sorted({stamp.name for stamp in usable if stamp.is_animal})}
-    shared = [stamp for stamp in usable if stamp.is_animal and stamp.name in OF_PUG]
-    for name, its in {"photos": shared, "photos-wide": usable}.items():
+    for name, its in worlds(config, usable).items():
+        animals = sorted({stamp.name for stamp in its if stamp.is_animal})
+        groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in its}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
-            path = config.folder / f"{name}{suffix}.toml"
-            write_world(path, its, scenery, groups if config.things and name != "photos" else {}, natural)
+            write_world(config.folder / f"{name}{suffix}.toml", its, scenery, groups, natural)
         world = load_world(str(config.folder / f"{name}.toml"))
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(its)} photographs")
+
+
+def all_stamps(config: PhotosConfig) -> list["Stamp"]:
+    """The photographs that may be drawn: the user's own, or the package's."""
+    from envs.stamps.own_folder import own_stamps
+    from envs.stamps.package import stamps, stamps_folder
+
+    if config.cutouts:
+        if config.package or config.things:
+            raise UserError("--cutouts takes the place of the package; leave out --package and --things")
+        return own_stamps(config.cutouts)
+    return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
+
+
+def worlds(config: PhotosConfig, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
+    """The photographs of each world, by its name."""
+    from envs.stamps.package import OF_PUG
+
+    if config.cutouts:
+        return {"photos": usable}
+    shared = [stamp for stamp in usable if stamp.is_animal and stamp.name in OF_PUG]
+    return {"photos": shared, "photos-wide": usable}

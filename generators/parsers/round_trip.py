@@ -16,7 +16,8 @@ from generators.parsers.world_grammar import parse
 def check_phrasings(template: Template, world: World) -> None:
     """Raise for a phrasing that has a word of the world: its captions would say more than their scenes."""
     size = world.sizes[0] if world.sizes else ""
-    names = tuple(zip(world.animals[:2], world.textures[:2], strict=True))
+    textures = (world.textures * 2)[:2]  # of things in their own colours there is one
+    names = tuple(zip(world.animals[:2], textures, strict=True))
     for text, background, slots in product(template.phrasings, world.backgrounds, RELATIONS):
         things = [Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True)]
         scene = Scene(background, tuple(things))

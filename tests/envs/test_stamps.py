@@ -86,13 +86,13 @@ def test_things_besides_animals_and_backgrounds_of_ones_own(package, tmp_path, c
     for name in ("old wood/a.png", "old wood/b.jpg", "lake.png", "000123.jpg"):
         (scenery / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (64, 48), "teal").save(scenery / name)
-    main(PhotosConfig(tmp_path / "out", package, scenery, things=True))
+    main(PhotosConfig(tmp_path / "out", package, backgrounds=scenery, things=True))
     wide = load_world(str(tmp_path / "out/photos-wide.toml"))
     assert "yellow pear" in wide.animals
     assert dict(wide.groups)["animals"] == tuple(name for name in wide.animals if name != "yellow pear")
     assert wide.backgrounds == ("lake", "old wood", "scenery")
     with pytest.raises(UserError, match="is no folder"):
-        main(PhotosConfig(tmp_path / "out", package, tmp_path / "none"))
+        main(PhotosConfig(tmp_path / "out", package, backgrounds=tmp_path / "none"))
 
 
 def test_it_is_found_where_it_is_installed(package, tmp_path, monkeypatch):
@@ -103,6 +103,26 @@ def test_it_is_found_where_it_is_installed(package, tmp_path, monkeypatch):
         stamps_folder(None)
     with pytest.raises(UserError, match="has no pictures of"):
         stamps_folder(tmp_path)
+
+
+def test_a_folder_of_ones_own(tmp_path, capsys):
+    pictures = tmp_path / "pictures"
+    for place in ("lion.png", "lion-2.png", "snow_leopard.webp", "dodo/front view.png"):
+        draw(pictures / place, GREY)
+    main(PhotosConfig(tmp_path / "out", cutouts=pictures))
+    assert "photos.toml: 3 things, 4 photographs" in capsys.readouterr().out
+    for name in ("photos", "photos-natural"):
+        assert load_world(str(tmp_path / "out" / f"{name}.toml")).animals == ("dodo", "lion", "snow leopard")
+    with pytest.raises(UserError, match="leave out --package"):
+        main(PhotosConfig(tmp_path / "out", package=tmp_path, cutouts=pictures))
+    draw(pictures / "r2d2.png")
+    with pytest.raises(UserError, match="is no name for captions"):
+        main(PhotosConfig(tmp_path / "out", cutouts=pictures))
+    with pytest.raises(UserError, match="is no folder"):
+        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "none"))
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(UserError, match="pictures of 0 things"):
+        main(PhotosConfig(tmp_path / "out", cutouts=tmp_path / "bare"))
 
 
 def test_the_command(package, tmp_path):
