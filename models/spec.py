@@ -104,6 +104,8 @@ class ScorerSpec:
     ablations: Ablations | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the implementation, the same always."""
+    control: bool = False
+    """Whether it is there to explain what another one does: presets that compare all systems leave it out."""
 
     def __post_init__(self) -> None:
         check_config(self.name, self.config)

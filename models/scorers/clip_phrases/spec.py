@@ -13,4 +13,5 @@ SPEC = ScorerSpec(
     pretrained=CLIP.pretrained,
     # No space: it has no option that CLIP doesn't have.
     reads=("graphs",),
+    control=True,
 )
