@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal
 from envs.common.errors import UserError, choose, run_command
 from envs.common.options import FIRST, WHAT
 from envs.common.processes import in_child
-from envs.common.ranges import RUNS, Range, option
+from envs.common.ranges import RUNS, Range, check_ranges, option
 from generators.captions.hard_negatives import TASKS
 from models.recipe import Recipe
 from studies.ablation.cells import check_rows
@@ -94,6 +94,7 @@ def rows_of(config: Config) -> Rows:
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
+    check_ranges(config)
     if MODEL not in config.models:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
     if not config.parts:

@@ -43,6 +43,10 @@ def run_command(main: Callable[[], int | None]) -> None:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
         status = 141
+    except (EOFError, ConnectionError):  # what multiprocessing says where the server of workers is gone
+        reason = "the process that workers are forked from has ended: killed, or out of memory"
+        print(f"error: {reason}; what is finished is kept, run the command again", file=sys.stderr)
+        status = 2
     except OSError as error:  # no permission, a full disk, a file where a folder should be
         print(f"error: {error}", file=sys.stderr)
         status = 2

@@ -321,7 +321,7 @@ def test_accuracy_and_ties():
 
 
 def test_impossible_recipes_are_named():
-    with pytest.raises(UserError, match="at least 1 step"):
+    with pytest.raises(UserError, match="--steps must be at least 1"):
         Recipe(steps=0)
     with pytest.raises(UserError, match="singles_share is a fraction"):
         Recipe(singles_share=2.0)
