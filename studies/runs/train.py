@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from envs.common.records import read_record, write_record
 from models.registry import spec_of
 from studies.runs.cell import CHECKPOINT, STATE, Job, finished
@@ -27,6 +29,16 @@ if TYPE_CHECKING:
 CARRIED = "carried.json"
 # What this process opened last.
 OPENED: dict[tuple[Any, ...], Material] = {}
+
+
+class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The form of `carried.json`: models.carry_over.Carried, and the checkpoint that it is from."""
+
+    words: int
+    new_words: list[str]
+    positions: int
+    new_positions: int
+    folder: str = msgspec.field(name="from")
 
 
 class Watch(NamedTuple):
@@ -108,7 +120,7 @@ def fresh_scorer(job: Job, material: Material, report: Report) -> "Scorer":
 
 def read_carried(job: Job) -> dict[str, Any]:
     """What the cell's scorer had of the one that it started from."""
-    return read_record(job.folder / CARRIED)
+    return read_record(job.folder / CARRIED, CarriedFile)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
