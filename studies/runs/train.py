@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from envs.common.files import write_text
 from envs.common.records import read_record, write_record
 from models.registry import spec_of
@@ -33,6 +35,16 @@ if TYPE_CHECKING:
 CARRIED = "carried.json"
 # What this process opened last.
 OPENED: dict[tuple[Any, ...], Material] = {}
+
+
+class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The form of `carried.json`: models.carry_over.Carried, and the checkpoint that it is from."""
+
+    words: int
+    new_words: list[str]
+    positions: int
+    new_positions: int
+    folder: str = msgspec.field(name="from")
 
 
 class Watch(NamedTuple):
@@ -114,7 +126,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 def read_carried(job: Job) -> dict[str, Any]:
     """What the cell's scorer had of the one that it started from."""
-    return read_record(job.folder / CARRIED)
+    return read_record(job.folder / CARRIED, CarriedFile)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":

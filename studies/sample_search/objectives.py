@@ -115,7 +115,10 @@ class Interim:
         if not self.file.exists():
             return {}
         try:
-            return read_record(self.file, dict[str, float])
+            known = read_record(self.file, dict[str, float])
+            if not all(map(str.isdecimal, known)):
+                raise Unreadable(f"{self.file} has other keys than numbers of checks")
+            return known
         except Unreadable as error:
             raise UserError(f"{error}; delete the folder {self.file.parent}: this run is made anew") from error
 

@@ -1,0 +1,156 @@
+"""The door through which files are opened, and records with a digest of themselves."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from envs.common import records
+from envs.common.arrays import read_arrays
+from envs.common.errors import UserError
+from envs.common.reading import (
+    DEEPEST,
+    Unreadable,
+    check_regular,
+    open_file,
+    read_bytes,
+    read_json,
+    read_text,
+    read_toml,
+)
+from envs.common.records import check_file, file_digest, read_record, read_records, write_record, write_records
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True):
+    """Of a file."""
+
+    name: str
+    sizes: dict[str, float] = {}
+
+
+OTHERS = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "Too many levels of symbolic links": lambda path: path.symlink_to(path.name),
+    "No such file": lambda path: None,
+}
+
+
+@pytest.mark.parametrize("problem", OTHERS)
+@pytest.mark.parametrize("read", [read_text, read_json, read_toml, read_arrays, read_record, check_regular])
+def test_only_regular_files_are_opened(problem, read, tmp_path):
+    OTHERS[problem](tmp_path / "a.json")
+    found = []
+
+    def attempt():
+        with pytest.raises(UserError, match=problem) as error:
+            read(tmp_path / "a.json")
+        found.append(str(error.value))
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert str(tmp_path / "a.json") in found[0]
+
+
+def test_too_much_is_refused_before_it_is_read(tmp_path):
+    with (tmp_path / "a.json").open("wb") as file:
+        file.truncate(1 << 40)
+    for read in (read_text, read_json, read_toml, read_arrays, read_record):
+        with pytest.raises(Unreadable, match=r"a.json has 1099511627776 bytes, more than \d+ MB"):
+            read(tmp_path / "a.json")
+    assert read_bytes(Path("/proc/self/cmdline"))  # whose size is 0
+
+
+@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 5000, 200_000])
+def test_what_nests_deep_is_refused(depth, tmp_path):
+    (tmp_path / "a.json").write_text("[" * depth + "]" * depth)
+    (tmp_path / "a.toml").write_text(f"a = {'[' * (depth - 1)}{']' * (depth - 1)}")
+    for read, name in ((read_json, "a.json"), (read_toml, "a.toml")):
+        if depth <= DEEPEST:
+            assert read(tmp_path / name)
+        else:
+            with pytest.raises(Unreadable, match=rf"{name} (nests deeper than 64 levels|is no (JSON|TOML))"):
+                read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"name": "a", "nmae": 1}, "unknown field `nmae`"),
+        ({"name": 1}, r"Expected `str`, got `int` - at `\$.name`"),
+        ({"name": "a", "sizes": {"b": "c"}}, r"Expected `float`, got `str` - at `\$.sizes"),
+        ({}, "missing required field `name`"),
+        ([1], "Expected `object`, got `array`"),
+    ],
+)
+def test_keys_and_types_are_named(content, problem, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(Unreadable, match=f"a.json is not of its form: .*{problem}"):
+        read_json(tmp_path / "a.json", Shape)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("content", [{}, {"a": [1, 2.5, None], "é": "\n", "n": -1e-30}])
+def test_no_flipped_bit_of_a_record_is_read(content, indent, tmp_path):
+    path = tmp_path / "a.json"
+    write_record(path, content, indent)
+    assert read_record(path) == content
+    written = path.read_bytes()
+    for bit in range(8 * len(written)):
+        changed = bytearray(written)
+        changed[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(changed)
+        with pytest.raises(Unreadable, match=r"a\.json"):
+            read_record(path)
+
+
+def test_a_record_of_before_there_were_digests_is_read(tmp_path):
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    (tmp_path / "b.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    assert read_record(tmp_path / "a.json") == {"a": 1}
+    assert read_records(tmp_path / "b.jsonl") == [{"a": 1}, {"a": 2}]
+
+
+def test_no_line_of_records_gets_lost(tmp_path):
+    every = [{"a": k} for k in range(4)]
+    write_records(tmp_path / "a.jsonl", every)
+    assert read_records(tmp_path / "a.jsonl") == every
+    lines = (tmp_path / "a.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "a.jsonl").write_text("".join(lines[:-1]))
+    with pytest.raises(Unreadable, match="line 1 was changed since it was written"):
+        read_records(tmp_path / "a.jsonl")
+
+
+def test_a_file_is_hashed_once_while_it_stays(tmp_path, monkeypatch):
+    path, opened = tmp_path / "a", []
+    path.write_bytes(b"abc")
+    monkeypatch.setattr(records, "open_file", lambda *args: opened.append(args) or open_file(*args))
+    digest = file_digest(path)
+    check_file(path, digest)
+    assert len(opened) == 1
+    path.write_bytes(b"abcd")
+    with pytest.raises(Unreadable, match="was changed since it was written"):
+        check_file(path, digest)
+    assert len(opened) == 1, "another size says enough"
+    path.write_bytes(b"abd")
+    with pytest.raises(Unreadable, match="was changed since it was written"):
+        check_file(path, digest)
+
+
+def test_arrays_come_back_and_none_is_larger_than_its_file(tmp_path):
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros((0, 4), np.uint8), "f": np.asfortranarray(np.eye(3))}
+    np.savez(tmp_path / "a.npz", **arrays)
+    found = read_arrays(tmp_path / "a.npz")
+    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+    np.savez_compressed(tmp_path / "b.npz", a=np.zeros(10**7))
+    with pytest.raises(Unreadable, match="is compressed"):
+        read_arrays(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", a=np.array([{}], object))
+    with pytest.raises(Unreadable, match="is no file of arrays"):
+        read_arrays(tmp_path / "c.npz")
