@@ -18,6 +18,7 @@ from envs.drawing.poses import UPRIGHT, Settled, read_poses
 from envs.drawing.raster import to_world
 from envs.drawing.view import VIEWS, view_of
 from envs.facing import place_of
+from envs.photographs.card import card_of
 from envs.photographs.cutout import Cutout
 from envs.shapes.mesh import Mesh, animal_mesh
 from envs.slots import SLOTS, Slot
