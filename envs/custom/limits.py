@@ -110,51 +110,50 @@ def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: flo
     return value, unit, low, high, where, side
 
 
-def widths(name: str, mesh: Mesh) -> tuple[Measure, Measure]:
-    """The least and the greatest width on the image of an animal of a pair, which make it recognisable at 64 pixels."""
-    corners, found = hull(mesh), []
+def widths(name: str, animal) -> tuple[Measure, Measure]:
+    """The least and the greatest width on the image of an animal of a pair, which make it recognisable at 64 pixels.
+
+    Of a cut-out, which may be narrow and tall, the longer side counts for the least.
+    """
+    sides, found = [], []
     for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
-        screen = Camera(100, view_of(view)).project(to_world(mesh, place(name, slot, view), corners))
-        found.append((float(np.ptp(screen[:, 0])), f"slot {slot!r}, view {view}", ACROSS))
-    unit = "% of the image"
+        screen = Camera(100, view_of(view)).project(outermost(name, animal, slot, view))
+        width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
+        found.append((width, f"slot {slot!r}, view {view}", ACROSS))
+        sides.append((max(width, height), *found[-1][1:]) if isinstance(animal, Cutout) else found[-1])
+    least, unit = "longer side" if isinstance(animal, Cutout) else "width", "% of the image"
     return (
-        Measure("width in a pair, least", *at(min(found), unit, low=WIDTHS[0])),
+        Measure(f"{least} in a pair, least", *at(min(sides), unit, low=WIDTHS[0])),
         Measure("width in a pair, greatest", *at(max(found), unit, high=WIDTHS[1])),
     )
+
+
+def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n 3"]:
+    """Points of an animal in a slot in a view, in the world, beyond which nothing of it lies."""
+    if isinstance(animal, Cutout):
+        return card_of(animal, name, slot, view).corners
+    mesh = animal_mesh(animal)
+    return to_world(mesh, place(name, slot, view), hull(mesh))
 
 
 def measures(name: str, animal) -> list[Measure]:
     """All limits of an animal; the first three are required of a world's animals."""
-    mesh = animal_mesh(animal)
-    if isinstance(animal, Cutout):
-        return [*required(mesh, stand=animal.stand), *spans(name, animal)]
-    return [*required(mesh, read_poses().get(name, UPRIGHT)), *widths(name, mesh)]
-
-
-def spans(name: str, cutout: Cutout) -> tuple[Measure, Measure]:
-    """As `widths`, of cut-outs, which may be narrow and tall: the least length of the longer side on the image."""
-    sides, found = [], []
-    for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
-        screen = Camera(100, view_of(view)).project(card_of(cutout, name, slot, view).corners)
-        width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
-        sides.append((max(width, height), f"slot {slot!r}, view {view}", ACROSS))
-        found.append((width, f"slot {slot!r}, view {view}", ACROSS))
-    unit = "% of the image"
-    return (
-        Measure("longer side in a pair, least", *at(min(sides), unit, low=WIDTHS[0])),
-        Measure("width in a pair, greatest", *at(max(found), unit, high=WIDTHS[1])),
-    )
+    return [*required(animal_mesh(animal), settled_of(name, animal), stand=stand_of(animal)), *widths(name, animal)]
 
 
 def misplaced(name: str, animal) -> str | None:
     """The first required limit that `animal` misses, with the way out; None if it keeps them."""
     mesh, stand = animal_mesh(animal), stand_of(animal)
-    settled = UPRIGHT if stand else read_poses().get(name, UPRIGHT)
-    for measure in required(mesh, settled, stand=stand):
+    for measure in required(mesh, settled_of(name, animal), stand=stand):
         if not measure.kept:
             value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
             return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh, stand)}"
     return None
+
+
+def settled_of(name: str, animal) -> Settled:
+    """How an animal rests on the ground; a cut-out with a built-in animal's name stands upright."""
+    return UPRIGHT if isinstance(animal, Cutout) else read_poses().get(name, UPRIGHT)
 
 
 def stand_of(animal) -> Callable[[Pose], Pose] | None:

@@ -8,6 +8,7 @@ from envs.common.figure_files import write_figure
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from studies.analysis.format import flat
+from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
 from studies.budgets.figures import all_tests, compute_figure, other_scales
@@ -33,6 +34,8 @@ def publish(trained: Trained, notes: dict[str, Any]) -> Path:
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title="Accuracy against compute",
+        about=models_explained(config.models),
+        terms=TERMS,
         sentences=sentences(config, lines),
         bar=config.bar,
         patience=config.patience,

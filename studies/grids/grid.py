@@ -217,8 +217,8 @@ SMOKE: dict[str, Any] = {
     "recipe": Recipe(steps=60, batch=32, warmup=5),
     "scorers": scorer_options("smoke"),
 }
-# The hardest cell of all scorers but controls, in a world small enough for many of them. Of its 28 pairs 6 are the test's
-# and 6 validation's.
+# The hardest cell of all scorers but controls, in a world small enough for many of them. Of its 28 pairs 6 are the
+# test's and 6 validation's.
 BREADTH: dict[str, Any] = {
     "world": "eight",
     "resolution": 32,
