@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -83,7 +84,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "loss_negatives": loss_negatives(cell, material.train),
         **parsed_record(graphs),
-        **({"carried": read_carried(job)} if cell.start else {}),
+        **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
     }
@@ -124,9 +125,9 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     return scorer
 
 
-def read_carried(job: Job) -> dict[str, Any]:
+def read_carried(folder: Path) -> dict[str, Any]:
     """What the cell's scorer had of the one that it started from."""
-    return read_record(job.folder / CARRIED, CarriedFile)
+    return read_record(folder / CARRIED, CarriedFile)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":

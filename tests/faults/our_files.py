@@ -182,13 +182,6 @@ def make_carried(folder: Path) -> Path:
     return folder / CARRIED
 
 
-@dataclass(frozen=True)
-class Folder:
-    """As much of a job as reading needs."""
-
-    folder: Path
-
-
 def make_best(folder: Path) -> Path:
     path = Path(__file__).parents[2] / "studies" / "recipes" / "laptop.json"
     write_record(folder / "best.json", read_json(path), indent=1)
@@ -337,7 +330,7 @@ OURS = [
     FileKind("config of a run", make_config, read_claim, ("studies.runs.folder", "studies.attention")),
     FileKind("interim looks", make_interim, read_interim, ("studies.sample_search.objectives",)),
     FileKind("tasks of a cluster", make_tasks, lambda p: read_tasks(p.parent) or ANEW, ("generators.cluster.tasks",)),
-    FileKind("what was carried", make_carried, lambda p: read_carried(Folder(p.parent)), ("studies.runs.train",)),
+    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("studies.runs.train",)),
     FileKind("tuned recipes", make_best, read_best, ("studies.grids.tuned_recipes",)),
     FileKind("journal of trials", make_journal, read_journal, ("studies.trials.storage",), is_earlier),
     FileKind("atlas entry", atlas_entry, read_entry_arrays, ("envs.render.atlas_cache", "envs.common.arrays")),
