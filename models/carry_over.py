@@ -4,6 +4,7 @@ A closed vocabulary has a row for each word and a row for each place in a text. 
 every place of the old one and has more of them, which start fresh; all other weights are those of the checkpoint.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,11 @@ class Carried(NamedTuple):
     positions: int
     """Places in a text that the old one had."""
     new_positions: int
+
+    @classmethod
+    def recorded(cls, result: Mapping[str, Any]) -> "Carried":
+        """What a cell's result says of it, beside where the weights were."""
+        return cls(*(result[name] for name in cls._fields))
 
     @property
     def text(self) -> str:

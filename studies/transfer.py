@@ -98,15 +98,12 @@ def check(config: Config) -> None:
 def report_states(config: Config) -> int:
     """Print which benchmarks are complete; returns the exit status, 1 where one isn't."""
     from generators.benchmarks.photographs import Place
-    from studies.transferring.check import states
+    from studies.transferring.check import reported, states
 
-    found = list(states(specs_of(config), Place(config.data_root, folders=folders_of(config))))
-    for state in found:
-        print(f"{state.name}: {'complete' if state.complete else 'incomplete'}, {state.records} records")
-        if not state.complete:
-            print(f"  {state.problem}\n  get it: {state.source}\n  licence: {state.licence}")
-    print(f"{sum(state.complete for state in found)} of {len(found)} benchmarks are complete in {config.data_root}")
-    return int(not all(state.complete for state in found))
+    found = states(specs_of(config), Place(config.data_root, folders=folders_of(config)))
+    complete = [reported(state.name, state, f", {state.records} records") for state in found]
+    print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {config.data_root}")
+    return int(not all(complete))
 
 
 def score(config: Config) -> None:

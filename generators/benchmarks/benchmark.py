@@ -5,6 +5,7 @@ A benchmark of real photographs and a test of our own scenes are scored by the s
 tie-neutral accuracy, and how often scores tie.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -95,10 +96,17 @@ def images_chosen(scores: Scores) -> Outcome:
     return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
 
 
-def group_chosen(scores: Scores) -> Outcome:
-    """Both (Winoground's group score)."""
+def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
+    """Both, of two images and two texts (Winoground's group score): the two own scores are above the two others.
+
+    Chance is 1/6, not 1/16: the four comparisons share their scores.
+    """
     texts, images = texts_chosen(scores), images_chosen(scores)
-    return Outcome(texts.official * images.official, texts.neutral * images.neutral, texts.tied or images.tied)
+    own, others = scores.diagonal(), scores[:, ::-1].diagonal()
+    level = own.min()
+    orders = math.comb(int((own == level).sum() + (others == level).sum()), int((own == level).sum()))
+    neutral = 0.0 if others.max() > level else 1 / orders
+    return Outcome(texts.official * images.official, neutral, texts.tied or images.tied)
 
 
 def first_of_best(scores: Scores) -> Outcome:

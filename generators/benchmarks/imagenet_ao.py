@@ -8,35 +8,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envs.common.errors import UserError
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.photographs import Photograph, Place, Record
 from generators.benchmarks.registry import BenchmarkSpec
+from generators.benchmarks.zero_shot import SLOT, ImageSet, ZeroShot, pictures_in
 from generators.sources.csv_file import read_csv
 
 FOLDER, TABLE = "imagenet_ao/images", "imagenet_ao/imagenet_ao.csv"
-CAPTION = "a photo of a {} {}"
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+TEMPLATE = f"a photo of a {SLOT}"
 
 
-def build(place: Place) -> Photographs:
-    """Each picture with its own composition first, then all others."""
+def build(place: Place) -> ZeroShot:
+    """All pictures, each with all compositions: too many to be options of every record by itself."""
     table = place.path(TABLE)
     rows = list(from_table(table) if table.is_file() else from_folders(place.path(FOLDER)))
-    captions = list(dict.fromkeys(CAPTION.format(*composition) for _, composition in rows))
-    records = []
-    for file, composition in rows:
-        own = CAPTION.format(*composition)
-        options = (own, *(caption for caption in captions if caption != own))
-        records.append(Record(file, "composition", (Photograph(file),), options, " ".join(composition)))
-    return Photographs("imagenet-ao", place.path(FOLDER), records, place)
+    records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)
+    compositions = {name: name for _, name in rows}
+    if len(compositions) < 2:
+        raise UserError(f"imagenet-ao has {len(compositions)} compositions, and choosing needs 2; get it again")
+    return ZeroShot("imagenet-ao", place.path(FOLDER), [ImageSet("", records, compositions, (TEMPLATE,))], place)
 
 
-def from_table(table: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """File, and attribute and object."""
+def from_table(table: Path) -> Iterator[tuple[str, str]]:
+    """Files and their compositions, "red cat"."""
     for row in read_csv(table, ("filepath", "attribute", "object")):
-        yield row.text("filepath"), (row.text("attribute"), row.text("object"))
+        yield row.text("filepath"), f"{row.text('attribute')} {row.text('object')}"
 
 
-def from_folders(folder: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+def from_folders(folder: Path) -> Iterator[tuple[str, str]]:
     """The same, from folders."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} and no table {TABLE}; get ImageNet-AO")
@@ -44,9 +42,11 @@ def from_folders(folder: Path) -> Iterator[tuple[str, tuple[str, str]]]:
         attribute, _, thing = path.name.partition("_")
         if not path.is_dir() or not thing:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
-        for file in sorted(path.iterdir()):
-            if file.suffix.lower() in SUFFIXES:
-                yield f"{path.name}/{file.name}", (attribute, thing.replace("_", " "))
+        files = pictures_in(path)
+        if not files:
+            raise UserError(f"the composition {path.name!r} in {folder} has no images; copy the set again")
+        for file in files:
+            yield f"{path.name}/{file}", f"{attribute} {thing.replace('_', ' ')}"
 
 
 BENCHMARK = BenchmarkSpec(

@@ -1,6 +1,5 @@
 """Benchmarks of real photographs: records of image files and texts, read from a folder of somebody's data."""
 
-import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,8 @@ from generators.benchmarks.tagging import Tagger, spacy_tags
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import Caption
 from generators.sources.coco import one_node
-from generators.sources.image_files import ImageFiles, inside
+from generators.sources.folders import existing
+from generators.sources.image_files import ImageFiles
 from generators.sources.json_file import writable
 
 Rule = Callable[[Scores], Outcome]
@@ -70,8 +70,8 @@ class Place:
     """Whether records whose images are missing are left out and counted, in place of an error."""
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Folders of images that aren't below the root, by the path that they would have there."""
-    tag: Tagger = spacy_tags
-    """Parts of speech of a text, for benchmarks that shuffle words by them."""
+    tag: Tagger | None = spacy_tags
+    """Parts of speech of a text, for benchmarks that shuffle words by them; None shuffles none, enough to count."""
 
     def path(self, name: str) -> Path:
         """A file or folder below the root, or where it is instead."""
@@ -208,8 +208,8 @@ def images_of(records: Sequence[Record]) -> set[str]:
 
 def missing_images(folder: Path, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
     """The images whose files aren't there; one that would lie elsewhere raises."""
-    root, named = folder.resolve(), images_of(records)
-    there = {file for file in set(map(reader.file_of, named)) if os.path.isfile(inside(root, file))}
+    named = images_of(records)
+    there = existing(folder.resolve(), set(map(reader.file_of, named)))
     return {name for name in named if reader.file_of(name) not in there}
 
 

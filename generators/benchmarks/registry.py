@@ -38,6 +38,8 @@ class BenchmarkSpec:
     """Annotation files of which one is enough."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """The official number of records of each group; of groups without one it isn't known for sure."""
+    sets: Mapping[str, int] = field(default_factory=dict)
+    """The same of groups of which any may be there, and others not."""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Percentages that papers report, by model and measure."""
 

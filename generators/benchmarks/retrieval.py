@@ -5,6 +5,7 @@ best k of all images. Captions are taken as they are, all of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from envs.common.errors import UserError
@@ -55,12 +56,19 @@ def karpathy_test(place: Place, dataset: str, test: str) -> list[Captioned]:
 
 
 def karpathy_images(path: Path) -> list[Captioned]:
-    """The test split of Karpathy's file."""
+    """The test split of Karpathy's file, which is large and read once: retrieval and word orders share it."""
+    state = path.stat()
+    return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
+
+
+@lru_cache(maxsize=2)
+def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, ...]:
+    """The same of a file of `size` bytes that was `changed` at this time."""
     entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
-    return [
+    return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.entries("sentences")))
         for entry in entries
-    ]
+    )
 
 
 def listed_images(path: Path) -> list[Captioned]:

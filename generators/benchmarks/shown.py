@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from generators.benchmarks.registry import load, names
 from generators.sources.coco import numbers_of
+from generators.sources.folders import files_in
 from generators.sources.genome import IMAGE_DATA, image_numbers
-from generators.sources.image_folders import files_in
 from generators.sources.json_file import read_json
 from generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
 from generators.sources.place import SourcePlace

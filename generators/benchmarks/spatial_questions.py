@@ -1,16 +1,26 @@
 """Questions of place on COCO and GQA images (Kamath et al. 2023), which two benchmarks share: a true caption and its
 opposite, of one thing in the picture or of two. Counts are from memory, see docs/transfer.md."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from generators.benchmarks.benchmark import first_of_best
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.json_file import read_json_rows
 from generators.sources.kept_out import PhotographId
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
+MACRO = "macro over one object and two"
+
+
+class SpatialQuestions(Photographs):
+    """Groups are questions of one thing and of two."""
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """The mean of the two groups, as the authors' table 1 has it, and over all records."""
+        parts = by_group(items, outcomes)
+        return {MACRO: macro(list(map(summarise, parts.values()))), "micro": summarise(outcomes)}
 
 
 def questions(
@@ -24,14 +34,14 @@ def questions(
     """A benchmark of such questions: `files` by group, rows of image, true caption and false one;
     images are numbered as in `collection`."""
 
-    def build(place: Place) -> Photographs:
+    def build(place: Place) -> SpatialQuestions:
         records = [
             Record(f"{group} {row.place}", group, (Photograph(file_name(image)),), texts, str(image))
             for group, file in files.items()
             for row in read_json_rows(place.path(file), 3)
             for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
         ]
-        return Photographs(name, place.path(images), records, place, first_of_best)
+        return SpatialQuestions(name, place.path(images), records, place, first_of_best)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))

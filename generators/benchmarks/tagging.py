@@ -11,11 +11,6 @@ Tagger = Callable[[str], Sequence[tuple[str, str]]]
 MODEL = "en_core_web_sm"  # ARO's own
 
 
-def plain_tags(text: str) -> list[tuple[str, str]]:
-    """The words of a text without tags: enough to count records."""
-    return [(word, "") for word in text.split()]
-
-
 @cache
 def spacy_tags(text: str) -> list[tuple[str, str]]:
     """The tokens and tags of spaCy's small English model."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.json_file import Entry, read_json_list
 
@@ -24,8 +24,10 @@ class WhatsUp(Photographs):
     """The first of four captions is true; officially the first of equal scores counts."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Single images, opposite pairs and sets of four, each right where all of its images are."""
-        found = {}
+        """Opposite pairs and sets of four, each right where all of its images are, and the mean of A and B over images,
+        as the authors' table 1 has it."""
+        parts = by_group(items, outcomes)
+        found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
         for group in self.groups:
             own = [(item, o) for item, o in zip(items, outcomes, strict=True) if item.group == group]
             found[f"{group} pairs"] = together([(pair_of(item), outcome) for item, outcome in own])

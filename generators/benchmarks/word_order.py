@@ -43,8 +43,10 @@ class WordOrder(Photographs):
         super().__init__(name, folder, records, place, first_of_best)
 
 
-def options(caption: str, record: str, tag: Tagger) -> tuple[str, ...]:
-    """The caption and its shuffles, cleaned."""
+def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
+    """The caption and its shuffles, cleaned; without a tagger the caption alone."""
+    if tag is None:
+        return (clean(caption),)
     tokens = tag(caption)
     drawn = (shuffle(tokens, generator(SEED, "word order", shuffle.__name__, record)) for shuffle in SHUFFLES)
     return (clean(caption), *(clean(" ".join(words)) for words in drawn))

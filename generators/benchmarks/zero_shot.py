@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 
 from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.imagenet_ao import SUFFIXES
-from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
+from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
 from generators.benchmarks.photographs import Photograph, Place, Record, macro
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.captions.templates import Caption
+from generators.sources.folders import files_in
 from generators.sources.json_file import read_text
 
 FOLDER = "zero_shot"
 KNOWN = Path(__file__).parent / "data" / "classes.json"
 SLOT = "{c}"
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 TEMPLATES = (f"a photo of a {SLOT}.",)
 NO_WORD = re.compile(r"n\d{8}|\d+")  # what folders are called whose classes have names elsewhere
 MEASURES = (Measure("acc1", True, 1), Measure("acc5", True, 5))
@@ -66,12 +67,12 @@ class ZeroShot(MatrixBenchmark):
         """Accuracy, and the mean over classes of the first."""
         found = dict(super().headlines(items, outcomes))
         for pool in self.pools:
-            group = f"{pool.name} {MEASURES[0].name}"
+            group = group_of(pool.name, MEASURES[0])
             classes: dict[str, list[Outcome]] = {}
             for item, outcome in zip(items, outcomes, strict=True):
                 if item.group == group:
                     classes.setdefault(item.cluster, []).append(outcome)
-            found[f"{pool.name} mean per-class recall"] = macro(list(map(summarise, classes.values())))
+            found[f"{pool.name} mean per-class recall".strip()] = macro(list(map(summarise, classes.values())))
         return found
 
 
@@ -93,12 +94,17 @@ def set_in(folder: Path) -> ImageSet:
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
     """The images of a set, class by class."""
     for own in classes:
-        files = sorted(file.name for file in (folder / own).iterdir() if file.suffix.lower() in SUFFIXES)
+        files = pictures_in(folder / own)
         if not files:
             raise UserError(f"the class {own!r} in {folder} has no images ({', '.join(SUFFIXES)}); copy the set again")
         for file in files:
             photograph = Photograph(f"{folder.name}/{own}/{file}")
             yield Record(f"{own}/{file}", folder.name, (photograph,), (own,), own)
+
+
+def pictures_in(folder: Path) -> list[str]:
+    """The names of the image files in a folder."""
+    return sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
 
 
 def folders_in(folder: Path) -> list[Path]:
@@ -179,5 +185,6 @@ BENCHMARK = BenchmarkSpec(
     licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark)",
     build=build,
     photographs=None,
+    sets={"imagenet1k": 50_000},
     published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
 )

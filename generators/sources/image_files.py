@@ -1,28 +1,25 @@
-"""Image files from strangers, decoded safely: whatever a data file names stays below one folder."""
+"""Image files below one folder, read as squares."""
 
 import hashlib
 import inspect
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache as once
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, ImageOps, UnidentifiedImageError, features
+from PIL import Image, UnidentifiedImageError, features
 from torch import Tensor
 
 from envs.common.errors import UserError
 from generators.captioned import Indices
+from generators.sources import pictures
+from generators.sources.folders import existing, inside
+from generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
 
-FORMATS = ("JPEG", "PNG", "WEBP")
-LARGEST_FILE = 64 << 20  # bytes
-MOST_PIXELS = 64 << 20
-MOST_ELONGATED = 20  # longer side by shorter side
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
 
@@ -132,7 +129,7 @@ class ImageFiles:
 
     def _check(self) -> None:
         files = {name: self.file_of(name) for name in self.names}
-        there = {file for file in dict.fromkeys(files.values()) if os.path.isfile(inside(self.root, file))}
+        there = existing(self.root, set(files.values()))
         missing = [name for name, file in files.items() if file not in there]
         if missing:
             raise UserError(
@@ -156,71 +153,6 @@ def content_of(path: Path) -> str:
 def readers(kind: type[ImageFiles]) -> str:
     """What makes pixels of files: our code, and the libraries behind it."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    code = b"".join(Path(inspect.getfile(base)).read_bytes() for base in kind.__mro__ if issubclass(base, ImageFiles))
+    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
+    code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
     return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
-
-
-def inside(root: Path, name: str) -> Path:
-    """The path of the file `name` below `root`, a resolved path; raises where it would lead elsewhere."""
-    relative = Path(name)
-    try:
-        path = (root / relative).resolve()
-    except (OSError, ValueError, RuntimeError):  # a circle of links, no name of a file
-        path = None
-    if path is None or relative.is_absolute() or ".." in relative.parts or not path.is_relative_to(root):
-        raise UserError(f"{name!r} leads out of the image folder {root}; do not trust the file that names it")
-    return path
-
-
-def open_picture(path: Path | BytesIO) -> Image.Image:
-    """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
-    does."""
-    size = path.getbuffer().nbytes if isinstance(path, BytesIO) else path.stat().st_size
-    if size > LARGEST_FILE:
-        raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
-    with Image.open(path, formats=FORMATS) as picture:
-        check_picture(picture)
-        return ImageOps.exif_transpose(picture).convert("RGB")
-
-
-def square(
-    picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
-) -> UInt8[np.ndarray, "r r 3"]:
-    """An RGB picture as a tower reads it: all of it `squashed`, or its centre; by one of Pillow's filters."""
-    resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
-    if squashed:
-        return np.array(picture.resize((resolution, resolution), resample))
-    return central_square(picture, resolution, resample)
-
-
-def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
-    """The part of a picture in a box, as far as the box is inside; one that is outside raises."""
-    right, bottom = min(left + width, picture.width), min(top + height, picture.height)
-    left, top = max(left, 0), max(top, 0)
-    if right <= left or bottom <= top:
-        raise ValueError(f"it has no part at left {left}, top {top} of {width} x {height} pixels")
-    part = picture.crop((left, top, right, bottom))
-    check_picture(part)
-    return part
-
-
-def central_square(
-    picture: Image.Image, resolution: int, resample: Image.Resampling = Image.Resampling.BICUBIC
-) -> UInt8[np.ndarray, "r r 3"]:
-    """The centre of an RGB picture whose shorter side becomes `resolution`."""
-    shorter = min(picture.size)
-    width, height = (resolution * side // shorter for side in picture.size)
-    resized = picture.resize((width, height), resample)
-    left, top = round((width - resolution) / 2), round((height - resolution) / 2)
-    return np.array(resized.crop((left, top, left + resolution, top + resolution)))
-
-
-def check_picture(picture: Image.Image) -> None:
-    """Raise on a picture that takes too much memory, or whose colours would be lost; reads its header only."""
-    width, height = picture.size
-    if width * height > MOST_PIXELS:
-        raise ValueError(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
-    if max(width, height) > MOST_ELONGATED * min(width, height):
-        raise ValueError(f"it has {width} x {height} pixels, too long for a square")
-    if picture.mode.startswith(("I", "F")):
-        raise ValueError(f"it has more than 8 bits a channel (mode {picture.mode})")

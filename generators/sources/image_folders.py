@@ -1,6 +1,5 @@
 """Image files of which each lies in one of several folders."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from envs.common.errors import UserError
 from generators.captioned import Indices
+from generators.sources.folders import files_in
 from generators.sources.image_files import ImageFiles
 
 
@@ -52,12 +52,3 @@ class ImageFolders:
             if len(rows):
                 images[rows] = part.read(self.places[wanted[rows]])
         return images
-
-
-def files_in(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder; none where there is no such folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return frozenset(entry.name for entry in entries if entry.is_file())
-    except (FileNotFoundError, NotADirectoryError):
-        return frozenset()

@@ -11,7 +11,8 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from envs.common.errors import UserError
-from generators.sources.image_files import ImageFiles, inside
+from generators.sources.folders import inside
+from generators.sources.image_files import ImageFiles
 
 
 class Layout(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from envs.common.errors import UserError
-from generators.sources.image_files import FORMATS, LARGEST_FILE, check_picture
 from generators.sources.json_file import writable
 from generators.sources.kept_out import flickr_number
+from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
 from generators.sources.texts import refusal
 
 IMAGES = ("jpg", "jpeg", "png", "webp")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from generators.sources.image_folders import files_in
+from generators.sources.folders import files_in
 from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
 

@@ -19,10 +19,10 @@ from torch import Tensor
 from envs.common.errors import UserError
 from generators.captioned import Indices, all_texts
 from generators.captions.templates import Caption
-from generators.sources.image_files import open_picture, square
 from generators.sources.json_file import read_text
 from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from generators.sources.photographs import Photographs, some_left
+from generators.sources.pictures import open_picture, square
 from generators.sources.place import SourcePlace, one_node
 from generators.sources.registry import SourceSpec
 from generators.sources.shard_index import Index, indexes

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from envs.common.errors import UserError
-from generators.sources.image_files import check_picture, open_picture, square
+from generators.sources.pictures import check_picture, open_picture, square
 from models.towers.pixels import Framing
 
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"

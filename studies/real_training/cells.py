@@ -11,7 +11,9 @@ from models.towers.sizes import SMALL_TOWERS
 from studies.grids.cells import cell_of, data_of, options_of, recipe_line, towers
 from studies.grids.grid import Grid
 from studies.real_training.config import Config, Place, chosen, grid_of
-from studies.real_training.data import Numbers, Opening, RealData
+from studies.real_training.data import RealData
+from studies.real_training.numbers import Numbers
+from studies.real_training.opening import Opening
 from studies.runs.cell import Cell
 from studies.runs.data import CellData
 

@@ -12,7 +12,7 @@ from generators.sources.kept_out import KeptOut
 from generators.sources.place import one_node
 from studies.grids.launch import check as check_grid
 from studies.real_training.config import NONE, Config, grid_of
-from studies.real_training.data import names_of
+from studies.real_training.opening import names_of
 
 
 def check(config: Config, preset: Config) -> None:
@@ -129,23 +129,13 @@ def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> in
     from generators.benchmarks.photographs import Place
     from generators.sources.state import state
     from studies.real_training.describe import opening_of
-    from studies.transferring.check import states
+    from studies.transferring.check import reported, states
 
     there = []
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
         place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
-        its = state(sources.load(name), place)
-        there.append(reported(f"source {name}", its.complete, "", its.problem, its.get, its.licence))
+        there.append(reported(f"source {name}", state(sources.load(name), place)))
     specs = [benchmarks.load(name) for name in config.benchmarks or benchmarks.names()]
     for its in states(specs, Place(root, folders=folders)):
-        count = f", {its.records} records"
-        there.append(reported(f"benchmark {its.name}", its.complete, count, its.problem, its.source, its.licence))
+        there.append(reported(f"benchmark {its.name}", its, f", {its.records} records"))
     return int(not all(there))
-
-
-def reported(name: str, complete: bool, count: str, problem: str, get: str, licence: str) -> bool:
-    """Print what is known of a source or a benchmark; returns whether it is complete."""
-    print(f"{name}: {'complete' if complete else 'incomplete'}{count}")
-    if not complete:
-        print(f"  {problem}\n  get it: {get}\n  licence: {licence}")
-    return complete

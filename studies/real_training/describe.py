@@ -15,7 +15,8 @@ from generators.sources.place import SourcePlace, one_node
 from generators.sources.registry import load, names
 from studies.real_training.cells import Described
 from studies.real_training.config import Config, chosen
-from studies.real_training.data import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
+from studies.real_training.numbers import Numbers, numbers_of
+from studies.real_training.opening import Opened, Opening, names_of, open_photographs
 from studies.transferring.check import folders_given
 
 

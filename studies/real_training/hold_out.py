@@ -1,4 +1,4 @@
-"""Photographs that are held out of training, and what is asked of them: which of five captions is an image's own?
+"""Photographs that are held out of training, and a test on them: which of five captions is an image's own?
 
 Looks while a run trains are taken on them; nothing is selected by it.
 """
@@ -56,7 +56,7 @@ class HeldOut(Benchmark):
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
-        """The one caption of a photograph that is asked for."""
+        """The one caption that the item of a photograph has of it."""
         s, i = self.places[name]
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
@@ -72,8 +72,3 @@ class HeldOut(Benchmark):
             if len(others) == OTHERS:
                 break
         return Item(name, GROUP, (self.numbers[name],), (known[name], *others), name) if others else None
-
-
-def chance(items: Sequence[Item]) -> float | None:
-    """What guessing gives."""
-    return sum(1 / len(item.texts) for item in items) / len(items) if items else None

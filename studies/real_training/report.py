@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from envs.common.figure_files import write_figure
 from envs.common.files import write_text
 from envs.common.pages import write_page
@@ -18,11 +16,12 @@ from studies.grids.curves import Curve, training_curves
 from studies.grids.model_table import model_table, titles_of
 from studies.real_training.cells import Photos, Planned
 from studies.real_training.config import NONE, Config, constant
+from studies.real_training.hold_out import OTHERS
 from studies.real_training.score import FOLDER, Tests, pieces
 from studies.real_training.tables import AXES, data_table, headlines, tidy
 from studies.runs.results import collect
 from studies.transferring.pieces import Piece
-from studies.transferring.report import results_of
+from studies.transferring.report import lacking, results_of
 
 
 class Study(NamedTuple):
@@ -92,7 +91,7 @@ def published(study: Study) -> dict[str, Any]:
 def guess(study: Study) -> float:
     """What guessing gives on the held-out photographs, in percent."""
     numbers = [its.numbers for its in study.photos.values()]
-    return 100 / (1 + min(4, min(its.held_out for its in numbers) - 1)) if numbers else 20.0
+    return 100 / (1 + min([OTHERS, *(its.held_out - 1 for its in numbers)]))
 
 
 def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
@@ -105,26 +104,12 @@ def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
 def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What cells had of the weights that they started with."""
     return {
-        f"{its['model']} {its['sources']}, from {its['start']}, seed {its['seed']}": Carried(
-            *(its["carried"][name] for name in Carried._fields)
+        f"{its['model']} {its['sources']}, from {its['start']}, seed {its['seed']}": Carried.recorded(
+            its["carried"]
         ).text
         for its in results
         if "carried" in its
     }
-
-
-def lacking(frame: pd.DataFrame) -> dict[str, str]:
-    """Of each model and benchmark of which records weren't scored how many."""
-    groups = frame[frame.kind == "group"]
-    found = {}
-    for (model, label), own in groups.groupby(["model", "benchmark"], sort=False):
-        left = {word: int(own[word].sum()) for word in ("missing", "unread")}
-        if any(left.values()):
-            reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
-            found[f"{model} on {label}"] = (
-                f"{int(own.n.sum())} of {int(own.n.sum()) + sum(left.values())} scored; {reasons}"
-            )
-    return found
 
 
 def print_table(study: Study) -> None:

@@ -78,8 +78,7 @@ def print_carried(runs: Sequence[Planned], out: Path) -> None:
     for its in runs:
         carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")
         if carried:
-            text = Carried(*(carried[name] for name in Carried._fields)).text
-            print(f"{its.cell.name}: {text}")
+            print(f"{its.cell.name}: {Carried.recorded(carried).text}")
 
 
 def plan(config: Config, folders: Mapping[str, Path]) -> None:

@@ -1,7 +1,7 @@
 """Which benchmarks are complete on disk: found out without a model, and without decoding an image."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
 from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.tagging import plain_tags
+from generators.sources.state import SourceState
 
 
 class State(NamedTuple):
@@ -21,15 +21,23 @@ class State(NamedTuple):
     """What is missing or wrong; empty where nothing is."""
     records: int
     """That could be read."""
-    source: str
+    get: str
     licence: str
 
 
 def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
     """The state of each benchmark."""
     for spec in specs:
-        problem, records = state_of(spec, replace(place, allow_missing=True, tag=plain_tags))
+        problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
         yield State(spec.name, not problem, problem, records, spec.source, spec.licence)
+
+
+def reported(name: str, state: State | SourceState, count: str = "") -> bool:
+    """Print what is known of a benchmark or a source, and what to get for it; returns whether it is complete."""
+    print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
+    if not state.complete:
+        print(f"  {state.problem}\n  get it: {state.get}\n  licence: {state.licence}", flush=True)
+    return state.complete
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, Path]:
@@ -61,7 +69,7 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
         try:
             bench = spec.build(place)
         except UserError as error:
-            if not state_of(spec, replace(place, tag=plain_tags))[0]:
+            if not state_of(spec, replace(place, tag=None))[0]:
                 print(f"left out: {spec.name}: {error}", flush=True)
             continue
         if not problem_of(spec, bench):
@@ -95,8 +103,7 @@ def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
     """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
     problems = [f"{sum(bench.missing.values())} records lack their images"] if bench.missing else []
     problems += [
-        f"{name} has {found} records, not {official}"
-        for name, official, found in differing(spec.counts, counted(bench))
+        f"{name} has {found} records, not {official}" for name, official, found in differing(spec, counted(bench))
     ]
     return "; ".join(problems)
 
@@ -107,9 +114,10 @@ def counted(bench: PhotographSet) -> Counter[str]:
     return records + Counter({"all": records.total()})
 
 
-def differing(official: Mapping[str, int], records: Counter[str]) -> Iterator[tuple[str, int, int]]:
+def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Groups whose number of records isn't the official one: of a group, or of all that begin with its name."""
-    for name, count in official.items():
+    there = {name: count for name, count in spec.sets.items() if records[name]}
+    for name, count in (spec.counts | there).items():
         found = records[name] or sum(n for group, n in records.items() if group.startswith(f"{name} "))
         if found != count:
             yield name, count, found

@@ -71,11 +71,13 @@ SUGARCREPE = PaperTable(
 SPATIAL = PaperTable(
     2,
     "Spatial relationships",
-    "The paper doesn't say whether its figures are of one object, of two, or of both; columns without its figures "
-    "are ours.",
+    "What'sUp's own table 1 has the mean of one object and of two (macro). The paper doesn't say of which its figures "
+    "are; columns without its figures are ours.",
     (
-        Column("COCO-spatial: all, micro", "coco-spatial", "all"),
-        Column("GQA-spatial: all, micro", "gqa-spatial", "all"),
+        Column("COCO-spatial: macro", "coco-spatial", "macro over one object and two"),
+        Column("GQA-spatial: macro", "gqa-spatial", "macro over one object and two"),
+        Column("COCO-spatial: micro", "coco-spatial", "micro"),
+        Column("GQA-spatial: micro", "gqa-spatial", "micro"),
         Column("COCO-spatial: one object", "coco-spatial", "one object"),
         Column("COCO-spatial: two objects", "coco-spatial", "two objects"),
         Column("GQA-spatial: one object", "gqa-spatial", "one object"),

@@ -31,7 +31,7 @@ from studies.transferring.rating import (
 )
 from studies.transferring.words import readable
 
-VERSION = 2  # of how records are scored
+VERSION = 3  # of how records are scored
 FILE, TEXTS = "scores.csv", "texts.csv"
 
 

@@ -181,9 +181,11 @@ def make_ncd(root: Path) -> Counts:
 
 
 def make_imagenet_ao(root: Path) -> Counts:
-    """Folders of compositions."""
-    write_images(root / "imagenet_ao/images", ["red_cat/0.jpg", "red_cat/1.JPEG", "wet_park_bench/0.png"])
-    return {"composition": 3}
+    """Folders of compositions, one of several words: more than the true one and the five best false ones."""
+    names = ["red_cat/0.jpg", "red_cat/1.JPEG", "wet_park_bench/0.png"]
+    names += [f"{name}/0.jpg" for name in ("big_cat", "old_cup", "red_cup", "wet_dog")]
+    write_images(root / "imagenet_ao/images", names)
+    return dict.fromkeys(("acc1", "acc5"), len(names))
 
 
 def make_pug_spar(root: Path) -> Counts:
@@ -354,6 +356,7 @@ def make_torchvision(root: Path) -> Counts:
 
 # Those that compare all images with all texts; counts are of queries.
 MATRICES: dict[str, Callable[[Path], Counts]] = {
+    "imagenet-ao": make_imagenet_ao,
     "negbench-retrieval": make_negbench_retrieval,
     "retrieval-coco": make_karpathy("coco", "dataset_coco.json", "coco/val2014"),
     "retrieval-coco-val2017": make_coco_val2017,
@@ -369,7 +372,6 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "coco-spatial": make_questions("coco_qa", "coco/val2017", "{:012d}.jpg".format),
     "flickr-order": make_order("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "gqa-spatial": make_questions("vg_qa", "gqa/vg_images", "{}.jpg".format),
-    "imagenet-ao": make_imagenet_ao,
     "ncd": make_ncd,
     "negbench": make_negbench,
     "pug-spar": make_pug_spar,

@@ -41,7 +41,10 @@ def scores(*rows):
         (images_chosen, scores([0.9, 0.85], [0.2, 0.9]), (1, 1, False)),
         (group_chosen, scores([0.9, 0.85], [0.2, 0.9]), (1, 1, False)),
         (group_chosen, scores([0.9, 0.95], [0.2, 0.99]), (0, 0, False)),
-        (group_chosen, scores([0.5, 0.5], [0.5, 0.5]), (0, 1 / 16, True)),
+        (group_chosen, scores([0.5, 0.5], [0.5, 0.5]), (0, 1 / 6, True)),
+        (group_chosen, scores([0.5, 0.5], [0.4, 0.5]), (0, 1 / 3, True)),
+        (group_chosen, scores([0.5, 0.5], [0.4, 0.9]), (0, 1 / 2, True)),
+        (group_chosen, scores([0.5, 0.5], [0.6, 0.6]), (0, 0, True)),
     ],
 )
 def test_rules_by_hand(rule, matrix, expected):

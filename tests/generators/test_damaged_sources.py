@@ -1,9 +1,12 @@
 """Files of training sources that are damaged or hostile: each can be read, or is refused in one line."""
 
+import contextlib
+import gc
 import json
 import os
 import shutil
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +14,12 @@ import pytest
 
 from envs.common.errors import UserError
 from generators.sources import json_stream, registry
-from generators.sources.json_file import Entry
+from generators.sources.json_file import Entry, read_json_list
 from generators.sources.json_stream import stream_list, stream_object
 from generators.sources.place import SourcePlace
 from generators.sources.texts import Texts
+from tests.generators.damage import mutated
 from tests.generators.source_files import MAKERS, make_scene_graphs
-from tests.generators.test_damaged_benchmarks import mutated
 
 MUTATIONS = int(os.environ.get("MENAGERIE_EXAMPLES", "400"))
 # A source, a way of captions, and a file that it reads.
@@ -53,16 +56,19 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, recipe, file, tmp_p
     if "scene_graphs" in file:
         make_scene_graphs(tmp_path / "data")
         (tmp_path / "data/vg/relationships.json").unlink()
-    path, refused = tmp_path / "data" / file, 0
+    path, every, refused = tmp_path / "data" / file, Counter(), Counter()
     content, rng = path.read_bytes(), np.random.default_rng(zlib.crc32(f"{recipe} {file}".encode()))
     turns = -(-MUTATIONS // len(READ))
     for _ in range(turns):
-        path.write_bytes(mutated(content, ".json", rng))
+        kind, damaged = mutated(content, ".json", rng)
+        path.write_bytes(damaged)
         reason = refusal(name, recipe, tmp_path / "data")
-        refused += bool(reason)
+        every[kind] += 1
+        refused[kind] += bool(reason)
         assert len(reason.splitlines()) <= 1
         assert len(reason) < 1500
-    assert refused > turns / 5
+    print(f"DAMAGED {file}: " + ", ".join(f"{kind} {refused[kind]} of {every[kind]}" for kind in sorted(every)))
+    assert refused.total() > turns / 5
     assert not (tmp_path / "PWNED").exists()
 
 
@@ -133,6 +139,14 @@ def test_a_damaged_entry_does_not_fill_the_memory(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="Unterminated string"):
             reader.value()
     assert len(reader.text) < 5000
+
+
+@pytest.mark.parametrize("content", ["[{}]", "[{", "[" * 99999])
+def test_garbage_is_collected_again_after_reading(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with contextlib.suppress(UserError):
+        read_json_list(tmp_path / "a.json")
+    assert gc.isenabled()
 
 
 def test_texts_are_a_list():

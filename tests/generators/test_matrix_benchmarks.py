@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
+from generators.benchmarks import retrieval
 from generators.benchmarks.benchmark import Outcome
 from generators.benchmarks.matrix import among_best, answer, answers_of
 from generators.benchmarks.photographs import Place, by_group
@@ -84,14 +85,20 @@ def test_a_constant_scorer(built):
                 assert outcome.tied == (0 < missed < 1)
 
 
-def test_a_random_scorer_is_at_chance(tmp_path):
-    """Over many draws it has what a constant one has when ties are shared."""
-    bench, rng = make("retrieval-flickr30k", tmp_path), np.random.default_rng(0)
+DRAWS = 200
+
+
+def test_a_random_scorer_is_at_chance(built):
+    """Over many draws it has what a constant one has when ties are shared; queries of one draw share their scores."""
+    bench, _ = built
+    rng = np.random.default_rng(0)
     constant = bench.headlines(*outcomes_of(bench, lambda pool: np.zeros_like(true(pool))))
-    drawn = [bench.headlines(*outcomes_of(bench, lambda pool: rng.random(true(pool).shape))) for _ in range(300)]
+    drawn = [bench.headlines(*outcomes_of(bench, lambda pool: rng.random(true(pool).shape))) for _ in range(DRAWS)]
     for name, chance in constant.items():
-        mean = np.mean([headlines[name].official for headlines in drawn])
-        assert mean == pytest.approx(chance.neutral, abs=4 * np.sqrt(0.25 / (IMAGES * 300)))
+        own = [headlines[name] for headlines in drawn]
+        error = 4 * np.sqrt(chance.neutral * (1 - chance.neutral) / DRAWS)
+        assert np.mean([its.official for its in own]) == pytest.approx(chance.neutral, abs=error)
+        assert all(its.neutral == its.official and its.tie_rate == 0 for its in own)
 
 
 def test_ranks_by_hand():
@@ -106,6 +113,20 @@ def test_ranks_by_hand():
     assert among_best(ranked, 9) == Outcome(1.0, 1.0, False)
 
 
+def test_compositions_are_one_pool_of_all(tmp_path):
+    """A record of each picture has its own text alone: with all of them it would take gigabytes."""
+    names = [f"{attribute}_{thing}/0.png" for attribute in range(12) for thing in range(10)]
+    for name in names:
+        path = tmp_path / "imagenet_ao/images" / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+    bench = load("imagenet-ao").build(Place(tmp_path, resolution=16))
+    (pool,) = bench.pools
+    assert (len(pool.texts), len(pool.images), len(pool.pairs)) == (120, 120, 120)
+    assert all(len(record.texts) == 1 for record in bench.records)
+    assert list(bench.headlines(*outcomes_of(bench, true))) == ["acc1", "acc5", "mean per-class recall"]
+
+
 def test_both_forms_of_karpathys_split_are_the_same(tmp_path):
     for name, folder in (("retrieval-coco", "coco"), ("retrieval-flickr30k", "flickr30k")):
         bench = make(name, tmp_path)
@@ -118,6 +139,21 @@ def test_both_forms_of_karpathys_split_are_the_same(tmp_path):
         (tmp_path / spec.one_of[1]).unlink()
         with pytest.raises(UserError, match=r"there is neither .* nor .*; get one of them"):
             spec.build(Place(tmp_path))
+
+
+def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+    """That of COCO has 140 MB, and two benchmarks read it."""
+    read, calls = retrieval.read_json, []
+    monkeypatch.setattr(retrieval, "read_json", lambda path: calls.append(path) or read(path))
+    MATRICES["retrieval-coco"](tmp_path)
+    place = Place(tmp_path, tag=None)
+    for name in ("retrieval-coco", "coco-order"):
+        load(name).build(place)
+    assert len(calls) == 1
+    file = tmp_path / "coco/dataset_coco.json"
+    file.write_text(file.read_text().replace("small cat", "large cat"))
+    assert "large cat" in load("coco-order").build(place).records[0].texts[0]
+    assert len(calls) == 2
 
 
 def test_classes_and_templates(tmp_path):

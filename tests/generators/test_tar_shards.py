@@ -3,6 +3,7 @@
 import json
 import os
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from generators.sources.place import SourcePlace
 from generators.sources.shard import HOSTILE
 from generators.sources.tar_shards import TarShards
+from tests.generators.damage import OF_SHARDS, mutated_shard
 from tests.generators.source_files import make_shards, picture, write_shard
 from tests.generators.test_sources import png_header
 
@@ -263,15 +265,21 @@ def read_all(root: Path) -> str:
 
 
 def test_damaged_shards_are_read_or_refused_in_one_line(root):
-    """Bits flipped and bytes replaced at random: seeded, 200 in all, more with MENAGERIE_EXAMPLES."""
-    path = root / "shards/00001.tar"
-    content, refused, rng = path.read_bytes(), 0, np.random.default_rng(0)
-    for _ in range(int(os.environ.get("MENAGERIE_EXAMPLES", "200"))):
-        damaged = bytearray(content)
-        for at in rng.integers(len(content.rstrip(b"\0")), size=rng.integers(1, 9)):
-            damaged[at] = int(rng.integers(256)) if rng.random() < 0.5 else damaged[at] ^ (1 << int(rng.integers(8)))
+    """In their bytes, headers, captions, .json and pictures: seeded, 200 in all, more with MENAGERIE_EXAMPLES."""
+    every, refused, rng = Counter(), Counter(), np.random.default_rng(0)
+    paths = [root / f"shards/0000{k}.tar" for k in range(2)]
+    contents = [path.read_bytes() for path in paths]
+    for turn in range(int(os.environ.get("MENAGERIE_EXAMPLES", "200"))):
+        path, content = paths[turn % 2], contents[turn % 2]
+        kind, damaged = mutated_shard(content, rng)
         path.write_bytes(damaged)
         reason = read_all(root)
-        refused += bool(reason)
+        every[kind] += 1
+        refused[kind] += bool(reason)
         assert len(reason.splitlines()) <= 1
-    assert refused > 10
+        assert len(reason) < 1500
+        path.write_bytes(content)
+    print("DAMAGED shards: " + ", ".join(f"{kind} {refused[kind]} of {every[kind]}" for kind in sorted(every)))
+    assert every.keys() == set(OF_SHARDS)
+    assert refused.total() > 10
+    assert sorted(path.name for path in root.iterdir()) == ["shards"], "nothing was unpacked"

@@ -53,11 +53,8 @@ PLAIN = Config(
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def make_photographs(root):
     """Forty photographs of COCO with two captions each, and SugarCrepe, which shows two of them."""
-    folder = tmp_path_factory.mktemp("real")
-    root = folder / "data"
     make_sugarcrepe(root)
     things = list(product(("red", "white", "wooden", "tall"), ("cat", "dog", "bench", "zebra", "cup")))
     images = [{"id": k, "file_name": f"{k:012d}.jpg"} for k in range(1, IMAGES + 1)]
@@ -69,6 +66,13 @@ def folder(tmp_path_factory):
     ]
     write_json(root / "coco/annotations/captions_train2017.json", {"images": images, "annotations": annotations})
     write_images(root / "coco/train2017", [image["file_name"] for image in images])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What `make_photographs` makes, in `data`."""
+    folder = tmp_path_factory.mktemp("real")
+    make_photographs(folder / "data")
     return folder
 
 

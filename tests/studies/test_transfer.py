@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import resource
+import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +17,7 @@ from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
-from tests.studies.command import ROOT, kill_when, run
+from tests.studies.command import ROOT, WITH_TESTS, kill_when, run
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
 OPEN_CLIP = "ViT-S-32-alt"  # the smallest that open_clip knows; without weights they are random
@@ -24,7 +25,7 @@ HOSTILE = "<script>alert(1)</script> cat"
 BENCHMARKS = ("sugarcrepe", "winoground", "retrieval-coco", "zero-shot")
 SCORE = [*TRANSFER, "--benchmarks", *BENCHMARKS, "--threads", "1"]
 # The records of a matrix, of which its fixture counts queries.
-RECORDS = {"negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
+RECORDS = {"imagenet-ao": 7, "negbench-retrieval": 2 * IMAGES, "zero-shot": 19, "zero-shot-torchvision": 35}
 
 
 def every_benchmark(root):
@@ -157,16 +158,51 @@ def test_check_on_an_empty_root_lists_all_in_seconds(tmp_path):
     assert sum("there is no" in line for line in lines) == len(names())
 
 
-def test_check_says_which_are_complete(tmp_path, monkeypatch, capsys):
-    """The fixtures are complete once their own counts are the official ones; half a copy isn't."""
+# The command, where the counts of the fixtures are the official ones.
+OWN_COUNTS = """
+import json, sys
+from dataclasses import replace
+from studies import transfer
+counts, load = json.loads(sys.argv.pop(1)), transfer.load
+transfer.load = lambda name: replace(load(name), counts=counts[name], sets={})
+sys.exit(transfer.main())
+"""
+
+
+def test_check_on_all_fixtures_says_complete_in_seconds(tmp_path):
+    counts = every_benchmark(tmp_path / "data")
+    command = [sys.executable, "-c", OWN_COUNTS, json.dumps(counts), "--check", "--data-root", "data"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run(command, tmp_path, WITH_TESTS)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
+    assert (done.returncode, done.stderr) == (0, "")
+    *lines, last = done.stdout.splitlines()
+    assert [line.partition(": complete, ")[0] for line in lines] == list(names())
+    assert last == f"{len(names())} of {len(names())} benchmarks are complete in data"
+
+
+def test_check_counts_the_sets_that_are_there(tmp_path, capsys):
+    """Three images are no CIFAR-10; what isn't there needn't be."""
+    from studies import transfer
+
+    MATRICES["zero-shot-torchvision"](tmp_path)
+    config = transfer.Config(benchmarks=("zero-shot-torchvision",), data_root=tmp_path, check=True)
+    assert transfer.report_states(config) == 1
+    assert "cifar10 has 3 records, not 10000" in capsys.readouterr().out
+    for name in ("MNIST", "food-101", "oxford-iiit-pet", "dtd", "fgvc-aircraft-2013b", "stl10_binary"):
+        shutil.rmtree(tmp_path / "torchvision" / name)
+    (tmp_path / "torchvision/cifar-10-batches-bin/test_batch.bin").write_bytes(bytes(3073 * 10_000))
+    (tmp_path / "torchvision/cifar-100-binary/test.bin").write_bytes(bytes(3074 * 10_000))
+    assert transfer.report_states(config) == 0
+
+
+def test_check_says_what_is_wrong(tmp_path, monkeypatch, capsys):
+    """Half a copy, a missing image and images in a wrong folder, beside benchmarks that are complete."""
     from studies import transfer
 
     counts = every_benchmark(tmp_path)
-    monkeypatch.setattr(transfer, "load", lambda name: replace(load(name), counts=counts[name]))
-    assert transfer.report_states(transfer.Config(data_root=tmp_path, check=True)) == 0
-    output = capsys.readouterr().out
-    assert output.count(": complete, ") == len(names())
-    assert f"{len(names())} of {len(names())} benchmarks are complete in {tmp_path}" in output
+    monkeypatch.setattr(transfer, "load", lambda name: replace(load(name), counts=counts[name], sets={}))
     (tmp_path / "sugarcrepe/swap_obj.json").write_text('{"0": {}}')
     (tmp_path / "whatsup/controlled_clevr/mug_left_of_knife.jpeg").unlink()
     (tmp_path / "zero_shot/mnist/2/0.png").rename(tmp_path / "zero_shot/2.png")
@@ -187,7 +223,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
 
     counts = every_benchmark(tmp_path)
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
-    specs = [replace(load(name), counts=counts[name]) for name in names()]
+    specs = [replace(load(name), counts=counts[name], sets={}) for name in names()]
     found = [spec.name for spec, _ in usable(specs, Place(tmp_path, tag=no_tagger))]
     assert found == [name for name in names() if name not in ("coco-order", "flickr-order", "sugarcrepe")]
     assert capsys.readouterr().out.splitlines() == [
@@ -310,7 +346,7 @@ def test_benchmarks_are_read_once_a_command(folder, monkeypatch, capsys):
             built[spec.name] += 1
             return spec.build(place)
 
-        return replace(spec, build=build, counts={})
+        return replace(spec, build=build, counts={}, sets={})
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(transfer, "load", lambda name: counted(specs[name]))

@@ -1,0 +1,47 @@
+"""Training on photographs whose command is killed twice: it ends as one that nobody disturbed, byte by byte."""
+
+import csv
+import json
+import sys
+
+from tests.generators.benchmark_files import MATRICES
+from tests.studies.command import ROOT, kill_when, run_here
+from tests.studies.test_real_data import make_photographs
+
+COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip", "oc-clip"]
+COMMAND += ["--architecture", "nano", "--resolution", "32", "--epochs", "0", "--steps", "150", "--batch", "8"]
+COMMAND += ["--benchmarks", "sugarcrepe", "retrieval-coco-val2017", "--unknown-words", "skip", "--workers", "1"]
+UNTIMED = ("seconds", "provenance")
+
+
+def outcome(out):
+    """All that must not depend on how a run came about: everything but timing."""
+    cells = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
+    pieces = [json.loads(line) for line in (out / "benchmarks/results.jsonl").read_text().splitlines()]
+    logs = [csv.DictReader((out / "cells" / cell["id"] / "training.csv").open()) for cell in cells]
+    return {
+        "cells": [{name: value for name, value in cell.items() if name not in UNTIMED} for cell in cells],
+        "weights": [(out / "cells" / cell["id"] / "checkpoint/model.safetensors").read_bytes() for cell in cells],
+        "losses": [[(row["step"], row["loss"]) for row in log] for log in logs],
+        "scores": [(out / "benchmarks/pieces" / piece["id"] / "scores.csv").read_bytes() for piece in pieces],
+        "tables": [(out / name).read_bytes() for name in ("results.csv", "results.tex", "benchmarks/results.csv")],
+    }
+
+
+def test_killed_while_training_and_while_scoring(tmp_path):
+    make_photographs(tmp_path / "data")
+    MATRICES["retrieval-coco-val2017"](tmp_path / "data")
+    whole = run_here([*COMMAND, "--out", "runs/whole"], tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    killed, command = tmp_path / "runs/killed", [*COMMAND, "--out", "runs/killed"]
+    kill_when(command, tmp_path, lambda: any(killed.glob("cells/*/state.pt")))
+    assert not any(killed.glob("cells/*/result.json"))
+    kill_when(command, tmp_path, lambda: any(killed.glob("benchmarks/pieces/*/result.json")))
+    assert len(list(killed.glob("cells/*/result.json"))) == 2
+    scored = len(list(killed.glob("benchmarks/pieces/*/result.json")))
+    last = run_here(command, tmp_path)
+    assert last.returncode == 0, last.stderr
+    assert "2 cells, 2 of them finished before" in last.stdout
+    assert f"4 pieces, {scored} of them finished before" in last.stdout
+    assert outcome(killed) == outcome(tmp_path / "runs/whole")
+    assert not list(killed.rglob("*.tmp*"))
