@@ -11,7 +11,7 @@ from models.towers.sizes import SMALL_TOWERS
 
 def main() -> None:
     """Print the names, below the options that take them."""
-    no_options("python -m models", __doc__)
+    no_options("python -m models")
     scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
     sizes = {name: size["vision_cfg"] for name, size in SMALL_TOWERS.items()}
     towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}

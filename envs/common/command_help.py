@@ -53,12 +53,9 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
     return choose("command", sys.argv[1], known)
 
 
-def no_options(command: str, text: str) -> None:
-    """Print help where it is requested; raise for anything else on the command line of a program that takes nothing."""
-    if help_requested(sys.argv[1:]):
-        print(text.strip())
-        sys.exit()
-    if len(sys.argv) > 1:
+def no_options(command: str) -> None:
+    """Raise for what is on the command line of a program that takes nothing but requests for help."""
+    if len(sys.argv) > 1 and not help_requested(sys.argv[1:]):
         raise UserError(f"{command} takes no options, got {' '.join(sys.argv[1:])}; leave them out")
 
 

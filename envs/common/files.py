@@ -67,11 +67,15 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
         process = folder.name.split("-")[2]
         if process.isdecimal() and not is_running(int(process)):
             shutil.rmtree(folder, ignore_errors=True)
-    folder = tempfile.mkdtemp(dir=where, prefix=f"{SCRATCH}-{system_name()}-{os.getpid()}-")
+    owner = os.getpid()
+    folder = tempfile.mkdtemp(dir=where, prefix=f"{SCRATCH}-{system_name()}-{owner}-")
     try:
         yield Path(folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if (
+            os.getpid() == owner
+        ):  # a fork drops what its parent still needs: multiprocessing forgets its finalizers there
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_temporary(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """No process outlives its command by more than seconds, however that ends, and what killed ones leave is cleared."""
 
+import multiprocessing
 import os
 import random
 import signal
@@ -181,3 +182,15 @@ def test_one_that_waits_to_be_collected_is_dead():
         assert time.monotonic() < end
         time.sleep(0.02)
     child.wait()
+
+
+def test_a_fork_leaves_its_parents_scratch_folder_alone(tmp_path):
+    """Multiprocessing forgets finalizers in a fork, and with them what was to delete the folder at the parent's end."""
+    generator = scratch_folder.__wrapped__(tmp_path)
+    folder = next(generator)
+    fork = multiprocessing.get_context("fork").Process(target=generator.close)
+    fork.start()
+    fork.join()
+    assert folder.is_dir()
+    generator.close()
+    assert not folder.exists()

@@ -33,8 +33,8 @@ def failed(path: Path) -> list[str]:
 
 def overwrite(file: h5py.File, name: str, index: int, value: object) -> None:
     """Plant a fault: another value in one row of a column."""
-    data = file[name].asstr()[:] if h5py.check_string_dtype(file[name].dtype) else file[name][:]
-    data[index] = value
+    data = file[name][:]
+    data[index] = value.encode() if isinstance(value, str) else value
     file[name][:] = data
 
 

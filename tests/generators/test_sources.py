@@ -239,8 +239,8 @@ def test_decoded_images_are_kept_where_asked(coco_folder, tmp_path):
     before = kept.read([0, 1])
     (tmp_path / "images/b.png").unlink()
     assert torch.equal(kept.read([0, 1]), before)
-    assert "'b.png'" in refusal(read.read, [1])
-    assert "'b.png'" in refusal(pickle.loads(pickle.dumps(kept)).read, [1])
+    assert "b.png" in refusal(read.read, [1])
+    assert "b.png" in refusal(pickle.loads(pickle.dumps(kept)).read, [1])
 
 
 LEADING_OUT = ("../secret.png", "below/../../secret.png", "{outside}/secret.png", "link.png", "up/secret.png")

@@ -104,7 +104,7 @@ def test_seen_orders_are_those_of_train_and_change_no_other_subset(pairs, hard_n
     assert subsets.keys() - before.keys() == {"left_right_seen_order", "above_under_seen_order"}
     for relation in recipe.relations:
         seen = subsets[f"{relation.replace('/', '_')}_seen_order"]
-        assert orders(seen, relation) == orders(subsets["train"], relation)
+        assert orders(seen, relation) <= orders(subsets["train"], relation)  # all of them, where the test is that large
         assert not {scene.view for scene in seen} & {scene.view for scene in subsets["train"]}
 
 

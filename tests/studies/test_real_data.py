@@ -259,7 +259,7 @@ def begin(config):
         ({"images": ("coco/train2018=data",)}, "give FOLDER=PATH, FOLDER one of .*coco/train2017"),
         ({"images": ("coco/train2017=nowhere",)}, "there is no folder nowhere"),
         ({"starts": ("runs/none",)}, "there is no such run, cell or checkpoint"),
-        ({"starts": ("data",)}, "there is no run, no cell and no checkpoint"),
+        ({"starts": ("data",)}, "holds no checkpoint; name a run, a cell or a folder of one"),
         ({"starts": ("other-model",)}, "it has no clip, only oc-clip; leave clip out of --models"),
         ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
         ({"starts": ("other-size",)}, "resolution is 64 there and 32 here"),

@@ -13,6 +13,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from envs.common.identity import completed
+from envs.common.records import read_record
 from models.recipe import Recipe
 from models.towers.config import TowerConfig
 from studies import binding_grid, spatial_grid, tune
@@ -54,7 +55,7 @@ def test_every_model_gets_as_many_trials_over_the_same_space(tuned):
 
 
 def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
-    rows, best = trials(tuned / "runs/t"), json.loads((tuned / "runs/t/best.json").read_text())
+    rows, best = trials(tuned / "runs/t"), read_record(tuned / "runs/t/best.json")
     for model, chosen in best.items():
         mine = [row for row in rows if row["model"] == model]
         finals = [row for row in mine if row["repeated"]]
@@ -102,12 +103,12 @@ def test_optunas_own_programs_open_the_journal(tuned):
         **{f"tune-smoke search {model}": 5 for model in ("clip", "oc-clip")},
         **{f"tune-smoke repeat {model}": 2 for model in ("clip", "oc-clip")},
     }
-    finals = json.loads((tuned / "runs/t/best.json").read_text())
+    finals = read_record(tuned / "runs/t/best.json")
     assert studies["tune-smoke repeat clip"].best_trial.value == finals["clip"]["validation"]
 
 
 def test_a_grid_takes_each_models_own_recipe(tuned):
-    best = json.loads((tuned / "runs/t/best.json").read_text())
+    best = read_record(tuned / "runs/t/best.json")
     options = ["--preset", "smoke", "--pairs", "0.5", "--hard-negatives", "0", "--views", "1", "--test-scenes", "8"]
     result = run_here([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned)
     assert result.returncode == 0, result.stderr
@@ -151,7 +152,7 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
     ids=str,
 )
 def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, message):
-    best = json.loads((tuned / "runs/t/best.json").read_text())
+    best = read_record(tuned / "runs/t/best.json")
     for name, value in change.items():
         *path, last = name.split(".")
         for model in best:
@@ -231,7 +232,7 @@ def test_the_first_trial_is_the_grids_own_recipe(tuned):
 def test_the_chosen_trial_is_marked(tuned):
     """In the table, in words and in the figure."""
     out = tuned / "runs/t"
-    rows, best = trials(out), json.loads((out / "best.json").read_text())
+    rows, best = trials(out), read_record(out / "best.json")
     html = plain(out / "report.html")
     marked = re.findall(r"<tr><td>([^<]*)</td><td>✓</td><td>(\d+)</td>", html)
     tested = [(row["model"], float(row["repeated"])) for row in rows if row["repeated"]]
