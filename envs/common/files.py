@@ -74,7 +74,7 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
     finally:
         if (
             os.getpid() == owner
-        ):  # a fork drops what its parent still needs: multiprocessing forgets its finalizers there
+        ):  # multiprocessing forgets finalizers in a fork, which would end this there
             shutil.rmtree(folder, ignore_errors=True)
 
 
