@@ -72,9 +72,7 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        if (
-            os.getpid() == owner
-        ):  # multiprocessing forgets finalizers in a fork, which would end this there
+        if os.getpid() == owner:  # multiprocessing forgets finalizers in a fork, which would end this there
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.catalog import check_free, load, register
 from envs.common.errors import UserError, choose
+from envs.common.reading import read_bytes
 from envs.custom.source import Ingredient, Source
 from envs.groups import NAME
 from envs.world import World
@@ -40,7 +41,7 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     if values["texture"] not in ("", OWN_COLORS):
         raise source.error(f'texture of {name!r} can only be "{OWN_COLORS}", its natural colours')
     size, hover = (source.number(name, key, values[key]) for key in ("size", "hover"))
-    contents = [path.read_bytes() for path in files]
+    contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))
     natural = values["texture"] == OWN_COLORS
     settings = (sources(), name, size, hover, values["mirrored"], natural)

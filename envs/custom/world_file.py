@@ -129,7 +129,7 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
     """The world that this one extends: built in, or a file beside it."""
     if name.endswith(".toml"):
         return load_own_world(source.file("world", name, name), (*above, source.path))
-    return WORLDS[choose("world", name, WORLDS)]
+    return WORLDS[choose(f"world that {source.path} extends", name, WORLDS)]
 
 
 def own_animals(path: Path) -> dict[str, Any]:

@@ -66,11 +66,13 @@ def trunk_key(cell: Cell) -> str:
 
 
 def saved_step(state: Path) -> int:
-    """The step after which a state was saved."""
+    """The step after which a state was saved; 0 for one that was damaged, from which nothing can go on."""
     import torch
 
-    from models.training.state import damaged_state
+    from models.training.state import damage, damaged_state
 
+    if damage(state):
+        return 0
     with damaged_state(state):
         return int(torch.load(state, weights_only=True, map_location="cpu", mmap=True)["step"])
 

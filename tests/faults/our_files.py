@@ -317,7 +317,7 @@ STORES = ("generators.storage.tables", "generators.storage.split_file", "generat
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
-    FileKind("training state", make_state, read_state, ("models.training.state",)),
+    FileKind("training state", make_state, read_state, ("models.training.state", "studies.runs.trunk")),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
     FileKind("results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("studies.runs.results",)),
     FileKind(

@@ -18,6 +18,7 @@ from generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_i
 from generators.sources.registry import load as load_source
 from generators.splits.recipe_file import SHIPPED, read_recipe
 from models.library.find import kind_of_hugging_face
+from tests.envs.cutout_files import draw, world_of
 from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RECIPE, RESOLUTION, make_split
 from tests.generators.benchmark_files import MAKERS as BENCHMARKS
@@ -59,6 +60,12 @@ def make_world(folder: Path) -> Path:
         Image.fromarray(rng.integers(90, 200, (32, 32, 3), np.uint8)).save(folder / f"{name}.png")
     (folder / "mine.toml").write_text(WORLD)
     return folder / "mine.toml"
+
+
+def make_cutout(folder: Path) -> Path:
+    draw(folder / "lion.png")
+    world_of(folder, '[animal.lion]\ncutouts = ["lion.png"]\n', '["lion", "rabbit"]')
+    return folder / "lion.png"
 
 
 def beside(name: str) -> Any:
@@ -164,6 +171,9 @@ THEIRS = [
     FileKind("recipe", make_recipe, lambda p: read_recipe(str(p)), ("generators.splits.recipe_file",), free=True),
     FileKind("world", make_world, read_world, WORLDS, free=True),
     FileKind("mesh of a world", beside("blob.stl"), read_world, WORLDS, free=True),
+    FileKind(
+        "cut-out of a world", make_cutout, read_world, ("envs.photographs.picture", "envs.custom.cutouts"), free=True
+    ),
     FileKind("picture of a world", beside("tiles.png"), read_world, WORLDS, free=True),
     FileKind(
         "captions of COCO",
