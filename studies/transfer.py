@@ -21,7 +21,7 @@ import tyro
 from envs.common.command_help import read_options
 from envs.common.errors import UserError, choose, run_command
 from envs.common.ranges import SOME_PROCESSES, Range
-from generators.benchmarks.registry import BenchmarkSpec, load, names
+from generators.benchmarks.registry import chosen, load, names
 from generators.parsers.registry import DEFAULT, read_parser
 from studies.runs.device import check_device, check_device_here
 
@@ -68,11 +68,6 @@ class Config:
     """Threads that decode images; 0 takes one a core."""
 
 
-def specs_of(config: Config) -> list[BenchmarkSpec]:
-    """The benchmarks of a command line."""
-    return [load(name) for name in config.benchmarks or names()]
-
-
 def folders_of(config: Config) -> dict[str, Path]:
     """`--images` by what they replace."""
     from studies.transferring.check import folders_given
@@ -99,7 +94,7 @@ def report_states(config: Config) -> int:
     from generators.benchmarks.photographs import Place
     from studies.transferring.check import reported, states
 
-    found = states(specs_of(config), Place(config.data_root, folders=folders_of(config)))
+    found = states(chosen(config.benchmarks), Place(config.data_root, folders=folders_of(config)))
     complete = [reported(state.name, state, f", {state.records} records") for state in found]
     print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {config.data_root}")
     return int(not all(complete))
@@ -123,7 +118,7 @@ def score(config: Config) -> None:
         torch.set_num_threads(config.threads)
     workers = config.workers or os.cpu_count() or 1
     place = Place(config.data_root, workers=workers, allow_missing=config.allow_missing, folders=folders_of(config))
-    read = read_benchmarks(specs_of(config), bool(config.benchmarks), place)
+    read = read_benchmarks(chosen(config.benchmarks), bool(config.benchmarks), place)
     if not read:
         raise UserError(f"no benchmark is complete in {config.data_root}; --check reports what to get")
     subjects = subjects_of(read, config.parser, config.parses)

@@ -55,3 +55,8 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> BenchmarkSpec:
     """What the file of that name exports."""
     return EXPORTS.load(name)
+
+
+def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
+    """The benchmarks of a command line: those that it names, or all."""
+    return [load(name) for name in tuple(named) or names()]

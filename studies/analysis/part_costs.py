@@ -22,14 +22,13 @@ from studies.analysis.part_counts import (
 if TYPE_CHECKING:
     from generators.captions.templates import Caption
 
-# (scorer, towers): GFLOPs of images, texts and comparison at a local batch of 64, as table 9 has them, and the total
-# over CLIP's at a global batch of 8192. One multiplication with its addition counts as one; binding is for one worker.
-# The table prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them the other way round, as here.
+# What table 9 has as the total over CLIP's, by scorer and towers, at a global batch of 8192; it counts a multiplication
+# with its addition as one. It prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them as here.
 PAPER = {
-    ("oc-clip", "ViT-B-16-text-256"): (1000, 180, 12, 2.2),
-    ("clip", "ViT-B-16"): (1000, 186, 0, 1.0),
-    ("oc-clip", "ViT-L-14-text-256"): (4900, 180, 12, 1.3),
-    ("clip", "ViT-L-14"): (4900, 186, 0, 1.0),
+    ("oc-clip", "ViT-B-16-text-256"): 2.2,
+    ("clip", "ViT-B-16"): 1.0,
+    ("oc-clip", "ViT-L-14-text-256"): 1.3,
+    ("clip", "ViT-L-14"): 1.0,
 }
 
 
@@ -43,7 +42,7 @@ class Parts:
         "clip=ViT-L-14/77",
         "oc-clip=ViT-L-14-text-256/20",
     )
-    """SCORER=TOWERS/CONTEXT; a total is divided by that of the first row before it whose scorer is clip."""
+    """SCORER=TOWERS/CONTEXT; a total is divided by that of the last clip before it, or of the first row."""
     resolution: int = 224
     """Side of the square images, in pixels."""
     batch: int = 64
@@ -114,6 +113,8 @@ def check(config: Parts) -> list[Row]:
         raise UserError(f"--device {config.device!r} is neither cpu nor cuda")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: this machine has no CUDA GPU; leave the option out")
+    if not config.rows:
+        raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")
     rows = [parsed_row(text) for text in config.rows]
     for row in rows:
         check_towers(TowerConfig(row.architecture, resolution=config.resolution))
@@ -154,9 +155,8 @@ def parts(config: Parts) -> int:
     for row, cost in costs.items():
         weights = "".join(f"{cost.parameters[name] / 1e6:>8.1f}" for name in ("vision", "text", "own"))
         counts = "".join(f"{count / 1e9:>10.1f}" for count in cost.multiplications)
-        paper = PAPER.get((row.scorer, row.architecture))
         speed = "" if cost.images_per_second is None else f"{cost.images_per_second:.2f}"
-        theirs = f"{paper[-1]:.1f}" if paper else ""
+        theirs = PAPER.get((row.scorer, row.architecture), "")
         print(f"{row.scorer + ' ' + row.architecture:<32}{weights}{counts}{ratios[row]:>8.2f}{theirs:>8}{speed:>10}")
     if config.timed:
         print(f"images/s: {config.timed} at a time, forward, {processor() if config.device == 'cpu' else 'GPU'}")

@@ -137,7 +137,6 @@ def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> in
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
         place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
         there.append(reported(f"source {name}", state(sources.load(name), place)))
-    specs = [benchmarks.load(name) for name in config.benchmarks or benchmarks.names()]
-    for its in states(specs, Place(root, folders=folders)):
+    for its in states(benchmarks.chosen(config.benchmarks), Place(root, folders=folders)):
         there.append(reported(f"benchmark {its.name}", its, f", {its.records} records"))
     return int(not all(there))

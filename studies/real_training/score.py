@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load, names
+from generators.benchmarks.registry import chosen
 from models.library.sources import Checkpoint
 from studies.evaluation.models import Model
 from studies.real_training.cells import Planned
@@ -32,8 +32,7 @@ class Tests:
         """Read the benchmarks' files, and parse their texts; raises for what was named and can't be read."""
         workers = config.workers or os.cpu_count() or 1
         place = Place(root, workers=workers, allow_missing=config.allow_missing, folders=folders)
-        specs = [load(name) for name in config.benchmarks or names()]
-        read = read_benchmarks(specs, bool(config.benchmarks), place)
+        read = read_benchmarks(chosen(config.benchmarks), bool(config.benchmarks), place)
         return cls({parser: subjects_of(read, parser, config.parses) for parser in dict.fromkeys(parsers)})
 
 

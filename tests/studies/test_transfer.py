@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
+from generators.benchmarks import registry
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
@@ -170,9 +171,10 @@ def test_check_on_an_empty_root_lists_all_in_seconds(tmp_path):
 OWN_COUNTS = """
 import json, sys
 from dataclasses import replace
+from generators.benchmarks import registry
 from studies import transfer
-counts, load = json.loads(sys.argv.pop(1)), transfer.load
-transfer.load = lambda name: replace(load(name), counts=counts[name], sets={})
+counts, load = json.loads(sys.argv.pop(1)), registry.load
+registry.load = lambda name: replace(load(name), counts=counts[name], sets={})
 sys.exit(transfer.main())
 """
 
@@ -210,7 +212,7 @@ def test_check_says_what_is_wrong(tmp_path, monkeypatch, capsys):
     from studies import transfer
 
     counts = every_benchmark(tmp_path)
-    monkeypatch.setattr(transfer, "load", lambda name: replace(load(name), counts=counts[name], sets={}))
+    monkeypatch.setattr(registry, "load", lambda name: replace(load(name), counts=counts[name], sets={}))
     (tmp_path / "sugarcrepe/swap_obj.json").write_text('{"0": {}}')
     (tmp_path / "whatsup/controlled_clevr/mug_left_of_knife.jpeg").unlink()
     (tmp_path / "zero_shot/mnist/2/0.png").rename(tmp_path / "zero_shot/2.png")
@@ -302,7 +304,7 @@ def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
     monkeypatch.setattr(codes.Codes, "_made", lambda *_: pytest.fail("an image is encoded again"))
     spec = load("coco-order")
     monkeypatch.setattr(
-        transfer, "load", lambda name: replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
+        registry, "load", lambda name: replace(spec, build=lambda place: spec.build(replace(place, tag=tiny_tags)))
     )
     transfer.score(transfer.Config(("clip",), ("coco-order",), folder / "data", out=folder / "runs/order"))
     assert ("clip", "coco-order") in scores_in(folder / "runs/order")
@@ -357,7 +359,7 @@ def test_benchmarks_are_read_once_a_command(folder, monkeypatch, capsys):
         return replace(spec, build=build, counts={}, sets={})
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(transfer, "load", lambda name: counted(specs[name]))
+    monkeypatch.setattr(registry, "load", lambda name: counted(specs[name]))
     transfer.score(transfer.Config(("clip", OPEN_CLIP), (), folder / "data", out=folder / "runs/once"))
     assert {"sugarcrepe", "retrieval-coco", "zero-shot"} <= built.keys()
     assert all(count == 1 for name, count in built.items() if "order" not in name), built
