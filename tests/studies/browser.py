@@ -17,7 +17,8 @@ TELL = """<script>window.onload = () => {
   if (wide) wrong.push("wider than the window");
   document.body.setAttribute("data-verdict", document.images.length + " images; " + wrong.join("; "));
 };</script>"""
-# Words that are on more than one line, other than at their joints or, if they are long, at their hyphens.
+# Words that are on more than one line, other than at their joints or, if they are long, at their hyphens. What data
+# say beside a small image (names of files, captions in any language) may be longer than the image is wide.
 TORN = """<script>window.onload = () => {
   const SHORT = /(?<![\\w.-])(?=[\\w.-]{1,16}(?![\\w.-]))[\\w.]+(?:-[\\w.]+)+/g;  // with hyphens
   const torn = [], range = document.createRange();
@@ -33,7 +34,7 @@ TORN = """<script>window.onload = () => {
   while (walker.nextNode()) {
     const node = walker.currentNode, home = node.parentElement;
     if (["SCRIPT", "STYLE"].includes(home.nodeName)) continue;
-    check(node, /[^\\s/_:=.-]+/g);
+    check(node, home.closest(".samples") ? /(?<![^\\s/_:=.-])[^\\s/_:=.-]{1,10}(?![^\\s/_:=.-])/g : /[^\\s/_:=.-]+/g);
     if (home.closest("td, th")) check(node, SHORT);
   }
   document.body.setAttribute("data-verdict", torn.join(" "));
