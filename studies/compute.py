@@ -29,6 +29,7 @@ import tyro
 
 from envs.common.errors import UserError, choose, run_command
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from envs.common.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
@@ -60,15 +61,15 @@ class Config:
     """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
-    budgets: Annotated[tuple[int, ...], WHAT, FIRST] = (500, 1000, 2000, 4000, 6000)
+    budgets: Annotated[tuple[int, ...], WHAT, FIRST, STEPS] = (500, 1000, 2000, 4000, 6000)
     """Optimiser steps, rising; at each there is a finished model."""
-    patience: Annotated[int, WHAT, FIRST] = 2
+    patience: Annotated[int, WHAT, FIRST, RUNS] = 2
     """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
-    rise: Annotated[float, WHAT] = 0.005
+    rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
     """The least rise that counts, as a share: 0.005 is half a point."""
-    bar: Annotated[float, WHAT] = 0.95
+    bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
     """Accuracy on what is unseen from which on a model counts as one that binds."""
-    seeds: Annotated[int, WHAT, FIRST] = 3
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("mini",)
     """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
@@ -76,31 +77,31 @@ class Config:
         default_factory=partial(scorer_options, "small")
     )
     """What is specific to each model, in the sizes for small towers."""
-    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, RATE] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
     """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
-    batches: Annotated[tuple[int, ...], TRAINING, FIRST] = (64,)
+    batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6)] = (64,)
     """Images of a step to choose from."""
-    warmup: Annotated[int, TRAINING] = 100
+    warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
     """Steps of linear warm-up."""
-    decay: Annotated[float, TRAINING] = 0.2
+    decay: Annotated[float, TRAINING, Range(0.0, 1.0)] = 0.2
     """Share of the steps, the last ones, in which the rate falls to zero."""
     weight_decay: Annotated[float, TRAINING] = 0.05
     """Decoupled weight decay."""
     singles_share: Annotated[float, TRAINING] = 0.5
     """Share of a batch that shows one animal alone."""
-    singles_steps: Annotated[int, TRAINING] = 250
+    singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
     """First steps, which show lone animals only; the same in all budgets."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: Annotated[int, PLACE] = 1
+    threads: Annotated[int, PLACE, THREADS] = 1
     """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST] = 0
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    loaders: Annotated[int, PLACE] = 0
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv."""
-    validate_every: Annotated[int, PLACE] = 0
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where the runs are made; results don't depend on it."""
@@ -165,20 +166,18 @@ def check(config: Config) -> None:
         raise UserError("--splits needs binding, spatial or both")
     for name in ("budgets", "architectures", "batches", "learning_rates"):
         values = getattr(config, name)
-        if not values or len(set(values)) < len(values) or (name != "architectures" and min(values) <= 0):
+        if not values or len(set(values)) < len(values) or 0 in values:
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values above 0, got {values}")
     first = config.budgets[0]
     if list(config.budgets) != sorted(config.budgets):
         raise UserError(f"--budgets are steps in rising order, got {config.budgets}")
     if not 0 < config.decay < 1:
         raise UserError(f"--decay is a share of the steps between 0 and 1, got {config.decay:g}")
-    if max(config.singles_steps, config.warmup) >= first - round(config.decay * first) or config.singles_steps < 0:
+    if max(config.singles_steps, config.warmup) >= first - round(config.decay * first):
         raise UserError(
             f"--singles-steps {config.singles_steps} and --warmup {config.warmup} must end before the rate of the "
             f"smallest of --budgets, {first}, decays"
         )
-    if config.patience < 1 or config.rise < 0 or not 0.5 < config.bar <= 1:
-        raise UserError("--patience must be at least 1, --rise at least 0, --bar above 0.5 and at most 1")
     for split in splits_of(config):
         for architecture in config.architectures:
             check_grid(replace(grid_of(config, split), architecture=architecture))

@@ -148,7 +148,7 @@ def read_text(path: Path) -> str:
     try:
         return read_whole(path)
     except Unreadable as error:
-        remedy = "get it again" if path.exists() else "name a file that is there"
+        remedy = "get it again" if path.is_file() else "name a file that is there"
         raise UserError(f"{error}; {remedy}") from error
 
 

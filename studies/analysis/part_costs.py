@@ -102,17 +102,13 @@ def total(cost: Cost, workers: int) -> int:
 
 def check(config: Parts) -> list[Row]:
     """The rows, once every option is possible."""
-    import torch
-
     from models.towers.build import check_towers
     from models.towers.config import TowerConfig
+    from studies.runs.device import check_device_here
 
     if min(config.batch - 1, config.workers, config.repeats) < 1 or min(config.timed, config.nodes) < 0:
         raise UserError("--batch must be at least 2, --workers and --repeats 1, --timed and --nodes not below 0")
-    if config.device not in ("cpu", "cuda"):
-        raise UserError(f"--device {config.device!r} is neither cpu nor cuda")
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: this machine has no CUDA GPU; leave the option out")
+    check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")
     rows = [parsed_row(text) for text in config.rows]

@@ -54,7 +54,7 @@ def outcome(out):
         files = [(folder / name).read_bytes() for name in ("predictions.csv", "checkpoint/model.safetensors")]
         names = {"predictions.csv", "checkpoint", "result.json", "training.csv"}
         assert {path.name for path in folder.iterdir()} == names
-        found[cell["id"]] = {key: value for key, value in cell.items() if key not in ("seconds", "provenance")}, files
+        found[cell["id"]] = {key: value for key, value in cell.items() if key not in ("seconds", "provenance", "digest")}, files
     return found
 
 

@@ -259,7 +259,6 @@ def test_sentences_name_cost_and_difference():
         ({"learning_rates": ()}, "--learning-rates needs one or more"),
         ({"batches": (8, 8)}, "different values"),
         ({"decay": 1.0}, "--decay is a share"),
-        ({"patience": 0}, "--patience must be at least 1"),
         ({"splits": ()}, "--splits needs"),
         ({"splits": ("bindings",)}, "did you mean"),
     ],

@@ -182,7 +182,7 @@ def test_another_texture_is_another_split(folder):
         (["runs/none", "--splits", "packed.h5"], "is no file, no folder and no open_clip model"),
         (["runs/a", "--splits", "packed.h5"], "its file is run only if you name it, as model=, code=[...] or --code"),
         (["mine.py:Mine", "--splits", "bindin"], "unknown recipe 'bindin'; did you mean 'binding'"),
-        (["mine.py:Mine", "--splits", "none.h5"], "there is no file none.h5"),
+        (["mine.py:Mine", "--splits", "none.h5"], "--splits none.h5: there is no such file; make it"),
         (["mine.py:Mine", "mine.py:Mine", "--splits", "packed.h5"], "the model mine.py:Mine is given twice"),
         (["mine.py:Mine", "--splits", "packed.h5", "packed.h5"], "one of --splits is given twice"),
         (["mine.py:Mine", "--splits", "packed.h5", "--architecture", "nani"], "did you mean 'nano'"),

@@ -189,7 +189,7 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
 
 def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
     job = job_in(tmp_path)
-    job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1e30)))
+    job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1000.0)))
     with pytest.raises(UserError, match="no finite number"):
         run_cell(job, lambda step: None)
     losses = read_training(job.folder)["loss"]

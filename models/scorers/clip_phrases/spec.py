@@ -7,6 +7,7 @@ SPEC = ScorerSpec(
     name="clip-phrases",
     title="CLIP, sum of phrases",
     source="a control for OC-CLIP: CLIP (Radford et al. 2021) on the graphs that OC-CLIP reads",
+    about="one vector for an image, and the sum of those of the graph's phrases in place of the text's",
     implementation="models.scorers.clip_phrases.model:PhraseSumScorer",
     config=CLIP.config,
     scratch=CLIP.scratch,

@@ -7,6 +7,7 @@ SPEC = ScorerSpec(
     name="filip-phrases",
     title="Late interaction of phrases",
     source="a control for OC-CLIP: FILIP's similarity (Yao et al. 2022) on the graphs that OC-CLIP reads",
+    about="a vector for each phrase of the graph and each patch; the score is the mean of each phrase's best cosine",
     implementation="models.scorers.filip_phrases.model:PhraseInteractionScorer",
     config=CLIP.config,
     scratch=CLIP.scratch,
