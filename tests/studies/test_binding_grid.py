@@ -25,7 +25,8 @@ def finished(tmp_path_factory):
 def outcome(out):
     """All that must not depend on how a run came about: everything but timing."""
     lines = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
-    cells = [{name: value for name, value in line.items() if name not in ("seconds", "provenance", "digest")} for line in lines]
+    varies = {"seconds", "provenance", "digest"}
+    cells = [{name: value for name, value in line.items() if name not in varies} for line in lines]
     predictions = [(out / "cells" / cell["id"] / "predictions.csv").read_bytes() for cell in cells]
     weights = [(out / "cells" / cell["id"] / "checkpoint" / "model.safetensors").read_bytes() for cell in cells]
     logs = [(out / "cells" / cell["id"] / "training.csv").read_text().splitlines() for cell in cells]
