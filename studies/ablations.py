@@ -6,6 +6,7 @@
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
     python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
+    python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which the model brings with it
 (models/scorers/oc_clip/ablations.py) or the study (studies/ablation/groups.py), and is trained on the hardest
@@ -50,8 +51,8 @@ class Config:
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, oracle, negatives. None takes all
-    that the model names, but for such groups."""
+    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, partial, oracle, negatives. None
+    takes all that the model names, but for such groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
@@ -97,6 +98,8 @@ PRESETS: dict[str, Config] = {
     # Eight animals at 32 px.
     "oracle": Config(rows=("oracle",), cell="breadth", seen_order=True),
     "negatives": Config(rows=("negatives",), cell="breadth", seen_order=True),
+    # Captions that leave things and textures out, in all the steps that it takes to fit them.
+    "partial": Config(rows=("partial",), cell="breadth", steps=3000),
     "paper": Config(rows=(*ablated("oc-clip").ablations.rows, "coefficients"), cell="paper"),
 }
 

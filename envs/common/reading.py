@@ -126,6 +126,6 @@ def shaped(content: Any, shape: Any, name: object) -> Any:
 
     try:
         msgspec.convert(content, shape)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character, as "\\ud800" is one
         raise Unreadable(f"{name} is not of its form: {error}") from error
     return content

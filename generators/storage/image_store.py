@@ -224,7 +224,8 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
         check_pixels(shard, len(scenes))
     if own_identity != identity:
         raise UserError(
-            f"{location.file} belongs to store {own_identity:.50}, not to {identity}; keep each store in its own folder"
+            f"{location.file} belongs to store {own_identity:.50}, not to {identity:.50}; "
+            "keep each store in its own folder"
         )
     return scenes
 

@@ -36,7 +36,7 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     try:
         file = read_record(path, dict[str, dict[str, Any]])
         chosen = {model: read_model(file[model]) for model in models if model in file}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
     if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")

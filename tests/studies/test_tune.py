@@ -146,6 +146,7 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
         ({"recipe": {}}, "can't be read ('learning_rate')"),
         ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
         ({"recipe.warmup": 2.5}, "warmup is 2.5"),
+        ({"recipe.warmup": 10**30}, "best.json can't be read (--warmup must be at most"),
         ({"recipe.single_object_phase": 2.0}, "single_object_phase is a fraction"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
