@@ -5,6 +5,9 @@ the same graphs, with errors in the graphs, and with graphs that a parser makes 
 
 `negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
 phase bring; single animals that are all in one place; and the sizes that no other table has.
+
+`partial`: captions that leave things and textures out, in training, and what attention does with the things that a
+caption of a test leaves out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,6 +27,13 @@ PARTS = {
     "no single-object phase": "single_object_phase=0.0",
     "single objects in the centre": "singles_slots=('center',)",
 }
+# What training captions leave out. Spatial ones state a relation, so that they mention both things.
+LEFT_OUT = {
+    "": "",
+    "attributes left out": "attributes=0.8",
+    "things and attributes left out": "mentioned=0.7 attributes=0.8",
+}
+ATTENTION = ("regular attention", "focused competition")  # rows of a model that has them
 SIZES = (
     *("objects in 16", "objects in 32", "objects in 128"),
     *("relations in 8", "relations in 16", "relations in 64"),
@@ -33,7 +43,7 @@ SIZES = (
 
 def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
     """Rows of a study of a model, by the name of their group."""
-    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec))}
+    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec)), "partial": dict(partial(spec))}
 
 
 def titled(model: str) -> str:
@@ -68,3 +78,12 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
         yield from ((f"{titled(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
     yield from ((name, line) for name, line in spec.ablations.rows.items() if name in SIZES)
     yield from spec.ablations.more.get("coefficients", {}).items()
+
+
+def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Every way of leaving out with every attention, but for the model as it is."""
+    attentions = {"": ""} | {name: line for name, line in spec.ablations.rows.items() if name in ATTENTION}
+    for left_out, fields in LEFT_OUT.items():
+        for attention, option in attentions.items():
+            if name := ", ".join(filter(None, (left_out, attention))):
+                yield name, " ".join(filter(None, (fields, option)))

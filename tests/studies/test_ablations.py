@@ -102,7 +102,7 @@ def cells_of(group, split, preset="oracle"):
 
 
 @pytest.mark.parametrize("split", ["binding", "spatial"])
-@pytest.mark.parametrize("group", ["oracle", "negatives"])
+@pytest.mark.parametrize("group", ["oracle", "negatives", "partial"])
 def test_every_row_of_a_group_is_another_cell(group, split):
     rows = cells_of(group, split)
     assert len({cell.id for cell in rows.values()}) == len(rows)
@@ -138,6 +138,16 @@ def test_the_rows_of_negatives():
     assert spatial["CLIP, single objects in the centre"].data.recipe.singles_slots == ("center",)
     assert not [row for row in binding if "centre" in row or "alpha" in row]
     assert sum("alpha" in row for row in spatial) == 15
+
+
+def test_the_rows_of_partial_captions():
+    binding, spatial = (cells_of("partial", split, "partial") for split in ("binding", "spatial"))
+    assert len(binding) == 9
+    assert set(binding) - set(spatial) == {row for row in binding if row.startswith("things")}
+    both = binding["things and attributes left out, focused competition"]
+    assert (both.data.recipe.mentioned, both.data.recipe.attributes, both.options["focus"]) == (0.7, 0.8, True)
+    assert spatial["attributes left out, regular attention"].options["competitive"] is False
+    assert {cell.recipe.steps for cell in (*binding.values(), *spatial.values())} == {3000}
 
 
 def test_orders_of_train_are_tested_where_there_are_any():

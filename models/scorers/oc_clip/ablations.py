@@ -5,13 +5,6 @@ from models.spec import Ablations, Claim
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
 ORDERS = (("left_right_unseen_order", "swap"), ("above_under_unseen_order", "swap"))
-ATTENTION = {"": "", "regular attention": "competitive=False", "focused competition": "focus=True"}
-# Spatial captions state a relation, so that they mention both things.
-LEFT_OUT = {
-    "": "",
-    "attributes left out": "attributes=0.8",
-    "things and attributes left out": "mentioned=0.7 attributes=0.8",
-}
 ATTRIBUTES = (("seen_pairs", "swap"), ("unseen_pairs", "swap"), ("unseen_pairs", "replace texture"))
 
 ABLATIONS = Ablations(
@@ -55,14 +48,7 @@ ABLATIONS = Ablations(
             for alpha in INITIAL
             for beta in INITIAL
             if (alpha, beta) != DEFAULTS
-        },
-        # What attention does with things that a caption leaves out, by what training captions leave out.
-        "partial": {
-            ", ".join(filter(None, (left_out, attention))): " ".join(filter(None, (fields, option)))
-            for left_out, fields in LEFT_OUT.items()
-            for attention, option in ATTENTION.items()
-            if left_out or attention
-        },
+        }
     },
     relational=frozenset(
         {"local_weight", "local_negatives", "local_mean", "relation", "relation_dim", "alpha", "beta"}
