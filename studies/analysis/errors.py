@@ -16,7 +16,7 @@ from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
 from studies.analysis.tables import DASH
-from studies.analysis.two_levels import FEW, intervals
+from studies.analysis.two_levels import FEWEST, intervals, no_interval
 from studies.runs.evaluation import FILE
 from studies.runs.result_file import checked_file
 
@@ -128,6 +128,7 @@ def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.D
 
 def described(row: Any) -> str:
     """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
-    few = f", only {row.clusters} pairs" if row.clusters < FEW else ""
-    bounds = "too few" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}{few}"
+    bounds = f"{100 * row.low:.1f}, {100 * row.high:.1f}"
+    if math.isnan(row.low):
+        bounds = no_interval(row.clusters) if row.clusters < FEWEST else "only 2 seeds: no interval"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"

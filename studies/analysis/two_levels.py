@@ -5,9 +5,9 @@ seeds are drawn with replacement, and within each its animal pairs, whole. Drawn
 that are wrong both ways: n seeds drawn anew spread less than n new ones (by (n - 1) / n, and by the difference of
 Student's and the normal quantile), and where seeds don't differ, the pairs' share of their spread would count twice.
 So the spread of seeds that pairs don't explain (an analysis of variance of two levels) is what is drawn, widened to
-Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth: 0.90 to
-0.98 of the time with five seeds, however much seeds differ. Pairs that share an animal count as independent within a
-seed; the same simulation measures what that neglects.
+Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth, however much
+seeds differ (`COVERAGE`). Pairs that share an animal count as independent within a seed; the same simulation measures
+what that neglects.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,9 +18,16 @@ from jaxtyping import Bool, Float64, Int64
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 # Fewer clusters, drawn anew, say nothing of others: two that agree would look certain.
-FEWEST = 3
-# An interval over fewer clusters says so.
-FEW = 5
+FEWEST = 5
+# Pairs of a seed from which on intervals cover about as often as they say.
+MANY_PAIRS = 12
+# How many of 100 simulated intervals hold the truth, the least and the most: by seeds, with fewer pairs a seed than
+# `MANY_PAIRS` and with as many or more.
+COVERAGE = {"fewer than 5 seeds": ("89 to 97", "89 to 97"), "5 seeds": ("89 to 93", "91 to 97")}
+METHOD = (
+    "are by a bootstrap of two levels, which draws seeds and within them animal pairs, and widens the spread of few "
+    "seeds to Student's quantile"
+)
 
 
 def few_pairs(count: int) -> str:
@@ -28,15 +35,30 @@ def few_pairs(count: int) -> str:
     return "one animal pair" if count == 1 else f"only {count} pairs"
 
 
-def meaning(seeds: int) -> str:
-    """What an interval of this module says, in one sentence for reports."""
-    chance = f"{100 * CONFIDENCE:.0f} % of such intervals hold the mean of"
+def no_interval(count: int) -> str:
+    """What stands in place of the interval of fewer than `FEWEST` animal pairs."""
+    return f"{few_pairs(count)}: no interval"
+
+
+def meaning(seeds: int, pairs: int) -> str:
+    """What an interval of this module says, in sentences for reports: how it is made, and how often such ones hold the
+    truth in simulations, with as many seeds and with `pairs`, the fewest animal pairs of a test in one seed (0 where
+    that isn't known yet)."""
+    intervals_of = f"Intervals (nominally {100 * CONFIDENCE:.0f} %)"
     if seeds == 2:
         return "Two seeds are too few for an interval that would say something of new ones; three give one."
     if seeds < 2:
-        return f"{chance} all animal pairs for this one seed; it says nothing of new seeds."
+        return (
+            f"{intervals_of} are by a bootstrap over the animal pairs of this one seed and say nothing of new seeds. "
+            f"Fewer than {FEWEST} pairs have none."
+        )
+    few, many = COVERAGE["fewer than 5 seeds" if seeds < 5 else "5 seeds"]
+    enough_pairs = pairs >= MANY_PAIRS
+    short = "" if enough_pairs else f"With fewer than {MANY_PAIRS} pairs a seed, as here, take it for too narrow. "
     return (
-        f"{chance} new seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here."
+        f"{intervals_of} {METHOD}. In simulations {many if enough_pairs else few} of 100 of them hold the mean of new "
+        f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}Fewer "
+        f"than {FEWEST} pairs in all have none."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from envs.common.errors import UserError
 from models.library.find import checkpoint, checkpoints_in, find_source
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
+from models.recipe import Recipe
 from models.registry import is_own, short_name
 from models.towers.config import TowerConfig
 from studies.analysis.glossary import explained_as
@@ -95,6 +96,17 @@ def place_of(cell: Path) -> dict[str, Any]:
     """Where in its study a cell is: its axes and its seed, as its result names them; empty for a lone checkpoint."""
     result = finished(cell) or {}
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
+
+
+def trained(model: Model) -> Mapping[str, Any]:
+    """What the study that trained a model recorded of it; empty for models from elsewhere."""
+    return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
+
+
+def steps_of(models: Sequence[Model]) -> list[int]:
+    """The steps of models that were trained here."""
+    known = [its["settings"]["recipe"] for model in models if "recipe" in (its := trained(model)).get("settings", {})]
+    return [recipe.get("steps", Recipe.steps) for recipe in known]
 
 
 def about(models: Sequence[Model]) -> dict[str, str]:

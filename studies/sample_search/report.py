@@ -13,17 +13,19 @@ from envs.common.pages import write_page
 from models.registry import spec_of
 from studies.analysis.format import flat, write_trials
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
 from studies.grids.cells import recipe_line
 from studies.grids.grid import chosen_alone
-from studies.runs.folder import provenance
+from studies.runs.where_it_ran import where_it_ran
 from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
 from studies.sample_search.ratios import capped_of, ratio_table
 from studies.sample_search.tables import (
     FEWEST,
+    Point,
     axis_of,
     importance_table,
     pareto_fronts_of,
@@ -88,8 +90,15 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
             for k, (model, figure) in enumerate(parallel.items(), start=1)
         },
         config={name: text for name, text in flat(asdict(chosen_alone(config))).items() if name not in ELSEWHERE},
-        notes={**recipes(config), **provenance()},
+        notes={**recipes(config), **where_it_ran(out)},
+        smoke=smoke_words([max(config.budgets, default=config.recipe.steps)], records_of_test(all_points)),
     )
+
+
+def records_of_test(all_points: Sequence[Point]) -> list[int]:
+    """How many records the test of each finished run has."""
+    tallies = [tally for point in all_points for tally in point.trial.user_attrs.get("tests", ())]
+    return [sum(count for _, count in tally.values()) for tally in tallies]
 
 
 def judged(config: SampleStudy) -> str:

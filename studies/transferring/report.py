@@ -11,10 +11,11 @@ from envs.common.figure_files import photograph
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.glossary import TERMS
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
-from studies.evaluation.models import about
+from studies.evaluation.models import about, steps_of
 from studies.runs.cell import finished
-from studies.runs.folder import provenance
+from studies.runs.where_it_ran import where_it_ran
 from studies.transferring.graphs import described
 from studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
 from studies.transferring.pieces import Piece, measured
@@ -124,8 +125,14 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
         parsed=list(filter(None, dict.fromkeys(described(piece.subject.parser) for piece in pieces))),
-        notes=provenance(),
+        notes=where_it_ran(out),
+        smoke=smoke_words(steps_of(models), scored_by_piece(table)),
     )
+
+
+def scored_by_piece(table: pd.DataFrame) -> list[int]:
+    """How many records of each benchmark each model was scored on."""
+    return [int(n) for n in table[table.kind == "group"].groupby(["model", "benchmark"]).n.sum()]
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:

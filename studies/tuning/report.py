@@ -22,8 +22,11 @@ from envs.common.figure_style import (
 from envs.common.pages import write_page
 from studies.analysis.format import shown
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.smoke import smoke_words
 from studies.analysis.trial_figures import parallel_figures
+from studies.runs.where_it_ran import where_it_ran
 from studies.tuning.results import chosen
+from studies.tuning.space import Tuning
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -41,11 +44,10 @@ def write_report(
     rows: Sequence[dict[str, Any]],
     trials: Mapping[str, Sequence[FrozenTrial]],
     failed: dict[str, str],
-    seeds: int,
-    notes: dict[str, Any],
+    config: Tuning,
 ) -> Path:
     """`report.html`, best trials first, with the reasons of those that failed; `trials` are those of each model, the
-    best of which were repeated with `seeds` seeds."""
+    best of which were repeated with `config.final_seeds` seeds."""
     models = list(trials)
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
@@ -67,8 +69,9 @@ def write_report(
         about=models_explained(models),
         terms=TERMS,
         failed=failed,
-        seeds=seeds,
-        notes=notes,
+        seeds=config.final_seeds,
+        notes=where_it_ran(out),
+        smoke=smoke_words([config.grid.recipe.steps]),
     )
 
 
