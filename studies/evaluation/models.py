@@ -29,6 +29,12 @@ class Model:
     cell: str = ""
     """What a cell is in its run, in words: "clip, hard negatives 0%"."""
 
+    @property
+    def title(self) -> str:
+        """Its label in tables of pages, where random weights aren't taken for trained ones."""
+        untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
+        return f"{self.label}, untrained" if untrained else self.label
+
     @cached_property
     def weights(self) -> str:
         """Hash of all that decides its scores."""
@@ -83,13 +89,13 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
     """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
     that, if any can be spared."""
     for shorten in (
-        lambda model: model.cell or model.label,
-        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.label,
+        lambda model: model.cell or model.title,
+        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
     ):
         names = {model.label: shorten(model) for model in models}
         if len(set(names.values())) == len(names):
             return names
-    return {model.label: model.label for model in models}
+    return {model.label: model.title for model in models}
 
 
 def place_of(cell: Path) -> dict[str, Any]:
@@ -107,6 +113,22 @@ def steps_of(models: Sequence[Model]) -> list[int]:
     """The steps of models that were trained here."""
     known = [its["settings"]["recipe"] for model in models if "recipe" in (its := trained(model)).get("settings", {})]
     return [recipe.get("steps", Recipe.steps) for recipe in known]
+
+
+def trainings(models: Sequence[Model]) -> dict[str, str]:
+    """Of models that were trained by a study here, by label: on how much of what, and for how long."""
+    return {model.label: training_line(its) for model in models if (its := trained(model)).get("settings")}
+
+
+def training_line(result: Mapping[str, Any]) -> str:
+    """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
+    settings = result["settings"]
+    recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
+    split = data.get("recipe", {}) if isinstance(data.get("recipe"), Mapping) else {}
+    place = [f"world {split['world']}"] if "world" in split else []
+    place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
+    steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
+    return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
 def about(models: Sequence[Model]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from studies.analysis.record_counts import counts_in, record_line
 from studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
 from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
-from studies.evaluation.models import about, short_labels, steps_of
+from studies.evaluation.models import about, short_labels, steps_of, trainings
 from studies.evaluation.pieces import Piece
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
@@ -58,8 +58,9 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         Path(__file__).with_suffix(".html"),
         title="Evaluation of models as they are",
         splits={split: tables(table, names, split, pieces) for split in splits},
-        names={name: label for label, name in names.items() if name != label},
+        names={name: label for label, name in names.items() if not name.startswith(label)},
         about=about(models),
+        trainings={names[label]: text for label, text in trainings(models).items()},
         terms=TERMS,
         tasks=explained(list(table.task.unique()), SWAP),
         chances=CHANCES,

@@ -56,7 +56,7 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
     """Which of two models reached the target with how many images, and what that says of their ratio."""
     if needs.censored and its.censored:
         return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
-    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
+    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target on validation with"
     if needs.censored:
         return (
             f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
@@ -66,6 +66,19 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
             f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
         )
     return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
+
+
+def doubts_of(config: SampleStudy, all_points: Sequence[Point]) -> list[str]:
+    """A sentence for each model whose setting with fewest images reaches the target on validation and misses it on the
+    test."""
+    reached = {model: reached_of(config, all_points, model).best for model in config.models}
+    return [
+        f"The setting by which {model} reached the target on validation, {best.images} images, misses it on the test: "
+        f"{100 * best.accuracy:.1f} % there, {100 * best.test:.1f} % here. Its number of images, and what it is "
+        "compared with, hold for validation alone."
+        for model, best in reached.items()
+        if best and best.test < config.target
+    ]
 
 
 def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
