@@ -20,7 +20,7 @@ from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
 from studies.analysis.smoke import records_in, smoke_words
 from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
-from studies.analysis.two_levels import meaning
+from studies.analysis.two_levels import MANY_PAIRS, meaning
 from studies.grids.curves import Curve, alike, training_curves
 from studies.grids.task_words import columns_explained
 from studies.runs.cell import Job, finished
@@ -193,7 +193,8 @@ def judged(delta: Difference | None, sign: int) -> str:
     """Whether the interval of a difference is on one side of 0, and whether that is the side of `sign`."""
     if delta is None:
         return "not tested"
-    if not delta.known or delta.low <= 0 <= delta.high:
+    told = delta.known or delta.clusters >= MANY_PAIRS  # few pairs that are all alike may be so by chance
+    if not (told and (delta.low > 0 or delta.high < 0)):
         return "undecided"
     return "confirmed" if (delta.mean > 0) == (sign > 0) else "contradicted"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.common.errors import UserError
 from envs.common.reading import read_text
-from studies.analysis.two_levels import FEWEST, intervals, no_interval
+from studies.analysis.two_levels import FEWEST, intervals, without_interval
 from studies.runs.evaluation import FILE
 from studies.runs.result_file import checked_file
 
@@ -45,18 +45,13 @@ class Difference(NamedTuple):
     @property
     def bounds(self) -> str:
         """The interval as text, or why there is none."""
-        if self.clusters < FEWEST:
-            return no_interval(self.clusters)
-        if np.isnan(self.low):
-            return "only 2 seeds: no interval"
-        if not self.known:
-            return "the same in all pairs: no interval"
-        return f"{100 * self.low:+.1f}, {100 * self.high:+.1f}"
+        none = without_interval(self.low, self.high, self.clusters)
+        return none or f"{100 * self.low:+.1f}, {100 * self.high:+.1f}"
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval; pairs that are all alike, few perhaps, give none of any width."""
-        return self.low < self.high
+        """Whether there is an interval."""
+        return not without_interval(self.low, self.high, self.clusters)
 
 
 def read_points(cells: Iterable[tuple[int, Path]]) -> Points:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from studies.analysis.surrogate import CHANCE
-from studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, no_interval, resampled_means
+from studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, resampled_means, without_interval
 
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]
@@ -104,11 +104,7 @@ class Volume(NamedTuple):
     @property
     def interval(self) -> str:
         """Its bounds as text."""
-        if math.isnan(self.low):
-            return no_interval(self.pairs) if self.pairs < FEWEST else "only 2 seeds: no interval"
-        if self.low == self.high:
-            return "the same in all draws: no interval"
-        return f"{self.low:.3f} to {self.high:.3f}"
+        return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:

@@ -6,10 +6,11 @@ that are wrong both ways: n seeds drawn anew spread less than n new ones (by (n 
 Student's and the normal quantile), and where seeds don't differ, the pairs' share of their spread would count twice.
 So the spread of seeds that pairs don't explain (an analysis of variance of two levels) is what is drawn, widened to
 Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth, however much
-seeds differ (`COVERAGE`). Pairs that share an animal count as independent within a seed; the same simulation measures
-what that neglects.
+seeds differ (`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a seed; the same
+simulation measures what that neglects.
 """
 
+import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -21,9 +22,9 @@ CONFIDENCE = 0.95
 FEWEST = 5
 # Pairs of a seed from which on intervals cover about as often as they say.
 MANY_PAIRS = 12
-# How many of 100 simulated intervals hold the truth, the least and the most: by seeds, with fewer pairs a seed than
-# `MANY_PAIRS` and with as many or more.
-COVERAGE = {"fewer than 5 seeds": ("89 to 97", "89 to 97"), "5 seeds": ("89 to 93", "91 to 97")}
+# How many of 100 simulated intervals of 3 seeds or more hold the truth, the least and the most: of fewer pairs a seed
+# than `MANY_PAIRS`, and of as many or more.
+FEW_COVER, MANY_COVER = (87, 95), (91, 97)
 METHOD = (
     "are by a bootstrap of two levels, which draws seeds and within them animal pairs, and widens the spread of few "
     "seeds to Student's quantile"
@@ -35,9 +36,16 @@ def few_pairs(count: int) -> str:
     return "one animal pair" if count == 1 else f"only {count} pairs"
 
 
-def no_interval(count: int) -> str:
-    """What stands in place of the interval of fewer than `FEWEST` animal pairs."""
-    return f"{few_pairs(count)}: no interval"
+def without_interval(low: float, high: float, pairs: int) -> str:
+    """What stands in place of an interval over so many animal pairs that would say nothing, and why; empty for others.
+
+    One without width is none: it would look like perfect certainty.
+    """
+    if pairs < FEWEST:
+        return f"{few_pairs(pairs)}: no interval"
+    if math.isnan(low):
+        return "only 2 seeds: no interval"
+    return "no spread: no interval" if low == high else ""
 
 
 def meaning(seeds: int, pairs: int) -> str:
@@ -52,11 +60,10 @@ def meaning(seeds: int, pairs: int) -> str:
             f"{intervals_of} are by a bootstrap over the animal pairs of this one seed and say nothing of new seeds. "
             f"Fewer than {FEWEST} pairs have none."
         )
-    few, many = COVERAGE["fewer than 5 seeds" if seeds < 5 else "5 seeds"]
-    enough_pairs = pairs >= MANY_PAIRS
-    short = "" if enough_pairs else f"With fewer than {MANY_PAIRS} pairs a seed, as here, take it for too narrow. "
+    low, high = MANY_COVER if pairs >= MANY_PAIRS else FEW_COVER
+    short = "" if pairs >= MANY_PAIRS else f"With fewer than {MANY_PAIRS} pairs a seed take them for too narrow. "
     return (
-        f"{intervals_of} {METHOD}. In simulations {many if enough_pairs else few} of 100 of them hold the mean of new "
+        f"{intervals_of} {METHOD}. In simulations {low} to {high} of 100 of them hold the mean of new "
         f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}Fewer "
         f"than {FEWEST} pairs in all have none."
     )

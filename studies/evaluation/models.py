@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError
+from generators.splits.recipe_file import KINDS
 from models.library.find import checkpoint, checkpoints_in, find_source
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from models.recipe import Recipe
@@ -124,8 +125,9 @@ def training_line(result: Mapping[str, Any]) -> str:
     """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
     settings = result["settings"]
     recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
-    split = data.get("recipe", {}) if isinstance(data.get("recipe"), Mapping) else {}
-    place = [f"world {split['world']}"] if "world" in split else []
+    kind = KINDS.get(data.get("kind", ""))
+    place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
+    place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
     place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
     steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
     return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))

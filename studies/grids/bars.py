@@ -66,7 +66,7 @@ def ranked(results: Sequence[dict[str, Any]], models: Sequence[str], tests: Sequ
 def liked(results: Sequence[dict[str, Any]], model: str, test: tuple[str, str], place: dict[str, Any]) -> bool:
     """Whether a model's accuracy on swaps is of one caption that it likes whatever the image."""
     quads = mean_accuracy(results, model, test[0], place, QUAD).mean
-    return test[1] == "swap" and quads is not None and quads < NEAR
+    return test[1] == "swap" and quads is not None and bool(quads < NEAR)
 
 
 def draw(axis: Axes, means: Sequence[Mean], pale: Sequence[bool]) -> None:

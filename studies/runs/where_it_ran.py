@@ -38,4 +38,4 @@ def together(values: Iterable[Any]) -> str:
     counted = Counter(str(value) for value in values if value not in (None, ""))
     if len(counted) < 2:
         return next(iter(counted), "")
-    return "; ".join(f"{value} ({number} runs)" for value, number in counted.most_common())
+    return "; ".join(f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())

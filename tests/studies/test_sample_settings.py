@@ -184,12 +184,18 @@ def test_a_trial_whose_seeds_were_all_trained_was_not_pruned():
 def test_all_trials_have_the_words_and_units_of_the_other_tables():
     config = replace(SMOKE, seeds=2)
     known = {"setting": asdict(least(config)) | {"pairs": 0.25}, "images": 24, "accuracy": 0.5625, "validations": [0.5]}
-    trial = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=known)
+    early = {5: 0.625}  # the first check of the second seed
+    trial = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=known, intermediate_values=early)
     rows = trial_rows(config, [Point("clip", "target", trial)])
     header, texts = trial_texts(config, rows)
     shown = dict(zip(header, texts, strict=True))
     assert (shown["search"], shown["state"], shown["pairs"], shown["images"]) == ("second", "pruned", "25%", "24")
-    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2", "50.0", "–")
+    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == (
+        *("56.2 (so far)", "50.0"),
+        "62.5 (ended early)",
+    )
+    assert rows[0]["ended_early"] == 0.625
+    assert rows[0]["validation_1"] == "", "nobody takes it for a seed's result"
     assert SEARCHES.keys() == {"front", "target"}
     assert all(name in header for name in HEADER[2:])
 
