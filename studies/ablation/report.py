@@ -74,7 +74,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         ),
         seeds=seeds,
         shares=shares_of(jobs),
-        records={split: records_of(done, split, its) for split, its in columns.items()},
+        record_numbers={split: records_of(done, split, its) for split, its in columns.items()},
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
         claims=[

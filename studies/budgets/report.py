@@ -48,7 +48,7 @@ def publish(trained: Trained) -> Path:
         decay=config.decay,
         stopped={f"{line.split}, {line.model}": state(line) for line in lines},
         meaning=meaning(config.seeds, fewest_pairs(counts.values(), [("", "")])),
-        records="; ".join(f"{split} {numbers_of(list(its.values()))}" for split, its in counts.items()),
+        record_numbers="; ".join(f"{split} {numbers_of(list(its.values()))}" for split, its in counts.items()),
         verdicts=VERDICTS,
         tables={name: to_rows(table) for name, table in tables.items()},
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},

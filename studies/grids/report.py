@@ -75,7 +75,7 @@ def write_report(
         about=models_explained(config.models),
         terms=TERMS,
         meaning=meaning(config.seeds, fewest_pairs(counts, swaps)),
-        records=record_line(counts, swaps),
+        record_numbers=record_line(counts, swaps),
         task_records={
             label: record_line(counts, {(test, task): task for task in tasks}) for test, label in labels.items()
         },

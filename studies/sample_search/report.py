@@ -80,7 +80,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         settings=config,
         judged=judged(config),
         meaning=meaning(config.seeds, fewest_pairs([known for _, known in counts], [TEST])),
-        records=record_line((known for _, known in counts), {VALIDATION: "validation", TEST: "unseen pairs"}),
+        record_numbers=record_line((known for _, known in counts), {VALIDATION: "validation", TEST: "unseen pairs"}),
         doubts=doubts_of(config, all_points),
         capped=capped_of(config, all_points),
         equal=equal_steps(config) if config.budgets else 0,

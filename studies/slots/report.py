@@ -71,7 +71,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
             *verdicts(done, points, masks),
         ],
         cell=cell_line(config),
-        records=records_of(done.runs, config.kind, done.columns),
+        record_numbers=records_of(done.runs, config.kind, done.columns),
         all_records=record_line(counts, {column: column_name(*column) for column in sorted(set().union(*counts))}),
         usual=f"{done.slots} slots of width {done.width}",
         least_gain=f"{LEAST_GAIN:g}",

@@ -72,7 +72,7 @@ def write_report(
         means=means,
         ties=ties(means),
         lone=all(sum(row["repeated"] is not None for row in rows if row["model"] == model) < 2 for model in models),
-        records=record_line(counts_of_runs(out), {("validation", "swap"): "validation"}),
+        record_numbers=record_line(counts_of_runs(out), {("validation", "swap"): "validation"}),
         about=models_explained(models),
         terms=TERMS,
         failed=failed,
