@@ -24,7 +24,7 @@ from studies.runs.where_it_ran import where_it_ran
 from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
-from studies.sample_search.ratios import capped_of, doubts_of, ratio_table
+from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from studies.sample_search.tables import (
     FEWEST,
     Point,
@@ -81,7 +81,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         judged=judged(config),
         meaning=meaning(config.seeds, fewest_pairs([known for _, known in counts], [TEST])),
         record_numbers=record_line((known for _, known in counts), {VALIDATION: "validation", TEST: "unseen pairs"}),
-        doubts=doubts_of(config, all_points),
+        on_test=on_the_test(config, all_points),
         capped=capped_of(config, all_points),
         equal=equal_steps(config) if config.budgets else 0,
         images_seen=config.recipe.steps * config.recipe.batch,

@@ -30,7 +30,7 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
-from studies.sample_search.ratios import capped_of, ratio_table
+from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
 from studies.sample_search.tables import HEADER, Point
@@ -253,6 +253,12 @@ def judged(question, number, images, validations, equals, seeds=3):
     )
 
 
+def missing(trial):
+    """The same trial with a test at chance."""
+    tests = [{pair: [0.5 * count, count] for pair, (_, count) in tally.items()} for tally in trial.user_attrs["tests"]]
+    return optuna.trial.create_trial(value=1.0, user_attrs=trial.user_attrs | {"tests": tests})
+
+
 def test_both_ratios_of_images_are_reported():
     """With enough steps CLIP needs twice the images; at equal compute four times as many."""
     config = replace(CONVERGED, seeds=3, models=("clip", "oc-clip"))
@@ -268,6 +274,11 @@ def test_both_ratios_of_images_are_reported():
     assert list(table.iloc[:, 1]) == ["2.00", "4.00"]
     assert list(table["compared"]) == ["at convergence", "at equal compute, 1000 steps"]
     assert list(table.iloc[:, -1]) == ["2.00 to 2.00", "4.00 to 4.00"]
+    better = on_the_test(config, points)
+    assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
+    assert all(line.startswith("On the test the setting by which") for line in better)
+    missed = on_the_test(config, [points[0]._replace(trial=missing(points[1].trial)), *points[3:]])
+    assert ["misses it" in line for line in missed] == [True, False]
     assert capped_of(config, points) == {"clip": (6, 9), "oc-clip": (4, 6)}
     assert points[0].trial.user_attrs["accuracy"] == pytest.approx(0.7), "the storage's own is as it was"
     assert "compared" not in ratio_table(replace(config, budgets=()), points)
