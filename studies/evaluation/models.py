@@ -143,7 +143,7 @@ def line_of(model: Model) -> tuple[str, str]:
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"
-        return model.label, f"open_clip's {source.architecture} with {weights}"
+        return model.title, f"open_clip's {source.architecture} with {weights}"
     if isinstance(source, HuggingFace):
         return model.label, f"a model of Hugging Face's transformers, {source.place}"
     name = source.model if isinstance(source, Checkpoint) else source.name
