@@ -22,7 +22,7 @@ from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
 from studies.runs.where_it_ran import where_it_ran
 
-NO_INTERVAL = re.compile(r" \[(.*): no interval\]$")
+TOO_FEW = re.compile(r" \[[^\]]* pairs?: no interval\]$")
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
 
@@ -115,7 +115,7 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
     scored = [piece for piece in pieces if piece.split.label == split and finished(piece.folder)]
     counts, subsets = [counts_in(piece.folder) for piece in scored], list(own.subset.unique())
     shown, changes = swaps(own, list(names.values()), flags=True), differences(scored, names, subsets)
-    alike = alone(changes)
+    bare = without_intervals(changes)
     return {
         "swaps": to_rows(shown),
         "flags": meaning_of_flags(shown),
@@ -125,8 +125,8 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
             for subset in subsets
         },
         "first": names[scored[0].model.label],
-        "alike": alike,
-        "differences": [[cell.removesuffix(f" [{alike}: no interval]") for cell in row] for row in changes],
+        "bare": bare,
+        "differences": [[TOO_FEW.sub("", cell) if bare else cell for cell in row] for row in changes],
         "tasks": {
             name: to_rows(tasks(part, list(names.values())))
             for name, part in own.groupby("subset", sort=False)
@@ -136,15 +136,10 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
     }
 
 
-def alone(changes: Sequence[Sequence[str]]) -> str:
-    """Why no difference of a table has an interval, where all have the same reason; else nothing."""
-    why = {
-        found[1] if (found := NO_INTERVAL.search(cell)) else ""
-        for row in changes[1:]
-        for cell in row[1:]
-        if cell != DASH
-    }
-    return why.pop() if len(why) == 1 else ""
+def without_intervals(changes: Sequence[Sequence[str]]) -> bool:
+    """Whether no difference of a table has an interval, each for want of animal pairs."""
+    cells = [cell for row in changes[1:] for cell in row[1:] if cell != DASH]
+    return bool(cells) and all(TOO_FEW.search(cell) for cell in cells)
 
 
 def swaps(own: pd.DataFrame, models: list[str], flags: bool = False) -> pd.DataFrame:

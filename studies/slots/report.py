@@ -36,7 +36,7 @@ from studies.slots.figures import sweep_figure
 from studies.slots.masks import LEAST_GAIN, Masked
 from studies.slots.masks import Place as MaskPlace
 from studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
-from studies.slots.runs import MODEL, Jobs, Rows, shown, whole
+from studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
 from studies.slots.selection import Selected
 from studies.slots.tables import Done, selections, tables_of, trained_masks
 from studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
@@ -140,7 +140,13 @@ def figures(folder: Path, done: Done) -> dict[str, str]:
 def curves(done: Done) -> list[Curve]:
     """The finished runs in the figure of how all trained, each once."""
     labels = {job.folder: place.row for place, its in reversed(done.jobs.items()) for job in whole(its)}
-    return [Curve(done.config.kind, shown(row), folder) for folder, row in reversed(labels.items())]
+    return [Curve(group_of(done, row), shown(row), folder) for folder, row in reversed(labels.items())]
+
+
+def group_of(done: Done, row: str) -> str:
+    """The column of panels that a row's training is in: few lines can be told apart in one."""
+    swept = next((field for field, its in done.rows.sweeps.items() if row in its), "")
+    return SWEPT[swept] if swept else "rows of table 6, models"
 
 
 def write_pictures(path: Path, job: Job, scenes: int) -> str:
