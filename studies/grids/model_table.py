@@ -19,7 +19,7 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
         if own:
             sizes = (values(own, name) for name in ("parameters", "images_seen"))
             negatives = negatives_seen(own)
-            if spec_of(model).altered_graphs and "graphs" not in negatives and negatives != DASH:
+            if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
             rows.append([short(model), *sizes, negatives])
     return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", "negatives in its loss"])
