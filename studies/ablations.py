@@ -31,7 +31,7 @@ from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
 from studies.ablation.cells import check_rows, in_turn, jobs_of, placed, row_cells, rows_of
 from studies.ablation.rows import ablated, model_of
-from studies.grids.cells import recipe_line
+from studies.grids.cells import cell_line, recipe_line
 from studies.grids.grid import EXECUTION, Grid, workers
 from studies.grids.launch import check as check_grid
 from studies.runs.cell import Execution
@@ -155,24 +155,18 @@ def check(config: Config) -> None:
         in_child(check_rows, {line: row_cells(grid, spec, line, "")[0] for line in lines})
 
 
-def cell_line(grid: Grid) -> str:
-    """What the base row of a split is trained on, and how."""
-    fractions = "; ".join(f"{name.replace('_', ' ')} {value:.0%}" for name, value in grid.places[0].items())
-    place = f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {fractions}"
-    return f"{place}; {recipe_line(grid, grid.models[0])}"
-
-
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
     from studies.ablation.report import publish
     from studies.runs.cell import finished
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
     from studies.runs.shared import clear_shared
 
     grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)
     left_out = {f"row {row}": f"left out: {reason}" for row, reason in rows.left_out.items()}
-    notes = {f"{split} cell": cell_line(grid) for split, grid in grids.items()} | left_out | provenance()
+    notes = {
+        f"{split} cell": f"{cell_line(grid)}; {recipe_line(grid, grid.models[0])}" for split, grid in grids.items()
+    } | left_out
     jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)

@@ -119,14 +119,13 @@ def run(config: Config, out: Path) -> None:
     from envs.common.progress import Sparing
     from studies.runs.cell import finished
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
     from studies.runs.shared import clear_shared
     from studies.slots.report import publish
 
     torch.set_num_threads(config.threads)  # sums depend on it, and masks take twenty times as long with two
     identity, files = render(config, cores(config))
     jobs = jobs_of(config, identity, files, out, rows_of(config).lines)
-    notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models} | provenance()
+    notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
     every = {job.folder: job for its in jobs.values() for job in its}
     waiting = [job for folder, job in every.items() if finished(folder) is None]
     print(f"{len(every)} runs, {len(waiting)} of them to train", flush=True)

@@ -29,8 +29,8 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
 
 def shade(cell: str, chance: float = 50.0) -> Markup:
     """The style of a table's cell that begins with an accuracy in percent: its colour on the scale of figures, whose
-    middle is `chance`."""
-    number = re.match(r"\d+(\.\d+)?", cell)
+    middle is `chance`. One that goes on with a comma, a remark that it is no skill, has none."""
+    number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")
     colour = colour_at(levelled(float(number[0]), chance), ACCURACY)

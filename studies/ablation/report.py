@@ -14,14 +14,17 @@ from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
 from studies.ablation.rows import Place, base_row, named_rows
-from studies.ablation.runs import Columns, Runs, accuracies, columns_of, merged, read_runs
+from studies.ablation.runs import Columns, Run, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.glossary import TERMS, explained_as
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
+from studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
+from studies.analysis.smoke import records_in, smoke_words
 from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
-from studies.analysis.two_levels import meaning
+from studies.analysis.two_levels import MANY_PAIRS, meaning
 from studies.grids.curves import Curve, alike, training_curves
 from studies.grids.task_words import columns_explained
 from studies.runs.cell import Job, finished
+from studies.runs.where_it_ran import where_it_ran
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -34,7 +37,7 @@ EXPECTED = {-1: "lower: −", 1: "higher: +"}
 VERDICTS = {
     "confirmed": "the interval leaves out 0, on the side that is expected after the paper",
     "contradicted": "the interval leaves out 0, on the other side",
-    "undecided": "the interval holds 0, or there is none: these records don't tell",
+    "undecided": "the interval holds 0, or there is none, or two measures differ in sign: these records don't tell",
     "not tested": "a run that it needs isn't finished, or this study leaves it out",
 }
 
@@ -46,7 +49,11 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     data = {place.split: its[0].cell.data for place, its in jobs.items()}
     columns, trained = {split: columns_of(its) for split, its in data.items()}, curves(jobs)
     training = training_curves(trained)
-    ratio = spec.ablations.ratio
+    ratio, seeds, runs = (
+        spec.ablations.ratio,
+        max(map(len, jobs.values())),
+        [run for its in done.values() for run in its],
+    )
     ratios = {split: ratio if its.kind == "spatial" else None for split, its in data.items()}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
@@ -62,7 +69,12 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             split: columns_explained([*its, *claimed(spec, split)], data[split].kind) for split, its in columns.items()
         },
         verdicts=VERDICTS,
-        meaning=meaning(max(map(len, jobs.values()))),
+        meaning=meaning(
+            seeds, fewest_pairs(map(counted, runs), [column for its in columns.values() for column in its])
+        ),
+        seeds=seeds,
+        shares=shares_of(jobs),
+        record_numbers={split: records_of(done, split, its) for split, its in columns.items()},
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
         claims=[
@@ -78,8 +90,34 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         terms=TERMS,
         finished=sum(map(len, done.values())),
         runs=sum(map(len, jobs.values())),
-        notes=notes,
+        notes={**notes, **where_it_ran(out)},
+        smoke=smoke_of(jobs),
     )
+
+
+def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
+    """The sentence on a smoke run, if these runs are one."""
+    every = [job for its in jobs.values() for job in its]
+    results = [result for job in every if (result := finished(job.folder))]
+    return smoke_words([job.cell.recipe.steps for job in every], records_in(results))
+
+
+def shares_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
+    """How many of the trainable animal pairs the runs train on, where their data say so: ", with 50% of the pairs"."""
+    every = {job.cell.data.axes.get("pairs") for its in jobs.values() for job in its}
+    shares = {share for share in every if isinstance(share, float)}
+    return f", with {' and '.join(f'{share:.0%}' for share in sorted(shares))} of the animal pairs" if shares else ""
+
+
+def counted(run: Run) -> dict[tuple[str, str], Count]:
+    """How many records a run has of each column."""
+    return counts_of(run.points)
+
+
+def records_of(done: Runs, split: str, columns: Columns) -> str:
+    """How many records the columns of a table are of."""
+    runs = [run for place, its in done.items() if place.split == split for run in its]
+    return record_line(map(counted, runs), {column: column_name(*column) for column in columns})
 
 
 def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
@@ -155,7 +193,8 @@ def judged(delta: Difference | None, sign: int) -> str:
     """Whether the interval of a difference is on one side of 0, and whether that is the side of `sign`."""
     if delta is None:
         return "not tested"
-    if not (delta.low > 0 or delta.high < 0):  # around 0, or of too few animal pairs
+    told = delta.known or delta.clusters >= MANY_PAIRS  # few pairs that are all alike may be so by chance
+    if not (told and (delta.low > 0 or delta.high < 0)):
         return "undecided"
     return "confirmed" if (delta.mean > 0) == (sign > 0) else "contradicted"
 

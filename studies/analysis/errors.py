@@ -1,7 +1,6 @@
 """Where a model errs: accuracy by what its test images show, with intervals, from the predictions of its cells."""
 
 import io
-import math
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
 from studies.analysis.tables import DASH
-from studies.analysis.two_levels import FEW, intervals
+from studies.analysis.two_levels import intervals, without_interval
 from studies.runs.evaluation import FILE
 from studies.runs.result_file import checked_file
 
@@ -128,6 +127,5 @@ def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.D
 
 def described(row: Any) -> str:
     """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
-    few = f", only {row.clusters} pairs" if row.clusters < FEW else ""
-    bounds = "too few" if math.isnan(row.low) else f"{100 * row.low:.1f}, {100 * row.high:.1f}{few}"
+    bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"

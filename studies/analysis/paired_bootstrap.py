@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.common.errors import UserError
 from envs.common.reading import read_text
-from studies.analysis.two_levels import FEW, FEWEST, few_pairs, intervals
+from studies.analysis.two_levels import FEWEST, intervals, without_interval
 from studies.runs.evaluation import FILE
 from studies.runs.result_file import checked_file
 
@@ -35,16 +35,23 @@ class Difference(NamedTuple):
     low: float
     high: float
     n: int
-    clusters: int = FEW
+    clusters: int = FEWEST
     """Animal pairs, of each seed, that were drawn."""
     seeds: int = 1
 
     def __str__(self) -> str:
-        if np.isnan(self.low):
-            few = few_pairs(self.clusters) if self.clusters < FEWEST else "only 2 seeds"
-            return f"{100 * self.mean:+.1f} [{few}]"
-        few = f", {few_pairs(self.clusters)}" if self.clusters < FEW else ""
-        return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}{few}]"
+        return f"{100 * self.mean:+.1f} [{self.bounds}]"
+
+    @property
+    def bounds(self) -> str:
+        """The interval as text, or why there is none."""
+        none = without_interval(self.low, self.high, self.clusters)
+        return none or f"{100 * self.low:+.1f}, {100 * self.high:+.1f}"
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return not without_interval(self.low, self.high, self.clusters)
 
 
 def read_points(cells: Iterable[tuple[int, Path]]) -> Points:

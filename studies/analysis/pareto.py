@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from studies.analysis.surrogate import CHANCE
-from studies.analysis.two_levels import CONFIDENCE, FEW, FEWEST, few_pairs, intervals, resampled_means
+from studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, resampled_means, without_interval
 
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]
@@ -104,10 +104,7 @@ class Volume(NamedTuple):
     @property
     def interval(self) -> str:
         """Its bounds as text."""
-        few = few_pairs(self.pairs)
-        if math.isnan(self.low):
-            return f"{few}: none" if self.pairs < FEWEST else "two seeds: none"
-        return f"{self.low:.3f} to {self.high:.3f}" + (f" ({few})" if self.pairs < FEW else "")
+        return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:

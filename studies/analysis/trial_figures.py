@@ -21,30 +21,45 @@ WIDEST = 9.8  # inches, as wide as a page
 
 
 def parallel_figures(
-    trials: Mapping[str, Sequence[FrozenTrial]], value: Value, label: str, shares: Collection[str] = ()
+    trials: Mapping[str, Sequence[FrozenTrial]],
+    value: Value,
+    label: str,
+    shares: Collection[str] = (),
+    chosen: Mapping[str, int] | None = None,
 ) -> dict[str, Figure]:
     """A figure of each model's trials, in which one colour means one value for all models; of parameters in `shares`
-    the values are written in percent."""
+    the values are written in percent, and the trial of a number in `chosen` has dots."""
     values = [number for its in trials.values() for trial in its if (number := value(trial)) is not None]
     scale = Normalize(min(values, default=0), max(values, default=1))
-    return {model: parallel_figure(its, value, label, scale, shares) for model, its in trials.items()}
+    marked = chosen or {}
+    return {
+        model: parallel_figure(its, value, label, scale, shares, marked.get(model)) for model, its in trials.items()
+    }
 
 
 def parallel_figure(
-    trials: Sequence[FrozenTrial], value: Value, label: str, scale: Normalize, shares: Collection[str] = ()
+    trials: Sequence[FrozenTrial],
+    value: Value,
+    label: str,
+    scale: Normalize,
+    shares: Collection[str] = (),
+    chosen: int | None = None,
 ) -> Figure:
     """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
 
-    Trials without a value are grey and dashed.
+    Trials without a value are grey and dashed, the one of number `chosen` has dots. A parameter of one value is left
+    out.
     """
-    space = max((trial.distributions for trial in trials), key=len, default={})
-    drawn = [trial for trial in trials if space and trial.params.keys() == space.keys()]
+    whole = max((trial.distributions for trial in trials), key=len, default={})
+    drawn = [trial for trial in trials if whole and trial.params.keys() == whole.keys()]
+    space = {name: parameter for name, parameter in whole.items() if not parameter.single()} or whole
     figure = Figure((min(1.4 * len(space) + 0.6, WIDEST), 4.0), layout="constrained")
     axis = figure.subplots()
     colours = ScalarMappable(scale, "viridis")
     for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # the best lie on top
         number = value(trial)
         style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
+        style |= {"marker": "o", "zorder": 3} if trial.number == chosen else {}
         axis.plot([height(parameter, trial.params[name]) for name, parameter in space.items()], linewidth=1.6, **style)
     for place, (name, parameter) in enumerate(space.items()):
         scale_at(axis, place, parameter, name in shares)

@@ -5,11 +5,12 @@ seeds are drawn with replacement, and within each its animal pairs, whole. Drawn
 that are wrong both ways: n seeds drawn anew spread less than n new ones (by (n - 1) / n, and by the difference of
 Student's and the normal quantile), and where seeds don't differ, the pairs' share of their spread would count twice.
 So the spread of seeds that pairs don't explain (an analysis of variance of two levels) is what is drawn, widened to
-Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth: 0.90 to
-0.98 of the time with five seeds, however much seeds differ. Pairs that share an animal count as independent within a
-seed; the same simulation measures what that neglects.
+Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth, however much
+seeds differ (`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a seed; the same
+simulation measures what that neglects.
 """
 
+import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -18,9 +19,16 @@ from jaxtyping import Bool, Float64, Int64
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 # Fewer clusters, drawn anew, say nothing of others: two that agree would look certain.
-FEWEST = 3
-# An interval over fewer clusters says so.
-FEW = 5
+FEWEST = 5
+# Pairs of a seed from which on intervals cover about as often as they say.
+MANY_PAIRS = 12
+# How many of 100 simulated intervals of 3 seeds or more hold the truth, the least and the most: of fewer pairs a seed
+# than `MANY_PAIRS`, and of as many or more.
+FEW_COVER, MANY_COVER = (87, 95), (91, 97)
+METHOD = (
+    "are by a bootstrap of two levels, which draws seeds and within them animal pairs, and widens the spread of few "
+    "seeds to Student's quantile"
+)
 
 
 def few_pairs(count: int) -> str:
@@ -28,15 +36,36 @@ def few_pairs(count: int) -> str:
     return "one animal pair" if count == 1 else f"only {count} pairs"
 
 
-def meaning(seeds: int) -> str:
-    """What an interval of this module says, in one sentence for reports."""
-    chance = f"{100 * CONFIDENCE:.0f} % of such intervals hold the mean of"
+def without_interval(low: float, high: float, pairs: int) -> str:
+    """What stands in place of an interval over so many animal pairs that would say nothing, and why; empty for others.
+
+    One without width is none: it would look like perfect certainty.
+    """
+    if pairs < FEWEST:
+        return f"{few_pairs(pairs)}: no interval"
+    if math.isnan(low):
+        return "only 2 seeds: no interval"
+    return "no spread: no interval" if low == high else ""
+
+
+def meaning(seeds: int, pairs: int) -> str:
+    """What an interval of this module says, in sentences for reports: how it is made, and how often such ones hold the
+    truth in simulations, with as many seeds and with `pairs`, the fewest animal pairs of a test in one seed (0 where
+    that isn't known yet)."""
+    intervals_of = f"Intervals (nominally {100 * CONFIDENCE:.0f} %)"
     if seeds == 2:
         return "Two seeds are too few for an interval that would say something of new ones; three give one."
     if seeds < 2:
-        return f"{chance} all animal pairs for this one seed; it says nothing of new seeds."
+        return (
+            f"{intervals_of} are by a bootstrap over the animal pairs of this one seed and say nothing of new seeds. "
+            f"Fewer than {FEWEST} pairs have none."
+        )
+    low, high = MANY_COVER if pairs >= MANY_PAIRS else FEW_COVER
+    short = "" if pairs >= MANY_PAIRS else f"With fewer than {MANY_PAIRS} pairs a seed take them for too narrow. "
     return (
-        f"{chance} new seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here."
+        f"{intervals_of} {METHOD}. In simulations {low} to {high} of 100 of them hold the mean of new "
+        f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}Fewer "
+        f"than {FEWEST} pairs in all have none."
     )
 
 

@@ -9,6 +9,9 @@ from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.paired_bootstrap import Points
+from studies.analysis.record_counts import counts_of, fewest_pairs, numbers_of
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
 from studies.budgets.figures import all_tests, compute_figure, other_scales
@@ -18,9 +21,10 @@ from studies.budgets.setups import Trained
 from studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
 from studies.budgets.words import VERDICTS, sentences
 from studies.grids.curves import Curve, training_curves
+from studies.runs.where_it_ran import where_it_ran
 
 
-def publish(trained: Trained, notes: dict[str, Any]) -> Path:
+def publish(trained: Trained) -> Path:
     """Write all that the finished runs allow; returns the report."""
     config, out = trained.config, trained.out
     lines = lines_of(trained, courses_of(trained))
@@ -30,6 +34,7 @@ def publish(trained: Trained, notes: dict[str, Any]) -> Path:
     write_text(out / "results.tex", to_latex(tables["best"], "The budget of each model that validation chose."))
     write_csv(out / "results.csv", RESULTS, ([row.get(name) for name in RESULTS] for row in result_rows(trained)))
     figures = draw_figures(trained, lines)
+    counts = {line.split: counts_of(one_seed(line.points[0].records)) for line in lines if line.points}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -42,12 +47,14 @@ def publish(trained: Trained, notes: dict[str, Any]) -> Path:
         rise=100 * config.rise,
         decay=config.decay,
         stopped={f"{line.split}, {line.model}": state(line) for line in lines},
-        meaning=meaning(config.seeds),
+        meaning=meaning(config.seeds, fewest_pairs(counts.values(), [("", "")])),
+        record_numbers="; ".join(f"{split} {numbers_of(list(its.values()))}" for split, its in counts.items()),
         verdicts=VERDICTS,
         tables={name: to_rows(table) for name, table in tables.items()},
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         config=flat(asdict(config)),
-        notes=notes,
+        notes=where_it_ran(out),
+        smoke=smoke_words(config.budgets),
     )
 
 
@@ -63,6 +70,12 @@ def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     longest = [Curve(line.model, line.split, job.folder) for line in lines for job in longest_jobs(line)]
     training = training_curves(longest)
     return figures | ({"training": training} if training else {})
+
+
+def one_seed(records: Points) -> Points:
+    """Those of the first seed."""
+    first = min(key[0] for key in records)
+    return {key: point for key, point in records.items() if key[0] == first}
 
 
 def longest_jobs(line: Line) -> tuple[Any, ...]:

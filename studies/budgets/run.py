@@ -17,13 +17,12 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
     """Train what isn't finished, each round's runs at once, and write tables and report."""
     from studies.budgets.report import publish
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
 
-    trained, notes, sparing = trained_on(config, grids, out), provenance(), Sparing()
+    trained, sparing = trained_on(config, grids, out), Sparing()
     any_grid = next(iter(grids.values()))
 
     def show(job: Job | None = None) -> None:
-        sparing(lambda: publish(trained, notes))
+        sparing(lambda: publish(trained))
 
     while waiting := next_runs(config, known_of(trained), tuple(grids)):
         jobs = [trained.job(own) for own in waiting]
@@ -36,7 +35,7 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
                 raise
             print(f"{error}; it counts as a run that gets nothing right on validation, and the others go on")
     # What cells share stays: the same command with larger budgets goes on from there.
-    print(f"report: {publish(trained, notes)}")
+    print(f"report: {publish(trained)}")
 
 
 def trained_on(config: Study, grids: Mapping[str, Grid], out: Path) -> Trained:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError
+from generators.splits.recipe_file import KINDS
 from models.library.find import checkpoint, checkpoints_in, find_source
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
+from models.recipe import Recipe
 from models.registry import is_own, short_name
 from models.towers.config import TowerConfig
 from studies.analysis.glossary import explained_as
@@ -27,6 +29,12 @@ class Model:
     """The run of a cell; empty for other models."""
     cell: str = ""
     """What a cell is in its run, in words: "clip, hard negatives 0%"."""
+
+    @property
+    def title(self) -> str:
+        """Its label in tables of pages, where random weights aren't taken for trained ones."""
+        untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
+        return f"{self.label}, untrained" if untrained else self.label
 
     @cached_property
     def weights(self) -> str:
@@ -82,19 +90,47 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
     """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
     that, if any can be spared."""
     for shorten in (
-        lambda model: model.cell or model.label,
-        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.label,
+        lambda model: model.cell or model.title,
+        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
     ):
         names = {model.label: shorten(model) for model in models}
         if len(set(names.values())) == len(names):
             return names
-    return {model.label: model.label for model in models}
+    return {model.label: model.title for model in models}
 
 
 def place_of(cell: Path) -> dict[str, Any]:
     """Where in its study a cell is: its axes and its seed, as its result names them; empty for a lone checkpoint."""
     result = finished(cell) or {}
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
+
+
+def trained(model: Model) -> Mapping[str, Any]:
+    """What the study that trained a model recorded of it; empty for models from elsewhere."""
+    return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
+
+
+def steps_of(models: Sequence[Model]) -> list[int]:
+    """The steps of models that were trained here."""
+    known = [its["settings"]["recipe"] for model in models if "recipe" in (its := trained(model)).get("settings", {})]
+    return [recipe.get("steps", Recipe.steps) for recipe in known]
+
+
+def trainings(models: Sequence[Model]) -> dict[str, str]:
+    """Of models that were trained by a study here, by label: on how much of what, and for how long."""
+    return {model.label: training_line(its) for model in models if (its := trained(model)).get("settings")}
+
+
+def training_line(result: Mapping[str, Any]) -> str:
+    """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
+    settings = result["settings"]
+    recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
+    kind = KINDS.get(data.get("kind", ""))
+    place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
+    place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
+    place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
+    steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
+    return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
 def about(models: Sequence[Model]) -> dict[str, str]:
@@ -107,7 +143,7 @@ def line_of(model: Model) -> tuple[str, str]:
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"
-        return model.label, f"open_clip's {source.architecture} with {weights}"
+        return model.title, f"open_clip's {source.architecture} with {weights}"
     if isinstance(source, HuggingFace):
         return model.label, f"a model of Hugging Face's transformers, {source.place}"
     name = source.model if isinstance(source, Checkpoint) else source.name

@@ -1,6 +1,7 @@
 """Tables and report of an evaluation: a table a split, a row a model."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.glossary import TERMS
 from studies.analysis.paired_bootstrap import difference, read_points
+from studies.analysis.record_counts import counts_in, record_line
+from studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
-from studies.evaluation.models import about, short_labels
+from studies.evaluation.models import about, short_labels, steps_of, trainings
 from studies.evaluation.pieces import Piece
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
-from studies.runs.folder import provenance
+from studies.runs.where_it_ran import where_it_ran
 
+TOO_FEW = re.compile(r" \[[^\]]* pairs?: no interval\]$")
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell"]
 
@@ -53,8 +58,9 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         Path(__file__).with_suffix(".html"),
         title="Evaluation of models as they are",
         splits={split: tables(table, names, split, pieces) for split in splits},
-        names={name: label for label, name in names.items() if name != label},
+        names={name: label for label, name in names.items() if not name.startswith(label)},
         about=about(models),
+        trainings={names[label]: text for label, text in trainings(models).items()},
         terms=TERMS,
         tasks=explained(list(table.task.unique()), SWAP),
         chances=CHANCES,
@@ -62,7 +68,8 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
-        notes=provenance(),
+        notes=where_it_ran(out),
+        smoke=smoke_words(steps_of(models), [int(n) for n in table.n]),
     )
 
 
@@ -106,10 +113,20 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
     if own.empty:
         return {}
     scored = [piece for piece in pieces if piece.split.label == split and finished(piece.folder)]
+    counts, subsets = [counts_in(piece.folder) for piece in scored], list(own.subset.unique())
+    shown, changes = swaps(own, list(names.values()), flags=True), differences(scored, names, subsets)
+    bare = without_intervals(changes)
     return {
-        "swaps": to_rows(swaps(own, list(names.values()))),
+        "swaps": to_rows(shown),
+        "flags": meaning_of_flags(shown),
+        "numbers": record_line(counts, {(subset, "swap"): subset for subset in subsets}),
+        "task_numbers": {
+            subset: record_line(counts, {(subset, task): task for task in sorted(own.task.unique(), key=by_task)})
+            for subset in subsets
+        },
         "first": names[scored[0].model.label],
-        "differences": differences(scored, names, list(own.subset.unique())),
+        "bare": bare,
+        "differences": [[TOO_FEW.sub("", cell) if bare else cell for cell in row] for row in changes],
         "tasks": {
             name: to_rows(tasks(part, list(names.values())))
             for name, part in own.groupby("subset", sort=False)
@@ -119,9 +136,18 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
     }
 
 
-def swaps(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """A row a model, a column a subset."""
-    return described(pivot(own[own.task == "swap"], ["model"], ["subset"]), models).reset_index()
+def without_intervals(changes: Sequence[Sequence[str]]) -> bool:
+    """Whether no difference of a table has an interval, each for want of animal pairs."""
+    cells = [cell for row in changes[1:] for cell in row[1:] if cell != DASH]
+    return bool(cells) and all(TOO_FEW.search(cell) for cell in cells)
+
+
+def swaps(own: pd.DataFrame, models: list[str], flags: bool = False) -> pd.DataFrame:
+    """A row a model, a column a subset; with `flags` at accuracies that are of one caption liked whatever the image."""
+    texts = described(pivot(own[own.task == "swap"], ["model"], ["subset"]), models)
+    if flags:
+        texts = flagged(texts, pivot(own[own.task == QUAD], ["model"], ["subset"]))
+    return texts.reset_index()
 
 
 def tasks(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:

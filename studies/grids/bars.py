@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib
 
 from envs.common.figure_style import COLOURS, chance_line, short
+from studies.analysis.same_caption import NEAR, QUAD
 from studies.analysis.tables import gap
 from studies.grids.figures import WIDEST, panel_names
 from studies.grids.grid import Grid
@@ -37,7 +38,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for axis, test, name in zip(axes.flat, tests, panel_names(grid, tests), strict=False):
         axis.set_title(name, fontsize=9, parse_math=False)
-        draw(axis, [means[test][model] for model in order])
+        draw(axis, [means[test][model] for model in order], [liked(results, model, test, place) for model in order])
     for axis in axes.flat[len(tests) :]:
         axis.axis("off")
     axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
@@ -62,15 +63,23 @@ def ranked(results: Sequence[dict[str, Any]], models: Sequence[str], tests: Sequ
     return sorted(models, key=level, reverse=True)
 
 
-def draw(axis: Axes, means: Sequence[Mean]) -> None:
-    """A bar for each model; to the right of all bars, where no line runs, its number and, of several seeds, the
-    deviation."""
-    for y, its in enumerate(means):
+def liked(results: Sequence[dict[str, Any]], model: str, test: tuple[str, str], place: dict[str, Any]) -> bool:
+    """Whether a model's accuracy on swaps is of one caption that it likes whatever the image."""
+    quads = mean_accuracy(results, model, test[0], place, QUAD).mean
+    return test[1] == "swap" and quads is not None and bool(quads < NEAR)
+
+
+def draw(axis: Axes, means: Sequence[Mean], pale: Sequence[bool]) -> None:
+    """A bar for each model, some of them pale; to the right of all bars, where no line runs, its number and, of several
+    seeds, the deviation, which is drawn too."""
+    for y, (its, faint) in enumerate(zip(means, pale, strict=True)):
         text = gap(its.seeds) if its.mean is None else f"{100 * its.mean:.1f}"
         text += f" ±{100 * its.deviation:.1f}" if its.deviation is not None else ""
         axis.text(103, y, text, va="center", fontsize=8)
         if its.mean is not None:
-            axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0])
+            axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0], alpha=0.35 if faint else 1)
+        if its.deviation is not None:
+            axis.errorbar(100 * its.mean, y, xerr=100 * its.deviation, color="0.2", linewidth=1, capsize=2)
     chance_line(axis, "x")
     axis.tick_params(labelsize=8, length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)

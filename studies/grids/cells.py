@@ -73,11 +73,18 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
     return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
 
 
+def cell_line(grid: Grid) -> str:
+    """What the first place of a grid is: its world, its resolution and its shares of pairs, in words."""
+    values = {name: f"{its:.0%}" if isinstance(its, float) else str(its) for name, its in grid.places[0].items()}
+    place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
+    return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
+
+
 def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     """The recipe of a model, its own or the given one, and all options of the model, in one line; and what it was tuned
     for where that isn't this grid."""
     start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
-    fields = asdict(recipe or training_recipe(grid, model)).items()
+    fields = used_fields(model, asdict(recipe or training_recipe(grid, model))).items()
     text = f"{towers(grid, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
     options = asdict(spec_of(model).configured(options_of(grid, model))).items()
@@ -92,6 +99,11 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     here = conditions(grid, model) | {"steps": grid.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
+
+
+def used_fields(model: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """A recipe's fields without those of a loss that the model hasn't: the one against altered graphs."""
+    return {name: its for name, its in fields.items() if spec_of(model).altered_graphs or not name.startswith("local_")}
 
 
 def shown(value: Any) -> str:

@@ -11,13 +11,17 @@ from studies.analysis.tables import DASH
 
 
 def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model with a finished cell: parameters, images of all steps, and the negatives in its loss."""
+    """A row per model with a finished cell: parameters, images of all steps, and the negatives in its loss, with why a
+    loss against altered scene graphs has none."""
     rows = []
     for model in models:
         own = [result for result in results if result["model"] == model]
         if own:
             sizes = (values(own, name) for name in ("parameters", "images_seen"))
-            rows.append([short(model), *sizes, negatives_seen(own)])
+            negatives = negatives_seen(own)
+            if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
+                negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
+            rows.append([short(model), *sizes, negatives])
     return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", "negatives in its loss"])
 
 

@@ -13,6 +13,8 @@ from envs.common.pages import write_page
 from generators.captions.hard_negatives import TASKS
 from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.record_counts import counts_in, fewest_pairs, record_line
+from studies.analysis.smoke import records_in, smoke_words
 from studies.analysis.tables import to_rows
 from studies.analysis.two_levels import meaning
 from studies.grids.bars import bars
@@ -25,6 +27,7 @@ from studies.grids.tables import difference_table, latex, place_names, summary_o
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.results import place_of
+from studies.runs.where_it_ran import where_it_ran
 
 SAMPLES = 5
 MOST_LISTED = 5  # models in a title
@@ -36,6 +39,8 @@ def write_report(
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
     titles = titles_of(config.models)
+    counts = [counts_in(out / "cells" / result["id"]) for result in results]
+    swaps = {(test, "swap"): config.label(test) for test in config.tests}
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
     others = [task for task in tasks if task in TASKS and task != "swap"]
     lone = len(config.places) == 1
@@ -52,7 +57,8 @@ def write_report(
         title=f"{config.title}: {listed(list(titles.values()))}",
         task=config.task,
         config=reported_config(config),
-        notes=notes,
+        notes={**notes, **where_it_ran(out)},
+        smoke=smoke_words([config.recipe.steps], records_in(results)),
         **summary_of(config, results),
         models=to_rows(model_table(config.models, results)),
         tasks=task_tables(config, results),
@@ -68,7 +74,11 @@ def write_report(
         finished=len(results),
         about=models_explained(config.models),
         terms=TERMS,
-        meaning=meaning(config.seeds),
+        meaning=meaning(config.seeds, fewest_pairs(counts, swaps)),
+        record_numbers=record_line(counts, swaps),
+        task_records={
+            label: record_line(counts, {(test, task): task for task in tasks}) for test, label in labels.items()
+        },
         untuned=untuned(config),
         subsets=subsets_explained(config.tests),
         seeds=config.seeds,

@@ -29,7 +29,6 @@ def run(grid: Grid, out: Path) -> None:
     """Render, train what isn't finished, and write results and report."""
     from studies.grids.report import write_report
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
     from studies.runs.results import collect, write_results
     from studies.runs.shared import clear_shared
 
@@ -42,14 +41,13 @@ def run(grid: Grid, out: Path) -> None:
     def publish() -> Path:
         results = collect(folders)
         write_results(out, results)
-        return write_report(out, grid, notes, results, data_files)
+        return write_report(out, grid, recipes, results, data_files)
 
     def on_finished(_: Job) -> None:
         if not sparing(publish):
             write_results(out, collect(folders))
 
     recipes = {f"recipe of {model}": recipe_line(grid, model) for model in grid.models}
-    notes = {**recipes, **provenance()}
     for name, text in recipes.items():
         print(f"{name}: {text}")
     if lacking := untuned(grid):

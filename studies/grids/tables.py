@@ -8,18 +8,23 @@ import pandas as pd
 
 from envs.common.figure_style import short
 from studies.analysis.paired_bootstrap import difference, read_points
+from studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
 from studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows
 from studies.grids.bars import ranked
 from studies.grids.cells import untuned
 from studies.runs.results import place_of
 
 
-def summary(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model and place of the grid, with a column per test."""
+def summary(config: Any, results: Sequence[dict[str, Any]], flags: bool = False) -> pd.DataFrame:
+    """A row per model and place of the grid, with a column per test; with `flags` at those accuracies that are of one
+    caption liked whatever the image."""
     frame = tidy(results, place_names(config)[1:])
     rows = places(config)
     swaps = pivot(frame[frame.task == "swap"], place_names(config), ["subset"])
-    table = described(swaps, rows, list(config.tests)).reset_index()
+    texts = described(swaps, rows, list(config.tests))
+    if flags:
+        texts = flagged(texts, pivot(frame[frame.task == QUAD], place_names(config), ["subset"]))
+    table = texts.reset_index()
     table = named(table, [f"{pairs:.0%} {counted(results, pairs)}" for pairs in table["pairs"]])
     table["model"] = [f"{model} (not tuned)" if model in untuned(config) else model for model in table["model"]]
     return table.rename(columns=config.label)
@@ -38,12 +43,14 @@ def task_table(config: Any, results: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def summary_of(config: Any, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The table of all swaps, how many of its columns say where, and in words what is the same in all rows."""
-    table = sorted_by_accuracy(config, results, summary(config, results))
+    """The table of all swaps, how many of its columns say where, and in words what is the same in all rows, what flags
+    in it mean, and whether it has gaps."""
+    table = sorted_by_accuracy(config, results, summary(config, results, flags=True))
     shown = varying(table)
     alone = [name for name in table if name not in shown]
     same = ", ".join(f"{name} {table[name].iloc[0]}" for name in alone)
-    return {"table": to_rows(shown), "fixed": len(place_names(config)) - len(alone), "same": same}
+    what = {"flags": meaning_of_flags(shown), "gaps": bool(shown.isin([DASH, WAITING]).any(axis=None))}
+    return {"table": to_rows(shown), "fixed": len(place_names(config)) - len(alone), "same": same, **what}
 
 
 def varying(table: pd.DataFrame) -> pd.DataFrame:

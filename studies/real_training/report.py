@@ -12,6 +12,7 @@ from envs.common.pages import write_page
 from models.carry_over import Carried
 from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.grids.curves import Curve, training_curves
 from studies.grids.model_table import model_table, titles_of
@@ -21,6 +22,7 @@ from studies.real_training.hold_out import OTHERS
 from studies.real_training.score import FOLDER, Tests, pieces
 from studies.real_training.tables import AXES, data_table, headlines, tidy
 from studies.runs.results import collect
+from studies.runs.where_it_ran import where_it_ran
 from studies.transferring.pieces import Piece
 from studies.transferring.report import lacking, results_of
 
@@ -81,7 +83,8 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
         cells=len(study.runs),
         seeds=config.seeds,
         config=flat(asdict(config)),
-        notes=notes,
+        notes={**notes, **where_it_ran(study.out)},
+        smoke=smoke_words([config.recipe.steps]),
     )
 
 

@@ -28,7 +28,6 @@ def run(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
     from studies.real_training.report import Study, print_table, write_report
     from studies.real_training.score import Tests, score
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
     from studies.runs.results import collect
 
     grid = grid_of(config)
@@ -38,9 +37,9 @@ def run(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
     check_false_captions(runs)
     tests = Tests.of(config, [its.place.parser for its in runs], root, folders)
     jobs = [Job(its.cell, its.data_file, out, execution=Execution.of(config)) for its in runs]
-    notes = {**recipes(config, photos), **provenance()}
-    for name in recipes(config, photos):
-        print(f"{name}: {notes[name]}")
+    notes = recipes(config, photos)
+    for name, text in notes.items():
+        print(f"{name}: {text}")
 
     study = Study(config, out, runs, photos, tests)
     done = {result["id"] for result in collect(job.folder for job in jobs)}

@@ -1,6 +1,7 @@
 """Figures of how the searches of sample efficiency got on, and of what they tried."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -20,6 +21,7 @@ from studies.analysis import pareto
 from studies.analysis.trial_figures import parallel_figures
 from studies.sample_search.budget import SampleStudy
 from studies.sample_search.tables import Point, axis_of
+from studies.sample_search.trial_table import state_of
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -43,6 +45,7 @@ def history_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     grey = {"color": "0.4", "linestyle": "none", "marker": "o"}
     keys = [Line2D([], [], **grey, label="reaches the target"), Line2D([], [], **grey, mfc="none", label="does not")]
+    keys.append(Line2D([], [], **grey | {"marker": "x"}, label="pruned"))
     colours = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
     legend_above(figure, keys if len(models) > MOST_TOGETHER else [*colours, *keys])
     return figure
@@ -80,7 +83,7 @@ def draw_images(panels: Panels, config: SampleStudy, all_points: Sequence[Point]
     for axis, strong in panels:
         for k, model in enumerate(config.models):
             if model in strong:
-                scatter_reached(axis, [p for p in tried if p.model == model], config.target, line_style(k))
+                scatter_reached(axis, [p for p in tried if p.model == model], config, line_style(k))
     for axis, _ in panels:
         count_axis(axis, "y")
 
@@ -92,19 +95,25 @@ def volumes_so_far(config: SampleStudy, points: Sequence[Point]) -> list[float]:
     return [float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(config))) for n in counts]
 
 
-def scatter_reached(axis: Axes, points: Sequence[Point], target: float, style: dict[str, str]) -> None:
-    """The images of trials, filled where they reach the target."""
+def scatter_reached(axis: Axes, points: Sequence[Point], config: SampleStudy, style: dict[str, str]) -> None:
+    """The images of trials, filled where they reach the target; a cross for one pruned before that is known."""
     for p in points:
-        face = style["color"] if p.whole and p.accuracy >= target else "none"
+        if state_of(config, p.trial) == "pruned":
+            axis.scatter(p.trial.number, p.images, 28, marker="x", color=style["color"])
+            continue
+        face = style["color"] if p.whole and p.accuracy >= config.target else "none"
         axis.scatter(p.trial.number, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
 
 
 def settings_figures(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, Figure]:
     """For each model the settings of both searches, as parallel coordinates."""
     tried = {model: [p.trial for p in all_points if p.model == model] for model in config.models}
-    return parallel_figures(tried, percent, "validation accuracy (%)", ("pairs", "hard_negatives", "singles_share"))
+    return parallel_figures(
+        tried, partial(percent, config), "validation accuracy (%)", ("pairs", "hard_negatives", "singles_share")
+    )
 
 
-def percent(trial: FrozenTrial) -> float | None:
-    """Accuracy of a trial on validation in percent, as far as it got; None for one that failed."""
-    return 100 * trial.user_attrs["accuracy"] if "accuracy" in trial.user_attrs else None
+def percent(config: SampleStudy, trial: FrozenTrial) -> float | None:
+    """Accuracy of a trial on validation in percent; None for one that failed, or was pruned before all seeds ended."""
+    known = "accuracy" in trial.user_attrs and state_of(config, trial) != "pruned"
+    return 100 * trial.user_attrs["accuracy"] if known else None

@@ -56,7 +56,7 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
     """Which of two models reached the target with how many images, and what that says of their ratio."""
     if needs.censored and its.censored:
         return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
-    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target with"
+    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target on validation with"
     if needs.censored:
         return (
             f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
@@ -66,6 +66,25 @@ def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
             f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
         )
     return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
+
+
+def on_the_test(config: SampleStudy, all_points: Sequence[Point]) -> list[str]:
+    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
+    that says otherwise."""
+    best = {model: reached_of(config, all_points, model).best for model in config.models}
+    return [tested(model, point, config.target) for model, point in best.items() if point]
+
+
+def tested(model: str, point: Point, target: float) -> str:
+    """What the test says of the setting by which a model reached the target."""
+    known, its = f"{100 * point.accuracy:.1f} % on validation", f"{100 * point.test:.1f} %"
+    has = f"On the test the setting by which {model} reached the target, {point.images} images, has {its}"
+    if point.test >= target:
+        return f"{has}, {known}."
+    return (
+        f"{has} and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and what "
+        "is compared with it, hold for validation alone."
+    )
 
 
 def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:

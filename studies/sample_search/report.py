@@ -13,17 +13,21 @@ from envs.common.pages import write_page
 from models.registry import spec_of
 from studies.analysis.format import flat, write_trials
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.record_counts import Column, Count, counts_in, fewest_pairs, record_line
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
 from studies.grids.cells import recipe_line
 from studies.grids.grid import chosen_alone
-from studies.runs.folder import provenance
+from studies.runs.cell import finished
+from studies.runs.where_it_ran import where_it_ran
 from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from studies.sample_search.course import history_figure, settings_figures
 from studies.sample_search.figures import map_figure, pareto_figure
-from studies.sample_search.ratios import capped_of, ratio_table
+from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from studies.sample_search.tables import (
     FEWEST,
+    Point,
     axis_of,
     importance_table,
     pareto_fronts_of,
@@ -36,6 +40,7 @@ from studies.sample_search.tables import (
 )
 from studies.sample_search.trial_table import trial_rows, trial_texts
 
+VALIDATION, TEST = ("validation", "swap"), ("the test", "swap")
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.
 ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
@@ -60,7 +65,7 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         "history": history_figure(config, all_points),
         "map": map_figure(config, all_points),
     }
-    parallel = settings_figures(config, all_points)
+    parallel, counts = settings_figures(config, all_points), counts_by_run(out, all_points)
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -74,7 +79,9 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
         fewest=FEWEST,
         settings=config,
         judged=judged(config),
-        meaning=meaning(config.seeds),
+        meaning=meaning(config.seeds, fewest_pairs([known for _, known in counts], [TEST])),
+        record_numbers=record_line((known for _, known in counts), {VALIDATION: "validation", TEST: "unseen pairs"}),
+        on_test=on_the_test(config, all_points),
         capped=capped_of(config, all_points),
         equal=equal_steps(config) if config.budgets else 0,
         images_seen=config.recipe.steps * config.recipe.batch,
@@ -88,8 +95,24 @@ def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[Froz
             for k, (model, figure) in enumerate(parallel.items(), start=1)
         },
         config={name: text for name, text in flat(asdict(chosen_alone(config))).items() if name not in ELSEWHERE},
-        notes={**recipes(config), **provenance()},
+        notes={**recipes(config), **where_it_ran(out)},
+        smoke=smoke_words(
+            [max(config.budgets, default=config.recipe.steps)], [known[TEST].records for _, known in counts]
+        ),
     )
+
+
+def counts_by_run(out: Path, all_points: Sequence[Point]) -> list[tuple[str, dict[Column, Count]]]:
+    """How many records of validation, if its folder is here, and of the test each run has, by the cell's name."""
+    found: dict[str, dict[Column, Count]] = {}
+    for point in all_points:
+        known = point.trial.user_attrs
+        for cell, tally in zip(known.get("cells", ()), known.get("tests", ()), strict=True):
+            own = {TEST: Count(sum(int(count) for _, count in tally.values()), len(tally))}
+            if finished(out / "cells" / cell):
+                own |= {column: its for column, its in counts_in(out / "cells" / cell).items() if column == VALIDATION}
+            found[cell] = own
+    return list(found.items())
 
 
 def judged(config: SampleStudy) -> str:

@@ -20,6 +20,7 @@ from studies.slots.selection import accuracy, over_tasks, tasks_of
 # As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64
 LEAST_SCALE = 100.0
+LEAST_GAIN = 1.0  # points on the trained task: of less, what others lose for each percent is noise
 
 
 class Place(NamedTuple):
@@ -120,11 +121,25 @@ def mask_table(results: Mapping[Place, Masked], names: Mapping[str, str]) -> pd.
             for both, tasks in ((validation, [place.task]), (tests, [place.task]), (tests, others))
         )
         shown = [f"{before:.1f} → {after:.1f}" for before, after in (fit, own, rest)]
-        delta = over_tasks(*tests, others)
-        gain = relative(*fit)
-        change = f"{relative(*rest) / gain:+.3f}" if gain > 0 else DASH
-        rows.append([names[place.model], place.shape, place.task, *shown, str(delta or DASH), change])
+        delta, change = over_tasks(*tests, others), for_each_gained(fit, rest)
+        ratio = DASH if change is None else f"{change:+.3f}"
+        rows.append([names[place.model], place.shape, place.task, *shown, str(delta or DASH), ratio])
     return pd.DataFrame(rows, columns=[*header, "other tasks, tested", "their change, points", "% for each % gained"])
+
+
+def for_each_gained(fit: Sequence[float], rest: Sequence[float]) -> float | None:
+    """By how many percent of itself an accuracy changes, `rest`, for each percent of itself that another rises, `fit`:
+    each before and after, in percent. The paper's measure; None where the rise is below `LEAST_GAIN` points."""
+    return relative(*rest) / relative(*fit) if fit[0] and fit[1] - fit[0] >= LEAST_GAIN else None
+
+
+def papers_measure(result: Masked, task: str) -> float | None:
+    """`for_each_gained` of the other tasks, tested, against the trained one on validation."""
+    validation, tests = result
+    others = [other for other in tasks_of(tests[0]) if other != task]
+    return for_each_gained(
+        *([accuracy(its, tasks) for its in both] for both, tasks in ((validation, [task]), (tests, others)))
+    )
 
 
 def relative(before: float, after: float) -> float:

@@ -14,23 +14,29 @@ from studies.ablation.report import (
     OUTCOME,
     VERDICTS,
     accuracy_figure,
+    column_name,
+    records_of,
     rows_explained,
     scores_of,
+    smoke_of,
     verdict,
 )
 from studies.ablation.rows import ablated
 from studies.ablation.runs import columns_of, read_runs
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
 from studies.analysis.tables import to_csv, to_latex, to_rows
 from studies.analysis.two_levels import meaning
+from studies.grids.cells import cell_line
 from studies.grids.curves import Curve, alike, training_curves
 from studies.grids.task_words import columns_explained
 from studies.runs.cell import CHECKPOINT, Job
+from studies.runs.where_it_ran import where_it_ran
 from studies.slots.figures import sweep_figure
-from studies.slots.masks import Masked
+from studies.slots.masks import LEAST_GAIN, Masked
 from studies.slots.masks import Place as MaskPlace
 from studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
-from studies.slots.runs import MODEL, Jobs, Rows, shown, whole
+from studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
 from studies.slots.selection import Selected
 from studies.slots.tables import Done, selections, tables_of, trained_masks
 from studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
@@ -51,6 +57,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
     done = Done(config, rows, jobs, read_runs(ablated(MODEL), jobs), columns_of(data))
     points, masks = selections(done), trained_masks(done)
     tables = tables_of(done, points, masks)
+    counts = [tested_counts(job) for its in jobs.values() for job in whole(its)]
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     write_text(out / "tables.tex", "\n".join(to_latex(table, CAPTIONS[name]) for name, table in tables.items()))
@@ -59,13 +66,21 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title=config.title,
-        claims=[("claim", *OUTCOME, "measured: difference, points"), *verdicts(done, points, masks)],
+        claims=[
+            ("claim", "row", "tests, their records pooled", *OUTCOME, "measured: difference, points"),
+            *verdicts(done, points, masks),
+        ],
+        cell=cell_line(config),
+        record_numbers=records_of(done.runs, config.kind, done.columns),
+        all_records=record_line(counts, {column: column_name(*column) for column in sorted(set().union(*counts))}),
+        usual=f"{done.slots} slots of width {done.width}",
+        least_gain=f"{LEAST_GAIN:g}",
         models=models_explained(config.models),
         tests=columns_explained(tested(done, points), data.kind),
         says=rows_explained(ablated(MODEL), done.ladder),
         tables={name: to_rows(table) for name, table in tables.items()},
         verdicts=VERDICTS,
-        meaning=meaning(max(map(len, jobs.values()))),
+        meaning=meaning(config.seeds, fewest_pairs(counts, done.columns)),
         captions=CAPTIONS,
         figures=figures(out / "figures", done),
         finished=len({job.folder for its in jobs.values() for job in whole(its)}),
@@ -74,7 +89,8 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         alike=alike(curves(done)),
         agreeing=AGREE,
         terms=TERMS,
-        notes=notes,
+        notes={**notes, **where_it_ran(out)},
+        smoke=smoke_of(jobs),
     )
 
 
@@ -88,8 +104,14 @@ def verdicts(done: Done, points: Selected, masks: Mapping[MaskPlace, Masked]) ->
     for claim in ablated(MODEL).ablations.claims if done.ladder else ():
         if claim.split == config.kind:
             outcome, delta = verdict(done.runs, claim, done.rows.base)
-            rows.append(Verdict(claim.text, outcome, EXPECTED[claim.sign], delta))
+            tests = ", ".join(column_name(*column) for column in claim.columns)
+            rows.append(Verdict(claim.text, claim.row, tests, outcome, EXPECTED[claim.sign], delta))
     return rows + of_sweeps(done.runs, config.kind, done.columns, done.swept)
+
+
+def tested_counts(job: Job) -> dict[tuple[str, str], Count]:
+    """How many records a finished run has of each test."""
+    return {column: count for column, count in counts_in(job.folder).items() if column[0] in job.cell.data.tests}
 
 
 def tested(done: Done, points: Selected) -> list[tuple[str, str]]:
@@ -118,7 +140,13 @@ def figures(folder: Path, done: Done) -> dict[str, str]:
 def curves(done: Done) -> list[Curve]:
     """The finished runs in the figure of how all trained, each once."""
     labels = {job.folder: place.row for place, its in reversed(done.jobs.items()) for job in whole(its)}
-    return [Curve(done.config.kind, shown(row), folder) for folder, row in reversed(labels.items())]
+    return [Curve(group_of(done, row), shown(row), folder) for folder, row in reversed(labels.items())]
+
+
+def group_of(done: Done, row: str) -> str:
+    """The column of panels that a row's training is in: few lines can be told apart in one."""
+    swept = next((field for field, its in done.rows.sweeps.items() if row in its), "")
+    return SWEPT[swept] if swept else "rows of table 6, models"
 
 
 def write_pictures(path: Path, job: Job, scenes: int) -> str:

@@ -53,7 +53,16 @@ class Done(NamedTuple):
     @property
     def slots(self) -> int:
         """How many slots SPARO has as it is."""
-        return spec_of(MODEL).configured(self.jobs_of(self.rows.base)[0].cell.options).slots
+        return self._options.slots
+
+    @property
+    def width(self) -> int:
+        """How wide each slot of SPARO is as it is."""
+        return self._options.dim
+
+    @property
+    def _options(self) -> Any:
+        return spec_of(MODEL).configured(self.jobs_of(self.rows.base)[0].cell.options)
 
     def parameters(self) -> dict[str, int]:
         """The parameters of each row that has a finished run."""

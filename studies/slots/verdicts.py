@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from studies.ablation.report import EXPECTED, judged
+from studies.ablation.report import EXPECTED, column_name, judged
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, merged
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
-from studies.analysis.tables import DASH
-from studies.slots.masks import Masked, changes_elsewhere
+from studies.analysis.tables import DASH, by_task
+from studies.slots.masks import Masked, changes_elsewhere, papers_measure
 from studies.slots.masks import Place as MaskPlace
+from studies.slots.runs import title
 from studies.slots.selection import ALL, BEST, RANDOM, WORST, Selected, over_tasks, tasks_of
 
 
@@ -17,6 +18,10 @@ class Verdict(NamedTuple):
     """A row of the report's first table."""
 
     claim: str
+    row: str
+    """What it is about, and what with it is compared, by their names in the tables."""
+    tests: str
+    """Whose records are pooled."""
     outcome: str
     """Confirmed, contradicted, undecided or not tested."""
     expected: str
@@ -24,9 +29,9 @@ class Verdict(NamedTuple):
     difference: str
 
 
-def verdict(claim: str, delta: Difference | None, sign: int) -> Verdict:
+def verdict(claim: str, row: str, tests: str, delta: Difference | None, sign: int) -> Verdict:
     """Whether the interval of a difference is on the claim's side of 0."""
-    return Verdict(claim, judged(delta, sign), EXPECTED[sign], str(delta or DASH))
+    return Verdict(claim, row, tests, judged(delta, sign), EXPECTED[sign], str(delta or DASH))
 
 
 def of_selection(points: Selected) -> list[Verdict]:
@@ -37,40 +42,65 @@ def of_selection(points: Selected) -> list[Verdict]:
     def against(first: tuple[str, str], second: tuple[str, str]) -> Difference | None:
         return over_tasks(points[first], points[second], tasks) if first in points and second in points else None
 
-    best = ("recognition", BEST)
+    best, tests = ("recognition", BEST), f"all tests: {', '.join(tasks)}"
     return [
         verdict(
             "The half of the slots that recognise best, chosen on validation, is better than all (table 4: SugarCrepe "
             "76.1 against 73.0); over all tasks",
-            *(against(("", ALL), best), 1),
+            *(f"{BEST} − {ALL}", tests, against(("", ALL), best), 1),
         ),
-        verdict("... than random halves (our control)", against(("", RANDOM), best), 1),
-        verdict("... than the worst half (our control)", against(("recognition", WORST), best), 1),
+        verdict("... than random halves (our control)", f"{BEST} − {RANDOM}", tests, against(("", RANDOM), best), 1),
+        verdict(
+            "... than the worst half (our control)",
+            f"{BEST} − {WORST}",
+            tests,
+            against(("recognition", WORST), best),
+            1,
+        ),
     ]
 
 
 def of_masks(results: Mapping[MaskPlace, Masked], model: str, other: str, task: str) -> list[Verdict]:
     """Table 5: masks trained on one task, and what they change of all others."""
-    changes = {place: changes_elsewhere(its, task) for place, its in results.items() if place.task == task}
     slots, numbers, theirs = (
-        changes.get(MaskPlace(*place, task), {}) for place in ((model, "slots"), (model, "numbers"), (other, "slots"))
+        MaskPlace(*place, task) for place in ((model, "slots"), (model, "numbers"), (other, "slots"))
     )
 
-    def against(first: dict, second: dict) -> Difference | None:
-        columns = {key[1:3] for key in first}
-        return difference(pooled(first, columns), pooled(second, columns), "", "") if first and second else None
+    def measured(claim: str, row: str, first: MaskPlace) -> Verdict:
+        sides = [results.get(place) for place in (first, slots)]
+        return of_mask_pair(claim, row, task, sides)
 
     return [
-        verdict(
+        measured(
             f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
             "ImageNet for each % gained: −0.3 against −2.3); over all other tasks",
-            *(against(numbers, slots), 1),
+            *(f"{title(model)}, a weight for each slot − for each number", numbers),
         ),
-        verdict(
+        measured(
             "... and less than one of equal parts of CLIP's vector with average pooling (table 5: −0.3 against −3.9)",
-            *(against(theirs, slots), 1),
+            *(f"{title(model)} − {title(other)}, a weight for each slot", theirs),
         ),
     ]
+
+
+def of_mask_pair(claim: str, row: str, task: str, sides: Sequence[Masked | None]) -> Verdict:
+    """A claim on the second of two masks, in points, whose interval decides, and beside that in the paper's measure: a
+    claim that only one of both confirms, or contradicts, is undecided."""
+    if None in sides:
+        return verdict(claim, row, DASH, None, 1)
+    changes = [changes_elsewhere(its, task) for its in sides]
+    columns = {key[1:3] for key in changes[0]}
+    delta = difference(*(pooled(its, columns) for its in changes), "", "")
+    tests = (
+        f"all tests: {', '.join(dict.fromkeys(name for _, name in sorted(columns, key=lambda its: by_task(its[1]))))}"
+    )
+    found = verdict(claim, row, tests, delta, 1)
+    theirs, own = (papers_measure(its, task) for its in sides)
+    if theirs is None or own is None:
+        return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")
+    agrees = (own > theirs) == (delta is not None and delta.mean > 0)
+    beside = f"{found.difference}; the paper's measure, % for each % gained: {own:+.3f} against {theirs:+.3f}"
+    return found._replace(difference=beside, outcome=found.outcome if agrees else "undecided")
 
 
 def of_sweeps(done: Runs, split: str, columns: Columns, swept: Mapping[str, Sequence[int]]) -> list[Verdict]:
@@ -80,14 +110,17 @@ def of_sweeps(done: Runs, split: str, columns: Columns, swept: Mapping[str, Sequ
         sides = [done.get(Place(split, f"{field}={value}"), ()) for value in (first, second)]
         return difference(*(pooled(merged(runs), columns) for runs in sides), "", "")
 
-    verdicts = []
+    verdicts, tests = [], ", ".join(column_name(*column) for column in columns)
     if len(values := sorted(swept.get("slots", ()))) > 1:
         text = f"Accuracy rises with the number of slots, {values[0]} to {values[-1]} (figure 3)"
-        verdicts.append(verdict(text, against("slots", values[0], values[-1]), 1))
+        row = f"number of slots: {values[-1]} − {values[0]}"
+        verdicts.append(verdict(text, row, tests, against("slots", values[0], values[-1]), 1))
     if len(values := sorted(swept.get("dim", ()))) > 2:
         middle = values[len(values) // 2]
         text = f"Accuracy rises with the width of slots, {values[0]} to {middle} (figure 3)"
-        verdicts.append(verdict(text, against("dim", values[0], middle), 1))
+        row = f"width of slots: {middle} − {values[0]}"
+        verdicts.append(verdict(text, row, tests, against("dim", values[0], middle), 1))
         text = f"... and falls again, {middle} to {values[-1]} (figure 3)"
-        verdicts.append(verdict(text, against("dim", middle, values[-1]), -1))
+        row = f"width of slots: {values[-1]} − {middle}"
+        verdicts.append(verdict(text, row, tests, against("dim", middle, values[-1]), -1))
     return verdicts

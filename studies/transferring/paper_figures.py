@@ -32,7 +32,8 @@ class PaperTable(NamedTuple):
 SUGARCREPE = PaperTable(
     1,
     "SugarCrepe",
-    "Micro and macro, all records alike and the mean of the seven parts, are columns of ours. The paper has the †.",
+    "Micro, all records alike, and macro, the mean over those of the seven parts that have any, are columns of ours. "
+    "The † is the paper's own mark, printed here as there; what it means isn't known here.",
     (
         Column("swap: object", "sugarcrepe", "swap_obj"),
         Column("swap: attribute", "sugarcrepe", "swap_att"),

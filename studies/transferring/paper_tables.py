@@ -6,6 +6,7 @@ from itertools import zip_longest
 import pandas as pd
 
 from studies.analysis.tables import DASH, to_latex
+from studies.transferring.chances import chances_of
 from studies.transferring.paper_figures import PAPER, TABLES, Column, PaperTable
 from studies.transferring.pieces import Piece
 
@@ -41,7 +42,15 @@ def filled(
         [f"{model}{THEIRS}", source, *(figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH))]
         for model, *figures in layout.rows
     ]
-    return pd.DataFrame([*own, *theirs], columns=["model", "source", *(column.title for column in layout.columns)])
+    guessed = chances_of(pieces)
+    kinds = ("headline", "group")
+    found = [
+        next((its for kind in kinds if (its := guessed.get((c.benchmark, kind, c.name)))), None) for c in layout.columns
+    ]
+    chance = ["chance", "", *map(percent, found)]
+    return pd.DataFrame(
+        [*own, chance, *theirs], columns=["model", "source", *(column.title for column in layout.columns)]
+    )
 
 
 def our_rows(
@@ -49,6 +58,7 @@ def our_rows(
 ) -> Iterator[list[str]]:
     """Three rows a model; a dash and a word where there is no number."""
     names = {(piece.model.label, piece.subject.label): piece.name for piece in pieces}
+    titles = {piece.model.label: piece.model.title for piece in pieces}
     for model in dict.fromkeys(piece.model.label for piece in pieces):
         scored = table[table.model == model]
         partial = set(scored[(scored[["missing", "unread"]] > 0).any(axis=1)].benchmark)
@@ -61,8 +71,15 @@ def our_rows(
                     cells.append(f"{DASH} left out" if out else f"{DASH} not run")
                 else:
                     text = percent(number[value])
-                    cells.append(f"{DASH} no records" if text == DASH else text + PART * (column.benchmark in partial))
-            yield [model, source, *cells]
+                    cells.append(
+                        f"{DASH} no records" if text == DASH else text + of_part(number) * (column.benchmark in partial)
+                    )
+            yield [titles[model], source, *cells]
+
+
+def of_part(number: pd.Series) -> str:
+    """What stands behind a number that isn't of all records: the mark, and of how many it is."""
+    return f"{PART} (n {number['n']:.0f})"
 
 
 def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:

@@ -99,7 +99,10 @@ def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
         best = max((place for place in range(len(row)) if place != k), key=row.__getitem__)
         if row[best] >= row[k]:
             yield {
-                **{"image": item.images[k], "record": f"{item.group}, {item.record}"},
+                **{
+                    "image": item.images[k],
+                    "record": item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}",
+                },
                 **{"true": item.texts[k].text, "preferred": item.texts[best].text},
                 "scores": [float(row[k]), float(row[best])],
             }

@@ -11,10 +11,12 @@ from envs.common.figure_files import photograph
 from envs.common.files import write_text
 from envs.common.pages import write_page
 from studies.analysis.glossary import TERMS
+from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
-from studies.evaluation.models import about
+from studies.evaluation.models import about, steps_of
 from studies.runs.cell import finished
-from studies.runs.folder import provenance
+from studies.runs.where_it_ran import where_it_ran
+from studies.transferring.chances import chances_of
 from studies.transferring.graphs import described
 from studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
 from studies.transferring.pieces import Piece, measured
@@ -67,16 +69,18 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = 
     """
     own = table[table.kind == "headline"]
     columns = list(dict.fromkeys(zip(own.benchmark, own.name, strict=True)))
-    rows = {}
-    for model in dict.fromkeys(piece.model.label for piece in pieces):
+    rows, titles = {}, titles_of(pieces)
+    for model in titles:
         values = {(row.benchmark, row.name): row for row in own[own.model == model].itertuples(index=False)}
-        for value, label in (("official", model), ("tie_rate", f"{model}: ties")):
+        for value, label in (("official", titles[model]), ("tie_rate", f"{titles[model]}: ties")):
             cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
             if counts and value == "official":
                 behind = [f" (n {values[column].n:.0f})" if column in values else "" for column in columns]
                 cells = list(map(str.__add__, cells, behind))
             if value == "official" or set(cells) - {DASH, percent(0.0)}:
                 rows[label] = cells
+    guessed = chances_of(pieces)
+    rows["chance"] = [percent(guessed.get((bench, "headline", name))) for bench, name in columns]
     published = {piece.subject.label: piece.subject.spec.published for piece in pieces}
     for model in dict.fromkeys(model for its in published.values() for model in its):
         numbers = [published[bench].get(model, {}).get(name) for bench, name in columns]
@@ -86,17 +90,23 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = 
     return pd.DataFrame(list(rows.values()), columns=names).assign(model=list(rows))[["model", *names]]
 
 
+def titles_of(pieces: Sequence[Piece]) -> dict[str, str]:
+    """What tables call each model."""
+    return {piece.model.label: piece.model.title for piece in pieces}
+
+
 def benchmark_table(table: pd.DataFrame, pieces: Sequence[Piece], label: str) -> pd.DataFrame:
     """Every number of one benchmark: official rule, tie-neutral and ties, in percent."""
-    rows = []
+    rows, titles, guessed = [], titles_of(pieces), chances_of(pieces)
     for row in table[table.benchmark == label].itertuples(index=False):
         left = [f"{int(count)} {word}" for word in ("missing", "unread") if (count := getattr(row, word)) > 0]
         numbers = [percent(getattr(row, name)) for name in ("official", "neutral", "tie_rate")]
-        rows.append([row.model, row.kind, row.name, *numbers, str(int(row.n)), ", ".join(left) or DASH])
+        chance = percent(guessed.get((label, row.kind, row.name)))
+        rows.append([titles[row.model], row.kind, row.name, *numbers, chance, str(int(row.n)), ", ".join(left) or DASH])
     spec = next(piece.subject.spec for piece in pieces if piece.subject.label == label)
     for model, numbers in spec.published.items():
-        rows += [[model + THEIRS, "", name, f"{value:.1f}", DASH, DASH, DASH, DASH] for name, value in numbers.items()]
-    columns = ["model", "of", "name", "official (%)", "ties shared (%)", "ties (%)", "n", "left out"]
+        rows += [[model + THEIRS, "", name, f"{value:.1f}", *[DASH] * 5] for name, value in numbers.items()]
+    columns = ["model", "of", "name", "official (%)", "ties shared (%)", "ties (%)", "chance (%)", "n", "left out"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -120,12 +130,19 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         shows={piece.subject.label: piece.subject.spec.about for piece in pieces},
         wrong={piece.name: wrong for piece in pieces if (wrong := surely_wrong(piece))},
         lacking=lacking(table),
+        untrained=any(model.title != model.label for model in models),
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
         parsed=list(filter(None, dict.fromkeys(described(piece.subject.parser) for piece in pieces))),
-        notes=provenance(),
+        notes=where_it_ran(out),
+        smoke=smoke_words(steps_of(models), scored_by_piece(table)),
     )
+
+
+def scored_by_piece(table: pd.DataFrame) -> list[int]:
+    """How many records of each benchmark each model was scored on."""
+    return [int(n) for n in table[table.kind == "group"].groupby(["model", "benchmark"]).n.sum()]
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:

@@ -22,8 +22,13 @@ from envs.common.figure_style import (
 from envs.common.pages import write_page
 from studies.analysis.format import shown
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.record_counts import Counts, counts_in, record_line
+from studies.analysis.smoke import smoke_words
 from studies.analysis.trial_figures import parallel_figures
+from studies.runs.cell import finished
+from studies.runs.where_it_ran import where_it_ran
 from studies.tuning.results import chosen
+from studies.tuning.space import Tuning
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -41,17 +46,17 @@ def write_report(
     rows: Sequence[dict[str, Any]],
     trials: Mapping[str, Sequence[FrozenTrial]],
     failed: dict[str, str],
-    seeds: int,
-    notes: dict[str, Any],
+    config: Tuning,
 ) -> Path:
     """`report.html`, best trials first, with the reasons of those that failed; `trials` are those of each model, the
-    best of which were repeated with `seeds` seeds."""
+    best of which were repeated with `config.final_seeds` seeds."""
     models = list(trials)
     ordered = sorted(
         rows, key=lambda row: (models.index(row["model"]), -(row["repeated"] or 0), -value(row), row["trial"])
     )
     winners = {model: row["trial"] for model, row in chosen(rows).items()}
-    searched = parallel_figures(trials, percent, "validation accuracy (%)")
+    searched = parallel_figures(trials, percent, "validation accuracy (%)", chosen=winners)
+    means = {model: f"{100 * row['repeated']:.1f}" for model, row in chosen(rows).items()}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -64,12 +69,28 @@ def write_report(
         },
         table=[["model", "chosen", *map(headed, list(rows[0])[1:])], *(table_row(row, winners) for row in ordered)],
         winners=winners,
+        means=means,
+        ties=ties(means),
+        lone=all(sum(row["repeated"] is not None for row in rows if row["model"] == model) < 2 for model in models),
+        record_numbers=record_line(counts_of_runs(out), {("validation", "swap"): "validation"}),
         about=models_explained(models),
         terms=TERMS,
         failed=failed,
-        seeds=seeds,
-        notes=notes,
+        seeds=config.final_seeds,
+        notes=where_it_ran(out),
+        smoke=smoke_words([config.grid.recipe.steps]),
     )
+
+
+def ties(means: Mapping[str, str]) -> list[str]:
+    """The models whose chosen trials have the same mean, as it is shown."""
+    groups = {mean: [model for model, its in means.items() if its == mean] for mean in means.values()}
+    return [" and ".join(models) for models in groups.values() if len(models) > 1]
+
+
+def counts_of_runs(out: Path) -> list[Counts]:
+    """The records of all finished runs that are in the study's folder."""
+    return [counts_in(folder) for folder in sorted((out / "cells").glob("*")) if finished(folder)]
 
 
 def headed(column: str) -> str:

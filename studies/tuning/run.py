@@ -11,7 +11,6 @@ from studies.analysis.format import write_trials
 from studies.grids.grid import cores, workers
 from studies.grids.run import render
 from studies.runs.data import CellData
-from studies.runs.folder import provenance
 from studies.runs.shared import clear_shared
 from studies.trials.launch import Resources, run_trials
 from studies.trials.queue import Trials
@@ -58,4 +57,4 @@ def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial]
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
     tried = {model: its for model, (its, _) in trials.items()}
     failed = {name: why for model, its in tried.items() for name, why in failures(model, its).items()}
-    print(f"report: {write_report(out, rows, tried, failed, config.final_seeds, provenance())}")
+    print(f"report: {write_report(out, rows, tried, failed, config)}")

@@ -92,6 +92,12 @@ def test_every_model_has_a_row_on_every_split_that_it_can_read(folder):
     for name, n in {(row["subset"], row["n"]) for row in rows if (row["split"], row["task"]) == ("packed", "swap")}:
         assert f"<td>{name}</td><td>{n}</td>" in records
     assert "11 of 15 pairs" in report
+    assert "This is a smoke run: no model was trained for more than 3 steps" in report
+    assert "<td>a: oc-clip</td><td>world tiny, 32 px, pairs " in report, "what it was trained on"
+    assert "3 steps of " in report
+    assert "None has an interval: each subset\nhas fewer than five animal pairs" in report
+    assert "no interval]" not in report, "the same in every cell is said once"
+    assert "Records of each test in one run" in report
     assert report.index("<h2>What is tested</h2>") < report.index("<h2>packed</h2>")
     assert "Left out" in report
     assert "src=" not in report  # it needs no other file

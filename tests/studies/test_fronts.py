@@ -96,15 +96,17 @@ def test_ratios_say_what_is_unknown(clip, oc_clip, text):
         (
             Bound(30, False),
             Bound(10, False),
-            "a reached the target with 30 images, b with 10: a needs 3.00 times as many",
+            "a reached the target on validation with 30 images, b with 10: a needs 3.00 times as many",
         ),
         (
             *(Bound(30, True), Bound(10, False)),
-            "b reached the target with 10 images, a not even with 30: a needs more than 3.00 times as many",
+            "b reached the target on validation with 10 images, a not even with 30: "
+            "a needs more than 3.00 times as many",
         ),
         (
             *(Bound(80, False), Bound(112, True)),
-            "a reached the target with 80 images, b not even with 112: a needs less than 0.71 times as many",
+            "a reached the target on validation with 80 images, b not even with 112: "
+            "a needs less than 0.71 times as many",
         ),
         (Bound(30, True), Bound(20, True), "neither reached the target, a with up to 30 images and b with up to 20"),
     ],
@@ -124,10 +126,10 @@ def test_one_animal_pair_has_no_interval():
     found = volumes({"a": lone, "b": lone}, AXIS)
     assert all(math.isnan(v.low) and math.isnan(v.high) for v in found.values())
     assert found["a"].value == pytest.approx(0.25)
-    assert found["b − a"].interval == "one animal pair: none"
-    assert volumes({"a": curve([100], 0.75)}, AXIS)["a"].interval == "0.500 to 0.500"
+    assert found["b − a"].interval == "one animal pair: no interval"
+    assert volumes({"a": curve([100], 0.75)}, AXIS)["a"].interval == "no spread: no interval"
     few = Curve([100], [[{f"pair {p}": [3.0, 4] for p in range(4)}]])
-    assert volumes({"a": few}, AXIS)["a"].interval == "0.500 to 0.500 (only 4 pairs)"
+    assert volumes({"a": few}, AXIS)["a"].interval == "only 4 pairs: no interval"
 
 
 def random_tests(rng, share, seeds=5, pairs=20, records=10, seed_sd=0.0):
@@ -161,7 +163,7 @@ def test_hypervolumes_cover_new_seeds(seed_sd):
 
 def test_two_seeds_give_no_interval():
     two = Curve([100], [random_tests(np.random.default_rng(0), 0.8, seeds=2)])
-    assert volumes({"a": two}, AXIS)["a"].interval == "two seeds: none"
+    assert volumes({"a": two}, AXIS)["a"].interval == "only 2 seeds: no interval"
 
 
 def test_ratios_of_images_have_intervals_over_seeds():

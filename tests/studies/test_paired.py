@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
+from studies.ablation.report import judged
 from studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
@@ -41,7 +42,7 @@ def test_records_of_one_animal_pair_count_as_one():
     assert clustered.high - clustered.low == pytest.approx(once.high - once.low, rel=0.15)
     assert naive.high - naive.low < 0.5 * (once.high - once.low)
     lone = difference(*(points(side, per_pair=100) for side in (first, second)), "unseen_pairs", "swap")
-    assert str(lone).endswith("[one animal pair]")
+    assert str(lone).endswith("[one animal pair: no interval]")
 
 
 def test_pairing_narrows_the_interval():
@@ -60,7 +61,7 @@ def test_only_common_records_of_the_subset_and_task_count():
     assert (delta.n, delta.mean) == (2, 0.5)
     assert difference(first, points([1]), "seen_pairs", "swap") is None
     same = difference(first, first, "unseen_pairs", "swap")
-    assert (same.mean, same.low, same.high) == (0, 0, 0)
+    assert (same.mean, str(same)) == (0, "+0.0 [only 3 pairs: no interval]")
 
 
 def test_points_are_read_from_predictions(tmp_path):
@@ -80,11 +81,20 @@ def test_points_are_read_from_predictions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"), [(1, "[one animal pair]"), (2, " [only 2 pairs]"), (4, ", only 4 pairs]"), (5, "]")]
+    ("pairs", "said"), [(1, " [one animal pair: no interval]"), (4, " [only 4 pairs: no interval]"), (5, "]")]
 )
-def test_an_interval_over_few_pairs_says_so(pairs, said):
+def test_few_pairs_have_no_interval(pairs, said):
     rng = np.random.default_rng(0)
     first, second = (points(rng.random(40) < share, per_pair=40 // pairs) for share in (0.4, 0.8))
     text = str(difference(first, second, "unseen_pairs", "swap"))
     assert text.endswith(said)
-    assert ("only" in text) == (1 < pairs < 5)
+    assert ("no interval" in text) == (pairs < 5)
+
+
+def test_pairs_that_are_all_alike_have_no_interval():
+    """Which would look like perfect certainty, and confirm a claim."""
+    none, all_right = (points([value] * 40, per_pair=4) for value in (0, 1))
+    assert str(difference(none, none, "unseen_pairs", "swap")) == "+0.0 [no spread: no interval]"
+    sure = difference(none, all_right, "unseen_pairs", "swap")
+    assert str(sure) == "+100.0 [no spread: no interval]"
+    assert judged(sure, 1) == "undecided"

@@ -60,7 +60,12 @@ def test_a_run_ends_with_its_report(study):
     assert (study / "results.tex").read_text().count(r"\begin{table}") == 3
     (ratio,) = csv.DictReader((study / "ratios.csv").open())
     assert ratio["other model"] == "oc-clip"
-    assert ratio["in words"] in html.unescape(plain(study / "report.html"))
+    page = html.unescape(plain(study / "report.html"))
+    assert ratio["in words"] in page
+    assert "This is a smoke run: no model was trained for more than 8 steps" in page
+    assert "<p>Records of each test in one run" in page
+    with_target = [row["model"] for row in csv.DictReader((study / "targets.csv").open()) if row["passes"] != "–"]
+    assert page.count("On the test the setting by which") == len(with_target)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")

@@ -30,7 +30,7 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
-from studies.sample_search.ratios import capped_of, ratio_table
+from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from studies.sample_search.samplers import space
 from studies.sample_search.study import identity, searches
 from studies.sample_search.tables import HEADER, Point
@@ -184,12 +184,18 @@ def test_a_trial_whose_seeds_were_all_trained_was_not_pruned():
 def test_all_trials_have_the_words_and_units_of_the_other_tables():
     config = replace(SMOKE, seeds=2)
     known = {"setting": asdict(least(config)) | {"pairs": 0.25}, "images": 24, "accuracy": 0.5625, "validations": [0.5]}
-    trial = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=known)
+    early = {5: 0.625}  # the first check of the second seed
+    trial = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=known, intermediate_values=early)
     rows = trial_rows(config, [Point("clip", "target", trial)])
     header, texts = trial_texts(config, rows)
     shown = dict(zip(header, texts, strict=True))
     assert (shown["search"], shown["state"], shown["pairs"], shown["images"]) == ("second", "pruned", "25%", "24")
-    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2", "50.0", "–")
+    assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == (
+        *("56.2 (so far)", "50.0"),
+        "62.5 (ended early)",
+    )
+    assert rows[0]["ended_early"] == 0.625
+    assert rows[0]["validation_1"] == "", "nobody takes it for a seed's result"
     assert SEARCHES.keys() == {"front", "target"}
     assert all(name in header for name in HEADER[2:])
 
@@ -247,6 +253,12 @@ def judged(question, number, images, validations, equals, seeds=3):
     )
 
 
+def missing(trial):
+    """The same trial with a test at chance."""
+    tests = [{pair: [0.5 * count, count] for pair, (_, count) in tally.items()} for tally in trial.user_attrs["tests"]]
+    return optuna.trial.create_trial(value=1.0, user_attrs=trial.user_attrs | {"tests": tests})
+
+
 def test_both_ratios_of_images_are_reported():
     """With enough steps CLIP needs twice the images; at equal compute four times as many."""
     config = replace(CONVERGED, seeds=3, models=("clip", "oc-clip"))
@@ -262,6 +274,11 @@ def test_both_ratios_of_images_are_reported():
     assert list(table.iloc[:, 1]) == ["2.00", "4.00"]
     assert list(table["compared"]) == ["at convergence", "at equal compute, 1000 steps"]
     assert list(table.iloc[:, -1]) == ["2.00 to 2.00", "4.00 to 4.00"]
+    better = on_the_test(config, points)
+    assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
+    assert all(line.startswith("On the test the setting by which") for line in better)
+    missed = on_the_test(config, [points[0]._replace(trial=missing(points[1].trial)), *points[3:]])
+    assert ["misses it" in line for line in missed] == [True, False]
     assert capped_of(config, points) == {"clip": (6, 9), "oc-clip": (4, 6)}
     assert points[0].trial.user_attrs["accuracy"] == pytest.approx(0.7), "the storage's own is as it was"
     assert "compared" not in ratio_table(replace(config, budgets=()), points)

@@ -140,7 +140,7 @@ def test_masks_are_tested_on_other_tasks():
     (row, _) = mask_table(results, {"sparo": "SPARO"}).to_numpy().tolist()
     assert row[:5] == ["SPARO", "slots", "swap", "0.0 → 100.0", "0.0 → 100.0"]
     assert row[5] == "100.0 → 0.0"
-    assert row[6] == "-100.0 [-100.0, -100.0]"
+    assert row[6] == "-100.0 [no spread: no interval]"
 
 
 def test_vectors_that_have_no_such_parts_are_left_out():
@@ -284,7 +284,26 @@ def test_masks_are_compared_by_what_they_change_elsewhere(slots, said):
 
     places = {("sparo", "slots"): slots, ("sparo", "numbers"): 0.5, ("clip-gap", "slots"): 0.5}
     results = {Place(*place, "swap"): result(after) for place, after in places.items()}
-    assert [verdict.outcome for verdict in of_masks(results, "sparo", "clip-gap", "swap")] == [said, said]
+    verdicts = of_masks(results, "sparo", "clip-gap", "swap")
+    assert [verdict.outcome for verdict in verdicts] == [said, said]
+    assert {verdict.tests for verdict in verdicts} == {"all tests: add animal"}
+    assert verdicts[1].row == "SPARO − CLIP with average pooling, a weight for each slot"
+
+
+def test_a_claim_on_masks_is_undecided_where_the_papers_measure_says_otherwise():
+    """In points the mask of slots harms less, but it gains far less too."""
+
+    def result(gained, left):
+        tests = [first | second for first, second in zip(both(1, 1, "swap"), both(1, left, "add animal"), strict=True)]
+        return Masked(both(0.5, gained, "swap"), tuple(tests))
+
+    results = {Place("sparo", "slots", "swap"): result(0.55, 0.95), Place("sparo", "numbers", "swap"): result(1, 0.9)}
+    slots, theirs = of_masks(results, "sparo", "clip-gap", "swap")
+    assert slots.difference.endswith("the paper's measure, % for each % gained: -0.500 against -0.100")
+    assert slots.difference.startswith("+5.0")
+    assert (slots.outcome, theirs.outcome) == ("undecided", "not tested")
+    (row, _) = mask_table({**results, Place("sparo", "slots", "swap"): result(0.505, 0.95)}, {"sparo": "SPARO"}).values
+    assert row[-1] == "–", "half a point is no gain to divide by"
 
 
 def test_sweeps_are_judged_by_their_ends():

@@ -16,6 +16,7 @@ from envs.common.errors import UserError
 from generators.benchmarks import registry
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load, names
+from studies.transferring.chances import chances_in
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain
@@ -323,15 +324,30 @@ def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
     values = {
         (row["model"], row["name"]): row for row in rows_of(folder / "runs/all") if row["benchmark"] == "sugarcrepe"
     }
-    for model, marks in ((OPEN_CLIP, "here: official rule"), ("clip", "here: official rule")):
-        (row,) = (line for line in latex.splitlines() if line.startswith(f"{model} & {marks}"))
+    for model, title in ((OPEN_CLIP, f"{OPEN_CLIP}, untrained"), ("clip", "clip")):
+        (row,) = (line for line in latex.splitlines() if line.startswith(f"{title} & here: official rule"))
         cells = [cell.strip(" \\") for cell in row.split("&")][2:]
         names = [column.name for column in SUGARCREPE.columns]
         assert cells == [f"{100 * float(values[model, name]['official']):.1f}" for name in names]
     report = plain(folder / "runs/all/report.html")
     assert "OC-CLIP B-14 (theirs)" in report
+    assert f"<td>{OPEN_CLIP}</td>" not in report, "random weights are nowhere taken for trained ones"
+    assert "Of an untrained model they are noise" in report
+    (row,) = re.findall(r"<tr><td>chance</td><td></td>(.*?)</tr>", report)
+    assert row == "<td>50.0</td>" * 9
+    assert "This is a smoke run: no test has more than" in report
     assert "here: ties" in report
     assert "– left out" in report
+
+
+def test_chance_is_what_guessing_gives(folder):
+    """By the rules of the benchmark: a group score of two images and two texts is no product of two."""
+    place = Place(folder / "data")
+    found = {name: chances_in(load(name).build(place)) for name in ("winoground", "sugarcrepe")}
+    groups = {name: value for (kind, name), value in found["winoground"].items() if kind == "group"}
+    assert groups == pytest.approx({"text": 0.25, "image": 0.25, "group": 1 / 6})
+    assert set(found["sugarcrepe"].values()) == {0.5}
+    assert chances_in(load("retrieval-coco").build(place)) == {}, "all images with all texts"
 
 
 def test_the_surest_errors_are_pictures_with_both_scores(folder):

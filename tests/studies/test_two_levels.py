@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from studies.analysis.two_levels import intervals, meaning
+from studies.analysis.two_levels import FEW_COVER, MANY_COVER, MANY_PAIRS, intervals, meaning
 
 TRIALS, RECORDS, TRUTH = 1000, 20, 0.25
 PAIRS = np.array(list(combinations(range(20), 2)))  # of the animals of pug
@@ -57,13 +57,28 @@ def test_animals_that_pairs_share_are_covered_by_the_differences_of_seeds(seed_s
 def test_one_seed_covers_its_own_pairs_and_no_other_seed():
     assert 0.90 <= coverage(1, 20, seed_sd=0.0, pair_sd=0.1)[0] <= 0.98
     assert coverage(1, 20, seed_sd=0.06, pair_sd=0.1)[0] < 0.80
-    assert "nothing of new seeds" in meaning(1)
-    assert "5 seeds" in meaning(5)
+    assert "nothing of new seeds" in meaning(1, 20)
 
 
 def test_two_seeds_give_words_in_place_of_an_interval():
     assert np.isnan(intervals(*simulated(2, 20, seed_sd=0.04, pair_sd=0.1))).all()
-    assert "Two seeds are too few" in meaning(2)
+    assert "Two seeds are too few" in meaning(2, 20)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize(("pairs", "covered"), [(2, FEW_COVER), (3, FEW_COVER), (12, MANY_COVER), (20, MANY_COVER)])
+def test_reports_say_how_often_intervals_cover_in_this_simulation(seeds, pairs, covered):
+    """And never that 95 % hold, which they don't with few seeds or pairs."""
+    low, high = covered
+    for seed_sd in (0.0, 0.06):
+        for pair_sd in (0.05, 0.15):
+            its = 100 * coverage(seeds, pairs, seed_sd=seed_sd, pair_sd=pair_sd)[0]
+            assert low - 1 <= its <= high + 1
+    text = meaning(seeds, pairs)
+    assert f"{low} to {high} of 100" in text
+    assert f"there are {seeds} seeds" in text
+    assert ("too narrow" in text) == (pairs < MANY_PAIRS)
+    assert "95 % of" not in text
 
 
 def test_drawing_pairs_alone_would_miss_new_seeds():

@@ -1,0 +1,130 @@
+"""What all reports say of their numbers: whether a run is a smoke run, of how many records they are, where it ran."""
+
+import ast
+import csv
+import json
+
+import pandas as pd
+import pytest
+
+from envs.common.pages import shade
+from envs.common.records import write_record
+from studies.analysis.paired_bootstrap import RecordScore
+from studies.analysis.record_counts import Count, counts_in, counts_of, fewest_pairs, record_line
+from studies.analysis.same_caption import FLAG, flagged, meaning_of_flags
+from studies.analysis.smoke import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
+from studies.analysis.tables import pivot
+from studies.grids.cells import recipe_line
+from studies.grids.grid import SMOKE, Grid
+from studies.runs.evaluation import FILE, PREDICTIONS
+from studies.runs.where_it_ran import where_it_ran
+from tests.studies.command import ROOT
+
+
+@pytest.mark.parametrize(
+    ("steps", "records", "said"),
+    [
+        ([16, 60], [400], "no model was trained for more than 60 steps."),
+        ([2000], [1, 16], "no test has more than 16 records."),
+        ([2000], [1], "no test has more than 1 record."),
+        ([60], [16], "no model was trained for more than 60 steps and no test has more than 16 records."),
+        ([LEAST_STEPS], [LEAST_RECORDS], ""),
+        ([60, 2000], [8, 400], ""),
+        ([], [0], ""),
+    ],
+)
+def test_a_smoke_run_is_called_one(steps, records, said):
+    text = smoke_words(steps, records)
+    assert text == (f"This is a smoke run: {said} Its numbers say nothing about the models." if said else "")
+
+
+def test_records_of_results_are_those_of_all_their_tests():
+    tasks = {"swap": {"accuracy": 0.5, "n": 16}, "one animal": {"accuracy": None, "n": 0}}
+    assert records_in([{"subsets": {"seen_pairs": tasks, "validation": {"swap": {"n": 8}}}}]) == [16, 0, 8]
+
+
+def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_ran():
+    pages = [
+        (path, {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords})
+        for path in (ROOT / "studies").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "write_page"
+    ]
+    assert len(pages) >= 9
+    for path, values in pages:
+        assert "smoke" in values, path
+        assert "where_it_ran" in values["notes"], path
+
+
+POINTS = {
+    (0, "unseen_pairs", "swap", f"scene {k}", "a caption"): RecordScore(1.0, f"pair {k % pairs}")
+    for k, pairs in enumerate([3] * 12)
+}
+SWAP = ("unseen_pairs", "swap")
+
+
+def test_a_line_says_of_how_many_records_and_pairs_numbers_are():
+    counts = counts_of(POINTS)
+    assert counts == {SWAP: Count(12, 3)}
+    names = {SWAP: "unseen pairs", ("seen_pairs", "swap"): "seen pairs"}
+    assert record_line([counts, counts], names) == "unseen pairs 12 (3)"
+    assert record_line([counts, {SWAP: Count(8, 1)}], names) == "unseen pairs 8 to 12 (1 to 3)"
+    assert record_line(iter([counts]), names) == "unseen pairs 12 (3)"
+    assert record_line([], names) == ""
+    assert (fewest_pairs([counts, {SWAP: Count(8, 1)}], names), fewest_pairs([], names)) == (1, 0)
+
+
+def test_records_are_counted_in_the_folder_of_a_run(tmp_path):
+    with (tmp_path / FILE).open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(PREDICTIONS)
+        rows.writerows(["s", "swap", f"scene {k}", "cat + pig", "a", "b", 1, 0, "", ""] for k in range(4))
+    assert counts_in(tmp_path) == {("s", "swap"): Count(4, 1)}
+
+
+def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
+    """Flagged in words, and without the colour of skill."""
+    rows = [
+        ("a", "swap", 1.0),
+        ("a", "quad text", 0.0),
+        ("b", "swap", 1.0),
+        ("b", "quad text", 0.9),
+        ("c", "swap", 0.4),
+    ]
+    frame = pd.DataFrame(rows, columns=["model", "task", "accuracy"]).assign(subset="seen_pairs")
+    swaps, quads = (pivot(frame[frame.task == task], ["model"], ["subset"]) for task in ("swap", "quad text"))
+    texts = swaps.mean.map(lambda value: f"{100 * value:.1f}")
+    shown = flagged(texts, quads)
+    assert list(shown["seen_pairs"]) == [f"100.0{FLAG}", "100.0", "40.0"]
+    assert "whatever they show" in meaning_of_flags(shown.reset_index())
+    assert meaning_of_flags(texts) == ""
+    assert shade(f"100.0{FLAG}") == ""
+    assert "background" in shade("100.0")
+    assert "background" in shade("100.0 ± 0.5")
+
+
+def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
+    """A page that is drawn anew, by other code and later, keeps their start, commits and machine."""
+    then = {"command": "python studies/x.py", "started": "2001-01-01", "commit": "aaa", "processor": "old", "cores": 2}
+    write_record(tmp_path / "config.json", {"config": {}, **then})
+    assert where_it_ran(tmp_path)["commit"] == "aaa", "before any run is finished"
+    for name, commit in (("1", "aaa"), ("2", "bbb"), ("3", "aaa")):
+        (tmp_path / "cells" / name).mkdir(parents=True)
+        origin = {**then, "commit": commit, "started": f"2001-01-0{name}"}
+        result = {"id": name, "model": "clip", "subsets": {}, "provenance": origin}
+        (tmp_path / "cells" / name / "result.json").write_text(json.dumps(result))
+    found = where_it_ran(tmp_path)
+    assert (found["command"], found["started"]) == ("python studies/x.py", "2001-01-01")
+    assert found["commit"] == "aaa (2 runs); bbb (1 run)"
+    assert (found["processor"], found["cores"]) == ("old", "2")
+    assert "2001" not in found["this page was drawn"]
+
+
+def test_what_nobody_recorded_is_not_made_up(tmp_path):
+    assert list(where_it_ran(tmp_path)) == ["this page was drawn"]
+
+
+def test_a_recipe_has_no_settings_of_a_loss_that_the_model_has_not():
+    grid = Grid(**SMOKE)
+    assert "local_weight" in recipe_line(grid, "oc-clip")
+    assert "local_" not in recipe_line(grid, "clip")
