@@ -53,7 +53,8 @@ def foldable(cell: str) -> Markup:
     """A table's cell: a number may be broken before its interval, a name at its joints (runs/a, file.py:Class)."""
     before, bracket, interval = cell.partition(" [")
     if bracket:
-        return Markup('{} <span class="whole">[{}</span>').format(before, interval)
+        interval, closing, after = interval.partition("]")
+        return Markup('{} <span class="whole">[{}{}</span>{}').format(before, interval, closing, after)
     return unbroken(cell)
 
 

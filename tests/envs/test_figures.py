@@ -226,6 +226,7 @@ def test_short_names_are_kept_whole_and_intervals_apart_from_their_numbers():
     assert foldable("ViT-B-32") == '<span class="whole">ViT-B-32</span>'
     assert "span" not in foldable("a-name-of-many-parts")
     assert foldable("+1.0 [-2.0, <b>]") == '+1.0 <span class="whole">[-2.0, &lt;b&gt;]</span>'
+    assert foldable("+1.0 [no interval]; its sign") == '+1.0 <span class="whole">[no interval]</span>; its sign'
 
 
 def test_a_page_explains_the_terms_that_it_uses():
