@@ -111,11 +111,13 @@ def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
 
 
 def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
-    """A map between the points that were tried, and the points; what else was varied is averaged over."""
+    """The points that were tried, and a map near them; what else was varied is averaged over.
+
+    A place is near points if they take more than half of the deviation that a guess would have without them."""
     line = np.linspace(0, 1, SIDE)
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-    mean, _ = surrogate(places, values)(grid)
+    mean, deviation = surrogate(places, values)(grid)
+    near = np.where(deviation <= values.std() / 2, 100 * mean, np.nan).reshape(SIDE, SIDE)
     extent = (-1.25, 101.25, -1.25, 101.25)
-    shown = axis.imshow(100 * mean.reshape(SIDE, SIDE), origin="lower", extent=extent, aspect="auto", **ACCURACY)
-    axis.scatter(*(100 * places.T), c=100 * values, s=30, edgecolors="white", linewidths=0.8, **ACCURACY)
-    return shown
+    axis.imshow(near, origin="lower", extent=extent, aspect="auto", alpha=0.5, **ACCURACY)
+    return axis.scatter(*(100 * places.T), c=100 * values, s=60, edgecolors="black", linewidths=1, zorder=3, **ACCURACY)
