@@ -1,5 +1,6 @@
 """What each model of a grid is and sees in training, beside what all of them see."""
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,8 @@ from studies.analysis.tables import DASH
 
 
 def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model with a finished cell: parameters, images of all steps, and the negatives in its loss, with why a
-    loss against altered scene graphs has none."""
+    """A row per model with a finished cell: parameters, images of all steps, processor time of a step, and the negatives
+    in its loss, with why a loss against altered scene graphs has none."""
     rows = []
     for model in models:
         own = [result for result in results if result["model"] == model]
@@ -21,8 +22,9 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
             negatives = negatives_seen(own)
             if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
-            rows.append([short(model), *sizes, negatives])
-    return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", "negatives in its loss"])
+            rows.append([short(model), *sizes, step_time(own), negatives])
+    columns = ["model", "parameters", "images in all steps", "CPU ms a step", "negatives in its loss"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def titles_of(models: Sequence[str]) -> dict[str, str]:
@@ -34,6 +36,13 @@ def values(own: Sequence[dict[str, Any]], name: str) -> str:
     """A number that cells of one model have, or the least and the most."""
     least, most = (choose(result[name] for result in own) for choose in (min, max))
     return f"{least}" if least == most else f"{least} to {most}"
+
+
+def step_time(own: Sequence[dict[str, Any]]) -> str:
+    """Median processor time of a step over cells, in milliseconds; a dash where none was timed."""
+    timed = [result.get("provenance", {}).get("step_cpu_seconds") for result in own]
+    known = [seconds for seconds in timed if seconds is not None]
+    return f"{1000 * statistics.median(known):.0f}" if known else DASH
 
 
 def negatives_seen(own: Sequence[dict[str, Any]]) -> str:

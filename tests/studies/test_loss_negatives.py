@@ -69,7 +69,10 @@ def test_the_phase_of_single_objects_is_shared_only_without_false_captions(train
 
 def test_the_table_of_models():
     results = [
-        {"model": "clip", "parameters": 10, "images_seen": 640, "loss_negatives": []},
+        {
+            **{"model": "clip", "parameters": 10, "images_seen": 640, "loss_negatives": []},
+            "provenance": {"step_cpu_seconds": 0.0123},
+        },
         {"model": "negclip", "parameters": 10, "images_seen": 640, "loss_negatives": ["swapped captions"]},
         {
             "model": "negclip",
@@ -81,6 +84,8 @@ def test_the_table_of_models():
     ]
     table = model_table(("clip", "negclip", "old", "unfinished"), results)
     assert table["model"].tolist() == ["clip", "negclip", "old"]
+    assert table["CPU ms a step"].tolist()[0] == "12"
+    assert set(table["CPU ms a step"].tolist()[1:]) == set(table["negatives in its loss"].tolist()[2:])  # a dash
     assert table["parameters"].tolist() == ["10", "10 to 12", "1"]
     assert table["negatives in its loss"].tolist()[:2] == [
         "none",
