@@ -12,8 +12,8 @@ from studies.analysis.tables import DASH
 
 
 def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model with a finished cell: parameters, images of all steps, processor time of a step, and the negatives
-    in its loss, with why a loss against altered scene graphs has none."""
+    """A row per model with a finished cell: parameters, images of all steps, processor time of a step, and the
+    negatives in its loss, with why a loss against altered scene graphs has none."""
     rows = []
     for model in models:
         own = [result for result in results if result["model"] == model]
