@@ -55,7 +55,7 @@ class Config(Grid):
     """Questions: zero-shot, fine-tuning, worth, factors."""
     photographs: Annotated[tuple[int, ...], WHAT, FIRST, Range(1, 1000)] = (1, 2)
     """Photographs of each animal in fine-tuning; those of the test are others."""
-    other_animals: Annotated[tuple[int, ...], WHAT, FIRST, Range(1, 1000)] = (8, 24, 88)
+    other_animals: Annotated[tuple[int, ...], WHAT, FIRST, Range(3, 1000)] = (8, 24, 88)
     """Numbers of other animals whose photographs are trained on in place of those; as many as there are."""
     images: Annotated[tuple[int, ...], WHAT, FIRST, Range(2, 1_000_000)] = (32, 128, 512, 2048)
     """Distinct images of photographs, rising, that are trained on to find how many reach a target."""
@@ -89,7 +89,7 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(
         **SMOKE | {"recipe": Recipe(steps=60, batch=32, warmup=5)},
         **{"views": 2, "spatial_views": 1, "seeds": 1, "rehearsal": True, "tuning_steps": 20},
-        **{"photographs": (1,), "other_animals": (2,), "images": (16, 64), "targets": (0.55, 0.7)},
+        **{"photographs": (1,), "other_animals": (3,), "images": (16, 64), "targets": (0.55, 0.7)},
         **{"factors": ("augmentation",), "factor_models": ("clip",)},
     ),
     "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=700), views=8, test_views=2, test_scenes=200),

@@ -100,7 +100,9 @@ def train_recipe(config: Any, training: Training, worlds: Mapping[str, Path]) ->
     recipe = replace(base_recipe(config, training.kind, training.seed), world=str(worlds[world_name(training)]))
     if training.factor == "views":
         return replace(recipe, views=max(recipe.views // FEWER, 1))
-    return replace(recipe, reserve=config.tuning_reserve) if training.world == OWN else recipe
+    if training.world == SYNTHETIC:
+        return recipe
+    return replace(recipe, reserve=config.tuning_reserve if training.world == OWN else 0.0)  # no other animal is tested
 
 
 def test_recipe(config: Any, kind: str, seed: int, world: str, worlds: Mapping[str, Path]) -> SplitRecipe:

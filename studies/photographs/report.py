@@ -160,8 +160,8 @@ def gap_words(rows: list[questions.Gap]) -> list[str]:
         found.setdefault((row.model, row.test), {})[row.measure] = row
     return [
         f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {its[RECOGNITION].gap} "
-        f"points to {its[RECOGNITION].photographs} %, swaps by {its[SWAPS].gap} to {its[SWAPS].photographs} %, and swaps "
-        f"where all is recognised by {its[KNOWN].gap}."
+        f"points to {its[RECOGNITION].photographs} %, swaps by {its[SWAPS].gap} to {its[SWAPS].photographs} %, and "
+        f"swaps where all is recognised by {its[KNOWN].gap}."
         for (model, test), its in found.items()
     ]
 

@@ -45,10 +45,11 @@ def left_out(config: Any, photographs: Photographs, material: Material) -> list[
     lines = []
     if {FINE_TUNING, WORTH} & set(config.parts) and not photographs.several:
         lines.append(
-            f"left out: photographs of tested animals in training, for which {FEWEST} animals need two photographs or more"
+            f"left out: photographs of tested animals in training, for which {FEWEST} animals need two photographs or "
+            "more"
         )
     if FINE_TUNING in config.parts and not material.others:
-        lines.append("left out: photographs of other animals in training; there are none")
+        lines.append(f"left out: photographs of other animals in training; there are fewer than {FEWEST}")
     reasons = {"backgrounds": "give --backgrounds FOLDER", "vocabulary": "the synthetic world has no other animals"}
     lines += [
         f"left out: factor {name}; {reasons[name]}"

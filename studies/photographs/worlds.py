@@ -13,7 +13,7 @@ from envs.common.records import sha256
 from envs.common.seeds import generator
 from envs.custom.world_file import read_table
 from envs.world import WORLDS
-from studies.photographs.collection import Photographs
+from studies.photographs.collection import FEWEST, Photographs
 from studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
 
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
@@ -58,7 +58,8 @@ def material_of(config: Any, photographs: Photographs) -> Material:
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
     most = max(map(len, photographs.several.values()), default=1) - 1
-    return Material(most, len(photographs.others), tuple(possible))
+    others = len(photographs.others)
+    return Material(most, others if others >= FEWEST else 0, tuple(possible))
 
 
 def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
