@@ -20,6 +20,7 @@ from studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
 from studies.runs.data import SplitData
 
 NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
+PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
 FEWER = 4  # times: how many views fewer the factor of this name has
 
 
@@ -102,7 +103,10 @@ def train_recipe(config: Any, training: Training, worlds: Mapping[str, Path]) ->
         return replace(recipe, views=max(recipe.views // FEWER, 1))
     if training.world == SYNTHETIC:
         return recipe
-    return replace(recipe, reserve=config.tuning_reserve if training.world == OWN else 0.0)  # no other animal is tested
+    if training.world == OWN:
+        return replace(recipe, reserve=config.tuning_reserve)
+    share = min(recipe.pairs, PARTNERS / (training.count - 1))
+    return replace(recipe, reserve=0.0, pairs=share)  # none of them is tested
 
 
 def test_recipe(config: Any, kind: str, seed: int, world: str, worlds: Mapping[str, Path]) -> SplitRecipe:

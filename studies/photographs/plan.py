@@ -38,8 +38,8 @@ def plan(config: Any) -> None:
         training = sum(model_seconds(config, model, trainings, worlds) for model in config.models)
     at_once = min(workers(config), len(trainings))
     print(
-        f"about {shown(STUDY_SECONDS + rendering + training / at_once)} in all, {at_once} runs at once, as busy as this "
-        "machine is now"
+        f"about {shown(STUDY_SECONDS + rendering + training / at_once)} in all, {at_once} runs at once, as busy as "
+        "this machine is now"
     )
 
 

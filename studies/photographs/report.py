@@ -105,7 +105,8 @@ def step_table(rows: list[questions.Step]) -> pd.DataFrame:
         [short(row.model), row.measure, trained_on(row), row.test, *map(str, (row.scratch, row.tuned, row.saved))]
         for row in rows
     ]
-    return pd.DataFrame(texts, columns=[*columns, "after synthetic − from scratch"])
+    table = pd.DataFrame(texts, columns=[*columns, "after synthetic − from scratch"])
+    return table.drop_duplicates()  # without photographs both lines of the figure begin alike
 
 
 def trained_on(row: questions.Step) -> str:
