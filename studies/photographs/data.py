@@ -14,7 +14,7 @@ VALIDATION = "validation"
 
 
 @dataclass(frozen=True)
-class Test:
+class Tested:
     """The tests of what is unseen of one split."""
 
     label: str
@@ -42,7 +42,7 @@ class TransferData:
     train: SplitData
     world: str
     """What it is called in tables."""
-    tested: tuple[Test, ...]
+    tested: tuple[Tested, ...]
     images: int = 0
     """Distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
@@ -114,7 +114,7 @@ def all_of(caption: Any) -> list[str]:
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
-def tests_in(test: Test) -> dict[str, "SplitTests"]:
+def tests_in(test: Tested) -> dict[str, "SplitTests"]:
     """The benchmarks of a test by their names."""
     from generators.benchmarks.split_tests import SplitTests
     from generators.storage.dataset import SplitDataset

@@ -13,9 +13,9 @@ from models.library.sources import Checkpoint
 from models.recipe import Recipe
 from studies.grids.cells import cell_of
 from studies.grids.grid import cores
-from studies.photographs.data import Test, TransferData
+from studies.photographs.data import Tested, TransferData
 from studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
-from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, test_names, world_name
+from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
 from studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
 from studies.runs.data import SplitData
 
@@ -53,19 +53,19 @@ class Jobs:
         cell = cell_of(self.config, training.model, data, recipe.seed)
         return replace(cell, recipe=steps_of(self.config, training, cell.recipe), start=start)
 
-    def tests(self, training: Training) -> list[Test]:
+    def tests(self, training: Training) -> list[Tested]:
         """What a run is tested on: photographs, and what it was trained on where that is the synthetic world."""
         spatial, tests = training.kind == SPATIAL, []
         if training.world == SYNTHETIC:
             base = training._replace(factor="")
             recipe = train_recipe(self.config, base, self.worlds)
-            plain = Test(SYNTHETIC, self.split(SYNTHETIC, recipe), self.files[recipe])
+            plain = Tested(SYNTHETIC, self.split(SYNTHETIC, recipe), self.files[recipe])
             tests += [plain, *([replace(plain, label=f"{SYNTHETIC}, bare", bare=True)] if spatial else [])]
-        for world in (PHOTOGRAPHS, NATURAL) if spatial else test_names(training):
+        for world in (PHOTOGRAPHS, NATURAL) if spatial else worlds_tested(training):
             if world in self.worlds:
-                recipe = test_recipe(self.config, training.kind, training.seed, world, self.worlds)
+                recipe = recipe_tested(self.config, training.kind, training.seed, world, self.worlds)
                 label = world.rpartition("-")[0] if world.startswith(HELD_OUT) else world
-                tests.append(Test(label, self.split(world, recipe), self.files[recipe], world == NATURAL))
+                tests.append(Tested(label, self.split(world, recipe), self.files[recipe], world == NATURAL))
         return tests
 
     def split(self, world: str, recipe: SplitRecipe) -> SplitData:
@@ -109,7 +109,7 @@ def train_recipe(config: Any, training: Training, worlds: Mapping[str, Path]) ->
     return replace(recipe, reserve=0.0, pairs=share)  # none of them is tested
 
 
-def test_recipe(config: Any, kind: str, seed: int, world: str, worlds: Mapping[str, Path]) -> SplitRecipe:
+def recipe_tested(config: Any, kind: str, seed: int, world: str, worlds: Mapping[str, Path]) -> SplitRecipe:
     """A split whose unseen pairs are tested, and that trains on as little as there can be."""
     reserve = config.tuning_reserve if world.startswith(HELD_OUT) else config.reserve
     recipe = replace(base_recipe(config, kind, seed), world=str(worlds[world]), reserve=reserve)
@@ -136,9 +136,9 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
         own = [base] if training.world == SYNTHETIC else []
         for its in (training, *own):
             found.setdefault(world_name(its), {})[train_recipe(config, its, worlds)] = None
-        for world in (PHOTOGRAPHS, NATURAL) if training.kind == SPATIAL else test_names(training):
+        for world in (PHOTOGRAPHS, NATURAL) if training.kind == SPATIAL else worlds_tested(training):
             if world in worlds:
-                found.setdefault(world, {})[test_recipe(config, training.kind, training.seed, world, worlds)] = None
+                found.setdefault(world, {})[recipe_tested(config, training.kind, training.seed, world, worlds)] = None
     return {world: list(recipes) for world, recipes in found.items()}
 
 

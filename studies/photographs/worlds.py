@@ -44,7 +44,7 @@ def world_name(training: Training) -> str:
     return f"{training.world}-{training.count}-{training.seed}"
 
 
-def test_names(training: Training) -> tuple[str, ...]:
+def worlds_tested(training: Training) -> tuple[str, ...]:
     """The worlds of photographs that a run is tested on, of binding."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
@@ -193,7 +193,7 @@ def shared_photographs(config: Any, material: Material, files: Mapping[str, Path
     for training in all_trainings(config, material):
         if training.world == SYNTHETIC:
             continue
-        for test in test_names(training):
+        for test in worlds_tested(training):
             if test not in files:
                 continue
             trained, tested = cutouts_in(files[world_name(training)]), cutouts_in(files[test])
