@@ -93,9 +93,7 @@ def step_figure(rows: Sequence[Step]) -> Figure:
     return figure
 
 
-def draw_curve(
-    axis: Axes, points: Sequence[tuple[float, Level]], style: dict[str, str], stroke: object, shift: int
-) -> None:
+def draw_curve(axis: Axes, points: Sequence[tuple[int, Level]], style: dict[str, str], stroke: str, shift: int) -> None:
     """Means with their intervals, upright; lines of several models a little beside one another."""
     known = sorted((x, its) for x, its in points if not math.isnan(its.mean))
     at = [x + 0.05 * shift for x, _ in known]
