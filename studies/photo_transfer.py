@@ -6,10 +6,10 @@ rendered animals on photographed ones, and is the gap one of recognition or of b
 photographs give, from scratch and after synthetic training? (worth) how many real images reach an accuracy, with and
 without it? (factors) what in the synthetic world helps?
 
-    python studies/photo_transfer.py --preset smoke       # rendered cut-outs in place of photographs, under 90 seconds
-    python studies/photo_transfer.py                      # laptop: Debian's tuxpaint-stamps-default, if installed
-    python studies/photo_transfer.py --package stamps     # or unpacked there: dpkg-deb -x FILE.deb stamps
-    python -m envs photos mine --cutouts pictures && python studies/photo_transfer.py --photos mine
+    python studies/photo_transfer.py --preset smoke      # rendered cut-outs, under 90 seconds
+    python studies/photo_transfer.py                     # Debian's tuxpaint-stamps-default
+    python studies/photo_transfer.py --package stamps    # unpacked: dpkg-deb -x FILE.deb stamps
+    python studies/photo_transfer.py --photos mine       # python -m envs photos mine --cutouts ...
 
 Photographs of a test are in no training set: checked by SHA-256 of the files before anything is trained. Ends with
 `report.html`, `results.csv`, a table for each question and per-record predictions in `--out`. Run again, it skips what
@@ -43,29 +43,31 @@ class Config(Grid):
 
     plain_recipe: ClassVar[BindingRecipe] = BindingRecipe()
 
+    world: str = "pug"
+    """Built-in world of the rendered animals."""
     photos: Annotated[Path | None, DATA, FIRST] = None
-    """Folder that `python -m envs photos` wrote; by default one is written from the package."""
+    """Folder that `python -m envs photos` wrote; empty takes the package."""
     package: Annotated[Path | None, DATA, FIRST] = None
-    """Where tuxpaint-stamps-default was unpacked; by default where the system has it installed."""
+    """Where the package was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
     """Without --photos and --package take rendered animals, cut out, for photographs: the numbers mean nothing."""
     backgrounds: Annotated[Path | None, DATA] = None
     """Folder of photographs for backgrounds of the factor of this name, as in `python -m envs photos`."""
     parts: Annotated[tuple[str, ...], WHAT, FIRST] = PARTS
     """Questions: zero-shot, fine-tuning, worth, factors."""
-    photographs: Annotated[tuple[int, ...], WHAT, FIRST, Range(1, 1000)] = (1, 2)
+    photographs: Annotated[tuple[int, ...], WHAT, Range(1, 1000)] = (1, 2)
     """Photographs of each animal in fine-tuning; those of the test are others."""
-    other_animals: Annotated[tuple[int, ...], WHAT, FIRST, Range(3, 1000)] = (8, 24, 88)
+    other_animals: Annotated[tuple[int, ...], WHAT, Range(3, 1000)] = (8, 24, 88)
     """Numbers of other animals whose photographs are trained on in place of those; as many as there are."""
-    images: Annotated[tuple[int, ...], WHAT, FIRST, Range(2, 1_000_000)] = (32, 128, 512, 2048)
+    images: Annotated[tuple[int, ...], WHAT, Range(2, 1_000_000)] = (32, 128, 512, 2048)
     """Distinct images of photographs, rising, that are trained on to find how many reach a target."""
-    targets: Annotated[tuple[float, ...], WHAT, FIRST] = (0.7, 0.8, 0.9)
+    targets: Annotated[tuple[float, ...], WHAT] = (0.7, 0.8, 0.9)
     """Accuracies to be reached, above chance, 0.5."""
-    factors: Annotated[tuple[str, ...], WHAT, FIRST] = FACTORS
+    factors: Annotated[tuple[str, ...], WHAT] = FACTORS
     """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
     factor_models: Annotated[tuple[str, ...], WHAT] = ("oc-clip",)
     """Those of --models that are trained with each factor."""
-    tuning_steps: Annotated[int, TRAINING, FIRST, Range(1, 1_000_000)] = 150
+    tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
     """Steps on photographs after synthetic training; from scratch all of --steps are on photographs."""
     tuning_rate: Annotated[float, TRAINING, Range(0.001, 10.0)] = 0.3
     """Peak learning rate after synthetic training, as a share of that from scratch."""
@@ -78,11 +80,11 @@ class Config(Grid):
     validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""
     pairs: tuple[float, ...] = (0.5,)
-    """Fraction of the trainable animal pairs that training shows."""
+    """Fraction of the trainable animal pairs in training."""
     hard_negatives: tuple[float, ...] = (0.0,)
     """Fraction of these pairs that have hard negatives too."""
     seeds: int = 3
-    """Number of seeds, from 0; each decides split, training, and which photographs are held out."""
+    """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
 
 
 PRESETS: dict[str, Config] = {
