@@ -8,7 +8,7 @@ import matplotlib
 from envs.common.figure_style import COLOURS, chance_line, legend_above, line_style, short
 from studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level
 from studies.photographs.questions import BOTH, Change, Gap, Ladder, Step
-from studies.photographs.trainings import OTHERS, OWN
+from studies.photographs.trainings import OTHERS, OWN, SYNTHETIC
 from studies.photographs.worlds import HELD_OUT
 
 matplotlib.use("Agg")
@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 PANEL, NAMES, ROW = 2.3, 2.6, 0.34  # inches
 SCRATCH = "--"
+RENDERED, PHOTOGRAPHED = (COLOURS[0], "o", "rendered animals"), (COLOURS[1], "s", "photographed animals")
 WIDTH = 4.3  # inches of a panel of curves
 
 
@@ -29,8 +30,8 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
     for axis, measure in zip(axes, (RECOGNITION, SWAPS, KNOWN), strict=True):
         for row in (its for its in rows if its.measure == measure):
             y = names.index((row.model, row.test))
-            for number, (its, marker) in enumerate(((row.synthetic, "o"), (row.photographs, "s"))):
-                draw_level(axis, its, y + 0.2 * number - 0.1, COLOURS[number], marker)
+            draw_level(axis, row.synthetic, y - 0.1, RENDERED)
+            draw_level(axis, row.photographs, y + 0.1, PHOTOGRAPHED)
         axis.set_title(measure, fontsize=9)
         chance_line(axis, "x")
         dress(axis)
@@ -39,16 +40,19 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
     )
     axes[0].set(ylim=(len(names) - 0.5, -0.5), xlim=(None, 101))
     axes[0].set_xlabel("accuracy (%)", loc="left", fontsize=9)
-    keys = (("o", "rendered animals"), ("s", "photographed animals"))
-    legend_above(
-        figure,
-        [Line2D([], [], linestyle="none", marker=m, color=COLOURS[k], label=its) for k, (m, its) in enumerate(keys)],
-    )
+    legend_above(figure, looks())
     return figure
 
 
-def draw_level(axis: Axes, its: Level, y: float, color: str, marker: str) -> None:
+def looks() -> list[Line2D]:
+    """Points of both kinds of tests."""
+    kinds = (RENDERED, PHOTOGRAPHED)
+    return [Line2D([], [], linestyle="none", marker=marker, color=color, label=name) for color, marker, name in kinds]
+
+
+def draw_level(axis: Axes, its: Level, y: float, look: tuple[str, str, str]) -> None:
     """A point with its interval, lying."""
+    color, marker, _ = look
     if math.isnan(its.mean):
         return
     axis.plot([100 * its.mean], [y], marker=marker, color=color, markersize=5, linestyle="none")
@@ -80,8 +84,10 @@ def step_figure(rows: Sequence[Step]) -> Figure:
             for number, model in enumerate(models):
                 mine = {row.count: row for row in here if row.model == model}
                 style = line_style(number)
-                draw_curve(axis, [(places.index(n), row.tuned) for n, row in mine.items()], style, "-", number)
-                draw_curve(axis, [(places.index(n), row.scratch) for n, row in mine.items()], style, SCRATCH, number)
+                draw_curve(axis, [(places.index(n), row.tuned) for n, row in mine.items()], style, "-", float(number))
+                draw_curve(
+                    axis, [(places.index(n), row.scratch) for n, row in mine.items()], style, SCRATCH, number + 0.5
+                )
             axis.set_xticks(range(len(places)), list(map(str, places)))
             axis.set_xlim(-0.3, len(places) - 0.7)
             chance_line(axis)
@@ -93,7 +99,9 @@ def step_figure(rows: Sequence[Step]) -> Figure:
     return figure
 
 
-def draw_curve(axis: Axes, points: Sequence[tuple[int, Level]], style: dict[str, str], stroke: str, shift: int) -> None:
+def draw_curve(
+    axis: Axes, points: Sequence[tuple[int, Level]], style: dict[str, str], stroke: str, shift: float
+) -> None:
     """Means with their intervals, upright; lines of several models a little beside one another."""
     known = sorted((x, its) for x, its in points if not math.isnan(its.mean))
     at = [x + 0.05 * shift for x, _ in known]
@@ -119,9 +127,9 @@ def ladder_figure(rows: Sequence[Ladder], targets: Sequence[float]) -> Figure:
         for row in (its for its in rows if its.measure == measure):
             number = models.index(row.model)
             style, places = line_style(number), [images.index(n) + 1 for n in row.images]
-            draw_curve(axis, list(zip(places, map(level, row.scratch), strict=True)), style, SCRATCH, number)
+            draw_curve(axis, list(zip(places, map(level, row.scratch), strict=True)), style, SCRATCH, number + 0.5)
             tuned = zip([0, *places], map(level, (row.synthetic, *row.tuned)), strict=True)
-            draw_curve(axis, list(tuned), style, "-", number)
+            draw_curve(axis, list(tuned), style, "-", float(number))
         for target in targets:
             axis.axhline(100 * target, color="0.7", linewidth=0.8, linestyle=(0, (6, 3)), zorder=0.5)
         axis.set_xticks(range(len(images) + 1), ["0", *(f"{n}" for n in images)])
@@ -138,21 +146,19 @@ def change_figure(rows: Sequence[Change]) -> Figure:
     """(d) By how much each factor changes accuracy on photographs: a panel a measure."""
     names = list(dict.fromkeys((row.model, row.factor) for row in rows))
     figure = Figure((NAMES + 2 * PANEL, ROW * len(names) + 0.9), layout="constrained")
-    tests = list(dict.fromkeys(row.test for row in rows))
     axes = figure.subplots(1, len(BOTH), sharey=True)
     for axis, measure in zip(axes, BOTH, strict=True):
         for row in (its for its in rows if its.measure == measure):
-            number = tests.index(row.test)
-            y = names.index((row.model, row.factor)) + 0.2 * number - 0.1
-            draw_level(axis, row.difference, y, COLOURS[number], "so"[number])
+            y = names.index((row.model, row.factor))
+            if row.test == SYNTHETIC:
+                draw_level(axis, row.difference, y - 0.1, RENDERED)
+            else:
+                draw_level(axis, row.difference, y + 0.1, PHOTOGRAPHED)
         axis.axvline(0, color="0.4", linewidth=1)
         axis.set_title(measure, fontsize=9)
         dress(axis)
     axes[0].set_yticks(range(len(names)), [f"{factor} ({short(model)})" for model, factor in names])
     axes[0].set_ylim(len(names) - 0.5, -0.5)
     axes[0].set_xlabel("percentage points\nchanged minus as it is", loc="left", fontsize=9)
-    shown = [
-        Line2D([], [], linestyle="none", marker="so"[k], color=COLOURS[k], label=test) for k, test in enumerate(tests)
-    ]
-    legend_above(figure, shown)
+    legend_above(figure, looks())
     return figure

@@ -27,6 +27,8 @@ class Study(NamedTuple):
     audit: list[Shared]
     lacking: list[str]
     """What can't be answered, and why."""
+    samples: dict[str, str]
+    """Sample images of each test, as data URIs."""
     notes: dict[str, Any]
 
     @property

@@ -17,8 +17,17 @@ from studies.grids.task_words import explained
 from studies.photographs import figures, questions
 from studies.photographs.lines import Lines, Study, done_jobs, results_of
 from studies.photographs.measures import KNOWN, MEASURES, RECOGNITION, SWAPS
-from studies.photographs.pictures import sample_sheets
-from studies.photographs.trainings import FACTORS, FACTORS_PART, FINE_TUNING, OWN, WORTH, ZERO_SHOT, all_trainings
+from studies.photographs.trainings import (
+    FACTORS,
+    FACTORS_PART,
+    FINE_TUNING,
+    OWN,
+    SYNTHETIC,
+    WORTH,
+    ZERO_SHOT,
+    all_trainings,
+)
+from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 from studies.runs.results import write_results
 
 # What each factor changes.
@@ -41,7 +50,6 @@ def publish(study: Study) -> Path:
     for part, table in tables.items():
         to_csv(out / f"{part}.csv", table)
     drawn = {part: figure_of(part, its, config) for part, its in rows.items() if its}
-    shown = sample_sheets(study, out / "figures")
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -55,7 +63,7 @@ def publish(study: Study) -> Path:
         tables={part: to_rows(table) for part, table in tables.items()},
         figures={part: write_figure(out / "figures" / f"{part}.png", figure) for part, figure in drawn.items()},
         factors={name: FACTOR_WORDS[name] for name in FACTORS if name in study.material.factors},
-        samples=shown,
+        samples=study.samples,
         tested={name: f"{len(files)}" for name, files in study.photographs.tested.items()},
         several=len(study.photographs.several),
         others=len(study.photographs.others),
@@ -67,6 +75,10 @@ def publish(study: Study) -> Path:
         config=flat(asdict(config)),
         notes=study.notes,
     )
+
+
+# Tests in tables.
+TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
 
 
 def rows_of(part: str, lines: Lines) -> list[Any]:
@@ -102,7 +114,13 @@ def step_table(rows: list[questions.Step]) -> pd.DataFrame:
     """(b)"""
     columns = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
     texts = [
-        [short(row.model), row.measure, trained_on(row), row.test, *map(str, (row.scratch, row.tuned, row.saved))]
+        [
+            short(row.model),
+            row.measure,
+            trained_on(row),
+            TESTED[row.test],
+            *map(str, (row.scratch, row.tuned, row.saved)),
+        ]
         for row in rows
     ]
     table = pd.DataFrame(texts, columns=[*columns, "after synthetic − from scratch"])
@@ -145,7 +163,10 @@ def ratio_text(row: questions.Worth) -> str:
 def change_table(rows: list[questions.Change]) -> pd.DataFrame:
     """(d)"""
     columns = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
-    return pd.DataFrame([[short(row.model), *row[1:4], *map(str, row[4:])] for row in rows], columns=columns)
+    return pd.DataFrame(
+        [[short(row.model), row.factor, TESTED[row.test], row.measure, *map(str, row[4:])] for row in rows],
+        columns=columns,
+    )
 
 
 def audit_table(study: Study) -> pd.DataFrame:

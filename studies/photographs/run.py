@@ -16,6 +16,7 @@ from studies.runs.cell import finished
 def run(config: Any, out: Path) -> None:
     """From photographs to the report; what is finished is skipped."""
     from studies.photographs.lines import Study
+    from studies.photographs.pictures import sample_sheets
     from studies.photographs.report import publish
     from studies.runs.dispatch import run_cells
     from studies.runs.folder import provenance
@@ -32,7 +33,8 @@ def run(config: Any, out: Path) -> None:
     if odd := untuned(config):
         print(f"warning: {', '.join(odd)}: not tuned, unlike the others; compare with care")
     audit = shared_photographs(config, material, worlds)
-    study, sparing = Study(config, material, photographs, jobs, audit, lacking, notes), Sparing()
+    samples = sample_sheets(jobs, out / "figures")
+    study, sparing = Study(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
     while waiting := [job for its in trainings if (job := jobs.job(its)) and finished(job.folder) is None]:
         print(f"{len(trainings)} runs, {len(waiting)} of them can be trained now", flush=True)
         run_cells(waiting, config.cluster, workers(config), out, lambda job: sparing(lambda: publish(study)))
