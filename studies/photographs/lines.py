@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe, roles_of
 from studies.analysis.paired_bootstrap import Points, read_points
+from studies.photographs.apart import Shared
 from studies.photographs.collection import Photographs
 from studies.photographs.jobs import Jobs, train_recipe
 from studies.photographs.measures import merged, of_test, without_pairs
 from studies.photographs.trainings import Material, Training, all_trainings
-from studies.photographs.worlds import Shared
 from studies.runs.cell import Job, finished
 from studies.runs.results import collect
 

@@ -15,7 +15,8 @@ from studies.photographs.collection import photographs_of
 from studies.photographs.jobs import recipes_of, steps_of, train_recipe
 from studies.photographs.run import left_out
 from studies.photographs.trainings import Training, all_trainings
-from studies.photographs.worlds import material_of, world_name, write_worlds
+from studies.photographs.world_files import write_worlds
+from studies.photographs.worlds import material_of, world_name
 from studies.runs.data import SplitData
 
 

@@ -7,27 +7,23 @@ from typing import Any
 import pandas as pd
 
 from envs.common.figure_files import write_figure
-from envs.common.figure_style import short
 from envs.common.pages import write_page
 from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.tables import DASH, to_csv, to_rows
+from studies.analysis.tables import to_csv, to_rows
 from studies.analysis.two_levels import meaning
 from studies.grids.task_words import explained
-from studies.photographs import figures, questions
+from studies.photographs import figures, questions, tables
 from studies.photographs.lines import Lines, Study, done_jobs, results_of
-from studies.photographs.measures import KNOWN, MEASURES, RECOGNITION, SWAPS
+from studies.photographs.measures import MEASURES
 from studies.photographs.trainings import (
     FACTORS,
     FACTORS_PART,
     FINE_TUNING,
-    OWN,
-    SYNTHETIC,
     WORTH,
     ZERO_SHOT,
     all_trainings,
 )
-from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 from studies.runs.results import write_results
 
 # What each factor changes.
@@ -46,8 +42,8 @@ def publish(study: Study) -> Path:
     write_results(out, results_of(done))
     lines = Lines(study, done)
     rows = {part: rows_of(part, lines) for part in config.parts}
-    tables = {part: table_of(part, its, config) for part, its in rows.items() if its}
-    for part, table in tables.items():
+    texts = {part: table_of(part, its, config) for part, its in rows.items() if its}
+    for part, table in texts.items():
         to_csv(out / f"{part}.csv", table)
     drawn = {part: figure_of(part, its, config) for part, its in rows.items() if its}
     return write_page(
@@ -55,19 +51,19 @@ def publish(study: Study) -> Path:
         Path(__file__).with_suffix(".html"),
         title="Synthetic first, then real: what training in a rendered world buys on photographs",
         rehearsal=config.rehearsal and not config.photos and not config.package,
-        sentences=[*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))],
+        sentences=[*tables.gap_words(rows.get(ZERO_SHOT, [])), *tables.step_words(rows.get(FINE_TUNING, []))],
         about=models_explained(config.models),
         measures=MEASURES,
         meanings=explained(["replace animal", "replace texture"], ""),
         meaning=meaning(config.seeds),
-        tables={part: to_rows(table) for part, table in tables.items()},
+        tables={part: to_rows(table) for part, table in texts.items()},
         figures={part: write_figure(out / "figures" / f"{part}.png", figure) for part, figure in drawn.items()},
         factors={name: FACTOR_WORDS[name] for name in FACTORS if name in study.material.factors},
         samples=study.samples,
         tested={name: f"{len(files)}" for name, files in study.photographs.tested.items()},
         several=len(study.photographs.several),
         others=len(study.photographs.others),
-        audit=to_rows(audit_table(study)),
+        audit=to_rows(tables.audit_table(study)),
         left_out=study.lacking,
         finished=len(done),
         runs=len(all_trainings(config, study.material)),
@@ -75,10 +71,6 @@ def publish(study: Study) -> Path:
         config=flat(asdict(config)),
         notes=study.notes,
     )
-
-
-# Tests in tables.
-TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
 
 
 def rows_of(part: str, lines: Lines) -> list[Any]:
@@ -92,8 +84,8 @@ def rows_of(part: str, lines: Lines) -> list[Any]:
 
 def table_of(part: str, rows: list[Any], config: Any) -> pd.DataFrame:
     """The table of one question, texts."""
-    makers = {ZERO_SHOT: gap_table, FINE_TUNING: step_table, FACTORS_PART: change_table}
-    return worth_table(questions.worths(rows, config.targets)) if part == WORTH else makers[part](rows)
+    makers = {ZERO_SHOT: tables.gap_table, FINE_TUNING: tables.step_table, FACTORS_PART: tables.change_table}
+    return tables.worth_table(questions.worths(rows, config.targets)) if part == WORTH else makers[part](rows)
 
 
 def figure_of(part: str, rows: list[Any], config: Any) -> Any:
@@ -102,99 +94,3 @@ def figure_of(part: str, rows: list[Any], config: Any) -> Any:
         return figures.ladder_figure(rows, config.targets)
     makers = {ZERO_SHOT: figures.gap_figure, FINE_TUNING: figures.step_figure, FACTORS_PART: figures.change_figure}
     return makers[part](rows)
-
-
-def gap_table(rows: list[questions.Gap]) -> pd.DataFrame:
-    """(a)"""
-    columns = ["model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"]
-    return pd.DataFrame([[short(row.model), *row[1:3], *map(str, row[3:])] for row in rows], columns=columns)
-
-
-def step_table(rows: list[questions.Step]) -> pd.DataFrame:
-    """(b)"""
-    columns = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
-    texts = [
-        [
-            short(row.model),
-            row.measure,
-            trained_on(row),
-            TESTED[row.test],
-            *map(str, (row.scratch, row.tuned, row.saved)),
-        ]
-        for row in rows
-    ]
-    table = pd.DataFrame(texts, columns=[*columns, "after synthetic − from scratch"])
-    return table.drop_duplicates()  # without photographs both lines of the figure begin alike
-
-
-def trained_on(row: questions.Step) -> str:
-    """The photographs of a row."""
-    if not row.count:
-        return "none"
-    return f"{row.count} of each animal" if row.world == OWN else f"of {row.count} other animals"
-
-
-def worth_table(rows: list[questions.Worth]) -> pd.DataFrame:
-    """(c)"""
-    columns = [
-        "model",
-        "measure",
-        "target (%)",
-        "images from scratch",
-        "images after synthetic",
-        "ratio",
-        "95 % interval",
-    ]
-    texts = []
-    for row in rows:
-        numbers = [f"{100 * row.target:.0f}", str(row.scratch), "0" if str(row.tuned) == "1" else str(row.tuned)]
-        texts.append([short(row.model), row.measure, *numbers, ratio_text(row), row.ratio.interval])
-    return pd.DataFrame(texts, columns=columns)
-
-
-def ratio_text(row: questions.Worth) -> str:
-    """How many times the images a model needs from scratch; a bound where one of both never reaches the target."""
-    if row.scratch.censored and row.tuned.censored:
-        return DASH
-    sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
-    return f"{sign}{row.scratch.images / row.tuned.images:.2g}"
-
-
-def change_table(rows: list[questions.Change]) -> pd.DataFrame:
-    """(d)"""
-    columns = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
-    return pd.DataFrame(
-        [[short(row.model), row.factor, TESTED[row.test], row.measure, *map(str, row[4:])] for row in rows],
-        columns=columns,
-    )
-
-
-def audit_table(study: Study) -> pd.DataFrame:
-    """How many photographs training and test have, and how many both."""
-    columns = ["photographs in training", "number", "photographs tested", "their number", "in both"]
-    return pd.DataFrame([list(map(str, row)) for row in study.audit], columns=columns)
-
-
-def gap_words(rows: list[questions.Gap]) -> list[str]:
-    """What (a) found, a sentence for each model and test."""
-    found: dict[tuple[str, str], dict[str, questions.Gap]] = {}
-    for row in rows:
-        found.setdefault((row.model, row.test), {})[row.measure] = row
-    return [
-        f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {its[RECOGNITION].gap} "
-        f"points to {its[RECOGNITION].photographs} %, swaps by {its[SWAPS].gap} to {its[SWAPS].photographs} %, and "
-        f"swaps where all is recognised by {its[KNOWN].gap}."
-        for (model, test), its in found.items()
-    ]
-
-
-def step_words(rows: list[questions.Step]) -> list[str]:
-    """What (b) found, at the most photographs of the tested animals."""
-    own = [row for row in rows if row.world == OWN and row.count]
-    most = max((row.count for row in own), default=0)
-    return [
-        f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {row.count} others of each "
-        f"animal: {row.scratch} % from scratch, {row.tuned} % after synthetic training ({row.saved} points)."
-        for row in own
-        if row.count == most
-    ]

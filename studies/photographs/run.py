@@ -6,10 +6,12 @@ from typing import Any
 from envs.common.progress import Sparing
 from studies.grids.cells import recipe_line, untuned
 from studies.grids.grid import workers
+from studies.photographs.apart import shared_photographs
 from studies.photographs.collection import FEWEST, Photographs, photographs_of
 from studies.photographs.jobs import rendered
 from studies.photographs.trainings import FINE_TUNING, WORTH, Material, all_trainings
-from studies.photographs.worlds import material_of, shared_photographs, write_worlds
+from studies.photographs.world_files import write_worlds
+from studies.photographs.worlds import material_of
 from studies.runs.cell import finished
 
 
@@ -35,9 +37,11 @@ def run(config: Any, out: Path) -> None:
     audit = shared_photographs(config, material, worlds)
     samples = sample_sheets(jobs, out / "figures")
     study, sparing = Study(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
-    while waiting := [job for its in trainings if (job := jobs.job(its)) and finished(job.folder) is None]:
+    while waiting := {job.cell.id: job for its in trainings if (job := jobs.job(its)) and finished(job.folder) is None}:
         print(f"{len(trainings)} runs, {len(waiting)} of them can be trained now", flush=True)
-        run_cells(waiting, config.cluster, workers(config), out, lambda job: sparing(lambda: publish(study)))
+        run_cells(
+            list(waiting.values()), config.cluster, workers(config), out, lambda job: sparing(lambda: publish(study))
+        )
     clear_shared(out)
     print(f"report: {publish(study)}")
 

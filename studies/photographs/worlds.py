@@ -1,46 +1,22 @@
-"""The worlds of a study: which animals and which photographs are trained on and which are tested, as world files."""
+"""The worlds of a study: which animals and which photographs are trained on and which are tested."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from envs.common.errors import UserError
-from envs.common.files import whole_file, write_text
-from envs.common.records import sha256
 from envs.common.seeds import generator
-from envs.custom.world_file import read_table
 from envs.world import WORLDS
 from studies.photographs.collection import FEWEST, Photographs
 from studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
 
-CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
-# Further textures of the factor of this name: plain colours, by their linear shades of red, green and blue in bytes.
-COLORS = {"blue": (40, 70, 190), "yellow": (220, 190, 40), "purple": (130, 50, 150), "black": (25, 25, 25)}
-PATCH = 8  # pixels along the side of their pictures
-
-
-class Shared(NamedTuple):
-    """How many photographs a world of training and one of a test have, and how many of them are in both."""
-
-    training: str
-    trained: int
-    test: str
-    tested: int
-    both: int
+VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
 
 
 def world_name(training: Training) -> str:
     """The world that a run is trained on."""
     if training.world == SYNTHETIC:
-        return (
-            f"{SYNTHETIC}-{training.factor}"
-            if training.factor in ("textures", "backgrounds", "vocabulary")
-            else SYNTHETIC
-        )
+        return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
     return f"{training.world}-{training.count}-{training.seed}"
 
 
@@ -62,32 +38,16 @@ def material_of(config: Any, photographs: Photographs) -> Material:
     return Material(most, others if others >= FEWEST else 0, tuple(possible))
 
 
-def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
-    """Write every world that the study needs; returns their files by name. Raises where a photograph of a test is
-    trained on."""
-    chosen = dict(worlds_of(config, photographs))
-    files = {name: folder / f"{name}.toml" for name in chosen}
-    for name, lines in chosen.items():
-        write_world(files[name], name, config.world, lines)
-    synthetic = sorted(photographs.tested)
-    for name in (SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in ("textures", "backgrounds", "vocabulary"))):
-        files[name] = folder / f"{name}.toml"
-    write_synthetic(files, config, synthetic)
-    check_apart(config, material_of(config, photographs), files)
-    return files
-
-
 def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
     """The worlds of photographs: their files by animal, and whether these have their own colours."""
     material = material_of(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)
     for seed in range(config.seeds) if photographs.several else ():
-        yield (
-            f"{HELD_OUT}-{seed}",
-            ({name: held_out(files, seed) for name, files in photographs.several.items()}, False),
-        )
-    for training in {its._replace(model="", images=0, tuned=False) for its in all_trainings(config, material)}:
+        tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
+        yield f"{HELD_OUT}-{seed}", (tested, False)
+    runs = (its._replace(model="", images=0, tuned=False) for its in all_trainings(config, material))
+    for training in dict.fromkeys(runs):
         if training.world == OWN:
             files = {name: kept(its, training.seed, training.count) for name, its in photographs.several.items()}
         elif training.world == OTHERS:
@@ -112,104 +72,3 @@ def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
     """Some of the other animals, drawn with a seed; more of them have the fewer ones among them."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])
-
-
-def write_world(path: Path, name: str, extends: str, content: tuple[Mapping[str, Sequence[Path]], bool]) -> None:
-    """Write a world of photographs with copies of its pictures, which their names tell apart by content."""
-    photographs, natural = content
-    lines = [
-        f"name = {json.dumps(name)}",
-        f"extends = {json.dumps(extends)}",
-        f"animals = {json.dumps(sorted(photographs))}",
-    ]
-    for animal, files in sorted(photographs.items()):
-        copies = [copied(file, path.parent / CUTOUTS) for file in files]
-        lines += [
-            "",
-            f"[animal.{json.dumps(animal)}]",
-            f"cutouts = {json.dumps([f'{CUTOUTS}/{its}' for its in copies])}",
-        ]
-        lines += ['texture = "own"'] if natural else []
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def copied(file: Path, folder: Path) -> str:
-    """The name of a copy of `file` in `folder`."""
-    name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
-    if not (folder / name).exists():
-        with whole_file(folder / name) as temporary:
-            temporary.write_bytes(file.read_bytes())
-    return name
-
-
-def write_synthetic(files: Mapping[str, Path], config: Any, animals: Sequence[str]) -> None:
-    """Write the rendered worlds: as it is, and with more textures, more backgrounds or all animals."""
-    base = WORLDS[config.world]
-    start = [f"extends = {json.dumps(config.world)}"]
-    own = [*start, f"animals = {json.dumps(list(animals))}"]
-    textures, backgrounds = [], []
-    for name, color in COLORS.items():
-        file = f"{name}.png"
-        write_patch(files[SYNTHETIC].parent / file, color)
-        textures += [f'[texture."{name}"]', f'image = "{file}"']
-    if config.backgrounds:
-        from envs.stamps.backgrounds import background_pictures
-
-        folder = files[SYNTHETIC].parent / BACKGROUNDS
-        for name, pictures in background_pictures(config.backgrounds).items():
-            places = [f"{BACKGROUNDS}/{copied(picture, folder)}" for picture in pictures]
-            backgrounds += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
-        names = [*base.backgrounds, *background_pictures(config.backgrounds)]
-        backgrounds = [f"backgrounds = {json.dumps(names)}", *backgrounds]
-    all_textures = f"textures = {json.dumps([*base.textures, *COLORS])}"
-    contents = {
-        SYNTHETIC: own,
-        f"{SYNTHETIC}-textures": [*own, all_textures, *textures],
-        f"{SYNTHETIC}-backgrounds": [*own, *backgrounds],
-        f"{SYNTHETIC}-vocabulary": start,
-    }
-    for name, lines in contents.items():
-        write_text(files[name], "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
-
-
-def write_patch(path: Path, color: tuple[int, int, int]) -> None:
-    """A picture of one colour."""
-    from PIL import Image
-
-    with whole_file(path) as temporary:
-        Image.fromarray(np.full((PATCH, PATCH, 3), color, np.uint8)).save(temporary, "PNG")
-
-
-def cutouts_in(path: Path) -> dict[bytes, Path]:
-    """The photographs that a world file names, by SHA-256."""
-    entries = read_table(path).get("animal", {}).values()
-    files = [path.parent / its for entry in entries for its in entry.get("cutouts", ())]
-    return {sha256(file): file for file in files}
-
-
-def shared_photographs(config: Any, material: Material, files: Mapping[str, Path]) -> list[Shared]:
-    """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them."""
-    rows = []
-    for training in all_trainings(config, material):
-        if training.world == SYNTHETIC:
-            continue
-        for test in worlds_tested(training):
-            if test not in files:
-                continue
-            trained, tested = cutouts_in(files[world_name(training)]), cutouts_in(files[test])
-            rows.append(
-                Shared(world_name(training), len(trained), test, len(tested), len(trained.keys() & tested.keys()))
-            )
-    return list(dict.fromkeys(rows))
-
-
-def check_apart(config: Any, material: Material, files: Mapping[str, Path]) -> None:
-    """Raise for a photograph that is both trained on and tested, whatever it is called."""
-    for row in shared_photographs(config, material, files):
-        if row.both:
-            trained, tested = cutouts_in(files[row.training]), cutouts_in(files[row.test])
-            found = min(trained.keys() & tested.keys())
-            raise UserError(
-                f"{trained[found]} of training world {row.training!r} and {tested[found]} of test world {row.test!r} "
-                "are the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
-            )

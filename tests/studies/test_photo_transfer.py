@@ -21,11 +21,12 @@ from generators.storage.image_store import ImageStore
 from studies.analysis.paired_bootstrap import RecordScore
 from studies.photo_transfer import PRESETS, check
 from studies.photographs import collection, measures, questions
+from studies.photographs.apart import cutouts_in, shared_photographs
 from studies.photographs.bare_tests import BareTests
 from studies.photographs.collection import Photographs, photographs_of, read_photographs
 from studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from studies.photographs.report import ratio_text
 from studies.photographs.run import left_out
+from studies.photographs.tables import ratio_text
 from studies.photographs.trainings import (
     BINDING,
     OTHERS,
@@ -37,18 +38,8 @@ from studies.photographs.trainings import (
     all_trainings,
     trainings,
 )
-from studies.photographs.worlds import (
-    HELD_OUT,
-    PHOTOGRAPHS,
-    cutouts_in,
-    held_out,
-    kept,
-    material_of,
-    shared_photographs,
-    world_name,
-    worlds_tested,
-    write_worlds,
-)
+from studies.photographs.world_files import write_worlds
+from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS, held_out, kept, material_of, world_name, worlds_tested
 from studies.runs.rendering import make_splits
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
