@@ -8,11 +8,11 @@ from studies.grids.cells import recipe_line, untuned
 from studies.grids.grid import workers
 from studies.photographs.apart import shared_photographs
 from studies.photographs.collection import FEWEST, Photographs, photographs_of
-from studies.photographs.jobs import rendered
-from studies.photographs.trainings import FINE_TUNING, WORTH, Material, all_trainings
+from studies.photographs.jobs import Jobs, rendered
+from studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
 from studies.photographs.world_files import write_worlds
 from studies.photographs.worlds import material_of
-from studies.runs.cell import finished
+from studies.runs.cell import Job, finished
 
 
 def run(config: Any, out: Path) -> None:
@@ -37,13 +37,21 @@ def run(config: Any, out: Path) -> None:
     audit = shared_photographs(config, material, worlds)
     samples = sample_sheets(jobs, out / "figures")
     study, sparing = Study(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
-    while waiting := {job.cell.id: job for its in trainings if (job := jobs.job(its)) and finished(job.folder) is None}:
+
+    def show(_: Job) -> None:
+        sparing(lambda: publish(study))
+
+    while waiting := waiting_jobs(jobs, trainings):
         print(f"{len(trainings)} runs, {len(waiting)} of them can be trained now", flush=True)
-        run_cells(
-            list(waiting.values()), config.cluster, workers(config), out, lambda job: sparing(lambda: publish(study))
-        )
+        run_cells(waiting, config.cluster, workers(config), out, show)
     clear_shared(out)
     print(f"report: {publish(study)}")
+
+
+def waiting_jobs(jobs: Jobs, trainings: list[Training]) -> list[Job]:
+    """What can be trained now and isn't finished; two runs with the same settings are one job."""
+    found = {job.cell.id: job for its in trainings if (job := jobs.job(its))}
+    return [job for job in found.values() if finished(job.folder) is None]
 
 
 def left_out(config: Any, photographs: Photographs, material: Material) -> list[str]:
@@ -60,6 +68,6 @@ def left_out(config: Any, photographs: Photographs, material: Material) -> list[
     lines += [
         f"left out: factor {name}; {reasons[name]}"
         for name in config.factors
-        if name not in material.factors and "factors" in config.parts
+        if name not in material.factors and FACTORS_PART in config.parts
     ]
     return lines

@@ -15,13 +15,13 @@ TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNT
 
 
 def gap_table(rows: list[questions.Gap]) -> pd.DataFrame:
-    """(a)"""
+    """(a) Rendered and photographed animals, and their difference."""
     columns = ["model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"]
     return pd.DataFrame([[short(row.model), *row[1:3], *map(str, row[3:])] for row in rows], columns=columns)
 
 
 def step_table(rows: list[questions.Step]) -> pd.DataFrame:
-    """(b)"""
+    """(b) By the photographs in training, with and without synthetic training."""
     columns = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
     texts = [
         [
@@ -45,7 +45,7 @@ def trained_on(row: questions.Step) -> str:
 
 
 def worth_table(rows: list[questions.Worth]) -> pd.DataFrame:
-    """(c)"""
+    """(c) The fewest images that reach each target."""
     columns = [
         "model",
         "measure",
@@ -71,7 +71,7 @@ def ratio_text(row: questions.Worth) -> str:
 
 
 def change_table(rows: list[questions.Change]) -> pd.DataFrame:
-    """(d)"""
+    """(d) What each factor changes."""
     columns = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
     return pd.DataFrame(
         [[short(row.model), row.factor, TESTED[row.test], row.measure, *map(str, row[4:])] for row in rows],

@@ -58,33 +58,40 @@ def copied(file: Path, folder: Path) -> str:
 
 
 def write_synthetic(files: Mapping[str, Path], config: Any, animals: Sequence[str]) -> None:
-    """Write the rendered worlds: as it is, and with more textures, more backgrounds or all animals."""
-    base = WORLDS[config.world]
-    start = [f"extends = {json.dumps(config.world)}"]
-    own = [*start, f"animals = {json.dumps(list(animals))}"]
-    textures, backgrounds = [], []
-    for name, color in COLORS.items():
-        file = f"{name}.png"
-        write_patch(files[SYNTHETIC].parent / file, color)
-        textures += [f'[texture."{name}"]', f'image = "{file}"']
-    if config.backgrounds:
-        from envs.stamps.backgrounds import background_pictures
-
-        folder = files[SYNTHETIC].parent / BACKGROUNDS
-        for name, pictures in background_pictures(config.backgrounds).items():
-            places = [f"{BACKGROUNDS}/{copied(picture, folder)}" for picture in pictures]
-            backgrounds += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
-        names = [*base.backgrounds, *background_pictures(config.backgrounds)]
-        backgrounds = [f"backgrounds = {json.dumps(names)}", *backgrounds]
-    all_textures = f"textures = {json.dumps([*base.textures, *COLORS])}"
+    """Write the rendered worlds: the plain one, and with more textures, more backgrounds or all animals."""
+    start, folder = f"extends = {json.dumps(config.world)}", files[SYNTHETIC].parent
+    plain = [start, f"animals = {json.dumps(list(animals))}"]
     contents = {
-        SYNTHETIC: own,
-        f"{SYNTHETIC}-textures": [*own, all_textures, *textures],
-        f"{SYNTHETIC}-backgrounds": [*own, *backgrounds],
-        f"{SYNTHETIC}-vocabulary": start,
+        SYNTHETIC: plain,
+        f"{SYNTHETIC}-textures": [*plain, *more_textures(config, folder)],
+        f"{SYNTHETIC}-backgrounds": [*plain, *more_backgrounds(config, folder)],
+        f"{SYNTHETIC}-vocabulary": [start],
     }
     for name, lines in contents.items():
         write_text(files[name], "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
+
+
+def more_textures(config: Any, folder: Path) -> list[str]:
+    """Lines of a world with plain colours beside its own textures."""
+    lines = [f"textures = {json.dumps([*WORLDS[config.world].textures, *COLORS])}"]
+    for name, color in COLORS.items():
+        write_patch(folder / f"{name}.png", color)
+        lines += [f"[texture.{json.dumps(name)}]", f'image = "{name}.png"']
+    return lines
+
+
+def more_backgrounds(config: Any, folder: Path) -> list[str]:
+    """Lines of a world with the photographs of `--backgrounds` beside its own; none without."""
+    if not config.backgrounds:
+        return []
+    from envs.stamps.backgrounds import background_pictures
+
+    scenery = background_pictures(config.backgrounds)
+    lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]
+    for name, pictures in scenery.items():
+        places = [f"{BACKGROUNDS}/{copied(picture, folder / BACKGROUNDS)}" for picture in pictures]
+        lines += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
+    return lines
 
 
 def write_patch(path: Path, color: tuple[int, int, int]) -> None:
