@@ -12,7 +12,6 @@ from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.tables import to_csv, to_rows
 from studies.analysis.two_levels import meaning
-from studies.grids.task_words import explained
 from studies.photographs import figures, questions, tables
 from studies.photographs.lines import Lines, Study, done_jobs, results_of
 from studies.photographs.measures import MEASURES
@@ -54,7 +53,6 @@ def publish(study: Study) -> Path:
         sentences=[*tables.gap_words(rows.get(ZERO_SHOT, [])), *tables.step_words(rows.get(FINE_TUNING, []))],
         about=models_explained(config.models),
         measures=MEASURES,
-        meanings=explained(["replace animal", "replace texture"], ""),
         meaning=meaning(config.seeds),
         tables={part: to_rows(table) for part, table in texts.items()},
         figures={part: write_figure(out / "figures" / f"{part}.png", figure) for part, figure in drawn.items()},

@@ -1,6 +1,7 @@
 """World files of a study, with copies of the pictures that they name."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def copied(file: Path, folder: Path) -> str:
     name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
     if not (folder / name).exists():
         with whole_file(folder / name) as temporary:
-            temporary.write_bytes(file.read_bytes())
+            shutil.copyfile(file, temporary)
     return name
 
 
