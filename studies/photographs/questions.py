@@ -76,7 +76,9 @@ def steps_at(lines: Lines, model: str, world: str, count: int, test: str) -> lis
     """All measures at one number of photographs, on pairs that no run of the figure shows."""
     base = Training(model, 0)
     tuned = Training(model, 0, world=world, count=count, tuned=True) if count else base
-    shown = (base, base._replace(world=OWN, count=1)) if test == HELD_OUT else (base,)
+    config, material = lines.study.config, lines.study.material
+    own = [base._replace(world=OWN, count=count) for count in counts(config.photographs, material.several)]
+    shown = (base, *own[:1]) if test == HELD_OUT else (base,)  # all of them show the same pairs
     after = lines.points(tuned, test, *shown)
     before = lines.points(tuned._replace(tuned=False), test, *shown) if count and world == OWN else {}
     rows = []

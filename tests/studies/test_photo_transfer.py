@@ -361,6 +361,18 @@ def test_what_it_would_take(tmp_path, photos):
     assert not (tmp_path / "runs").exists()
 
 
+def test_further_photographs_in_a_finished_study(tmp_path, photos):
+    """Of one question, first with two photographs each, then with one too: the first runs stay."""
+    short = ["--preset", "smoke", "--models", "clip", "--steps", "2", "--tuning-steps", "2", "--photos", str(photos)]
+    for given, finished in ((["2"], 4), (["1", "2"], 6)):
+        options = [*short, "--parts", "fine-tuning", "--photographs", *given]
+        result = run_here([*COMMAND, *options], tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert len(list(tmp_path.glob("runs/*/cells/*/result.json"))) == finished
+    steps = rows_of(tmp_path / "runs/photo_transfer-smoke/fine-tuning.csv")
+    assert {row["photographs in training"] for row in steps} >= {"none", "1 of each animal", "2 of each animal"}
+
+
 def test_pictures_of_a_rehearsal_are_cut_outs(tmp_path):
     folder = collection.draw_pictures(load_world("tiny"), tmp_path / "pictures")
     assert len(list(folder.iterdir())) == collection.EACH * (4 + len(collection.FURTHER))
