@@ -14,6 +14,7 @@ from studies import (
     ablations,
     binding_grid,
     compute,
+    photo_transfer,
     real_data,
     sample_efficiency,
     sparo,
@@ -29,7 +30,7 @@ from tests.studies.command import ROOT
 GRIDS = (binding_grid, spatial_grid, split_study)
 STUDIES = {
     study.__name__.rpartition(".")[2]: study
-    for study in (*GRIDS, ablations, compute, real_data, sample_efficiency, sparo, tune)
+    for study in (*GRIDS, ablations, compute, photo_transfer, real_data, sample_efficiency, sparo, tune)
 }
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"

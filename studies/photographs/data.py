@@ -1,0 +1,125 @@
+"""What a run is trained on and, in other worlds, tested on."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.common.seeds import generator
+from studies.runs.data import Material, SplitData, split_material, split_texts
+
+if TYPE_CHECKING:
+    from generators.benchmarks.split_tests import SplitTests
+
+VALIDATION = "validation"
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The tests of what is unseen of one split."""
+
+    label: str
+    """The world that its images show: the first part of the names of its tests."""
+    split: SplitData
+    file: Path = field(compare=False)
+    bare: bool = False
+    """Whether its captions leave out textures: "a lion left of a bear"."""
+
+    @property
+    def subsets(self) -> dict[str, str]:
+        """Subsets of the split by the names that the study has for them."""
+        return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides it."""
+        return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
+
+
+@dataclass(frozen=True)
+class TransferData:
+    """A split to train on, or some of its images, with tests of any worlds."""
+
+    train: SplitData
+    world: str
+    """What it is called in tables."""
+    tested: tuple[Tested, ...]
+    images: int = 0
+    """Distinct images, drawn by seed from all; 0: all."""
+    factor: str = ""
+    """What is changed, where the split doesn't say: a field of the training recipe."""
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Its place in the study."""
+        own = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
+        return self.train.axes | own
+
+    @property
+    def name(self) -> str:
+        """Short text for progress bars."""
+        return " ".join(
+            [self.kind, self.world, *([f"{self.images} images"] if self.images else []), self.factor]
+        ).strip()
+
+    @property
+    def kind(self) -> str:
+        """The kind of its splits."""
+        return self.train.kind
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The names of all tests."""
+        return tuple(name for test in self.tested for name in test.subsets)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides it; where world files lie doesn't."""
+        parts = {"images": self.images} if self.images else {}
+        return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
+
+    def counts(self) -> dict[str, int]:
+        """Pairs in train, swapped ones, and all."""
+        return self.train.counts()
+
+    def open(self, file: Path) -> Material:
+        """What is trained on, and every test."""
+        from generators.sources.part import Part
+
+        whole = split_material(file)
+        tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
+        for test in self.tested:
+            own = tests_in(test)
+            tests |= own
+            texts.update(
+                text for its in own.values() for item in its.items for each in item.texts for text in all_of(each)
+            )
+            texts.update(split_texts(next(iter(own.values())).data.split))
+        train, content = whole.train, whole.content
+        if self.images and self.images < len(train):
+            chosen = sorted(
+                int(k) for k in generator(self.train.recipe.seed, "images").permutation(len(train))[: self.images]
+            )
+            train, content = Part(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
+        return Material(train, tests, sorted(texts), content, words=whole.words)
+
+
+def settings_of(split: SplitData) -> dict[str, Any]:
+    """What decides a split: the store's name says all of its world, wherever the file of that lies."""
+    settings = split.settings
+    return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
+
+
+def all_of(caption: Any) -> list[str]:
+    """A text, and the nodes and predicates of its graph."""
+    return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
+
+
+def tests_in(test: Tested) -> dict[str, "SplitTests"]:
+    """The benchmarks of a test by their names."""
+    from generators.benchmarks.split_tests import SplitTests
+    from generators.storage.dataset import SplitDataset
+    from generators.storage.pixels import open_split
+    from studies.photographs.bare_tests import BareTests
+
+    split, kind = open_split(test.file), BareTests if test.bare else SplitTests
+    return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}

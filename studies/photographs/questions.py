@@ -1,0 +1,192 @@
+"""The rows of each question's table and figure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from studies.analysis.image_ratios import ImageRatio, image_ratio
+from studies.analysis.paired_bootstrap import Points
+from studies.analysis.pareto import Bound, Curve, Tally, bound
+from studies.photographs.lines import Lines
+from studies.photographs.measures import KNOWN, NOTHING, RECOGNITION, SWAPS, Level, difference, level, levels, measured
+from studies.photographs.trainings import BINDING, OTHERS, OWN, SPATIAL, SYNTHETIC, WORTH, Training, counts, trainings
+from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
+
+# Kind of split, tests of rendered and of photographed animals, and what the latter look like.
+TESTS = (
+    (BINDING, SYNTHETIC, PHOTOGRAPHS, "binding, photographs in the world's textures"),
+    (SPATIAL, SYNTHETIC, PHOTOGRAPHS, "spatial, photographs in the world's textures"),
+    (SPATIAL, f"{SYNTHETIC}, bare", NATURAL, "spatial, photographs in their own colours"),
+)
+BOTH = (RECOGNITION, SWAPS)
+
+
+class Gap(NamedTuple):
+    """One measure on rendered and on photographed animals."""
+
+    model: str
+    test: str
+    measure: str
+    synthetic: Level
+    photographs: Level
+    gap: Level
+
+
+def gaps(lines: Lines, models: Sequence[str]) -> list[Gap]:
+    """(a) Models that saw rendered animals only, on photographed ones."""
+    rows = []
+    for model in models:
+        for kind, synthetic, photographs, test in TESTS:
+            training = Training(model, 0, kind)
+            first, second = lines.points(training, synthetic), lines.points(training, photographs)
+            for measure in (RECOGNITION, SWAPS, KNOWN):
+                own = [measured(points, measure) for points in (first, second)]
+                rows.append(Gap(model, test, measure, *levels(own), difference(*own)))
+    return [row for row in rows if row.synthetic.clusters]
+
+
+class Step(NamedTuple):
+    """One measure after training on some photographs; `NOTHING` where a run isn't made or isn't finished."""
+
+    model: str
+    measure: str
+    world: str
+    """Of which animals the photographs are: OWN or OTHERS."""
+    count: int
+    test: str
+    scratch: Level
+    tuned: Level
+    saved: Level
+    """After synthetic training minus from scratch."""
+
+
+def steps(lines: Lines, models: Sequence[str]) -> list[Step]:
+    """(b) More and more photographs, with and without synthetic training."""
+    config, material = lines.study.config, lines.study.material
+    own = [(OWN, count, HELD_OUT) for count in (0, *counts(config.photographs, material.several))]
+    tests = [HELD_OUT, PHOTOGRAPHS] if material.several else [PHOTOGRAPHS]
+    others = [(OTHERS, count, test) for test in tests for count in (0, *counts(config.other_animals, material.others))]
+    rows = []
+    for model in models:
+        for world, count, test in (*(own if material.several else []), *(others if material.others else [])):
+            rows += steps_at(lines, model, world, count, test)
+    return [row for row in rows if row.scratch.clusters or row.tuned.clusters]
+
+
+def steps_at(lines: Lines, model: str, world: str, count: int, test: str) -> list[Step]:
+    """All measures at one number of photographs, on pairs that no run of the figure shows."""
+    base = Training(model, 0)
+    tuned = Training(model, 0, world=world, count=count, tuned=True) if count else base
+    config, material = lines.study.config, lines.study.material
+    own = [base._replace(world=OWN, count=count) for count in counts(config.photographs, material.several)]
+    shown = (base, *own[:1]) if test == HELD_OUT else (base,)  # all of them show the same pairs
+    after = lines.points(tuned, test, *shown)
+    before = lines.points(tuned._replace(tuned=False), test, *shown) if count and world == OWN else {}
+    rows = []
+    for measure in BOTH:
+        first, second = measured(before, measure), measured(after, measure)
+        saved = difference(first, second) if first and second else NOTHING
+        rows.append(Step(model, measure, world, count, test, level(first), level(second), saved))
+    return rows
+
+
+class Ladder(NamedTuple):
+    """One measure by the number of distinct images of photographs."""
+
+    model: str
+    measure: str
+    images: list[int]
+    scratch: list[Points]
+    tuned: list[Points]
+    synthetic: Points
+    """Without any photograph."""
+
+
+def ladders(lines: Lines, models: Sequence[str]) -> list[Ladder]:
+    """(c) The ladders of images of which all runs are finished."""
+    found = []
+    for model in models:
+        places = [its for its in trainings(lines.study.config, lines.study.material, WORTH) if its.model == model]
+        places = list(dict.fromkeys(its.place for its in places))
+        base, runs = Training(model, 0), [its for its in places if its.images]
+        if not runs or not all(lines.points(its, HELD_OUT, base, runs[0]) for its in places):
+            continue
+        images = sorted({its.images for its in runs})
+        for measure in BOTH:
+            own = {its: measured(lines.points(its, HELD_OUT, base, runs[0]), measure) for its in places}
+            by_start = [[own[runs[0]._replace(images=n, tuned=tuned)] for n in images] for tuned in (False, True)]
+            found.append(Ladder(model, measure, [distinct(lines, runs[0], n) for n in images], *by_start, own[base]))
+    return found
+
+
+def distinct(lines: Lines, run: Training, images: int) -> int:
+    """Distinct images of a rung, which may be fewer than were requested."""
+    return lines.images(run._replace(images=images))
+
+
+class Worth(NamedTuple):
+    """Fewest images of photographs that reach a target."""
+
+    model: str
+    measure: str
+    target: float
+    scratch: Bound
+    tuned: Bound
+    ratio: ImageRatio
+
+
+def worths(found: Sequence[Ladder], targets: Sequence[float]) -> list[Worth]:
+    """(c) With and without synthetic training, and how many times more the latter takes."""
+    rows = []
+    for its in found:
+        scratch = Curve(its.images, [tallies(points) for points in its.scratch])
+        # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
+        tuned = Curve([1, *its.images], [tallies(points) for points in (its.synthetic, *its.tuned)])
+        for target in targets:
+            bounds = [
+                bound(curve.images, [share(tests) >= target for tests in curve.tests]) for curve in (scratch, tuned)
+            ]
+            rows.append(Worth(its.model, its.measure, target, *bounds, image_ratio(scratch, tuned, target)))
+    return rows
+
+
+def tallies(points: Points) -> list[Tally]:
+    """Points and numbers of each animal pair, by seed."""
+    found: dict[int, Tally] = {}
+    for key, score in points.items():
+        own = found.setdefault(key[0], {}).setdefault(score.animals, [0.0, 0])
+        own[0] += score.value
+        own[1] += 1
+    return [found[seed] for seed in sorted(found)]
+
+
+def share(tests: Sequence[Tally]) -> float:
+    """The accuracy over all seeds."""
+    both = [its for tally in tests for its in tally.values()]
+    return sum(points for points, _ in both) / sum(number for _, number in both)
+
+
+class Change(NamedTuple):
+    """One measure on photographs with one thing changed in the synthetic world."""
+
+    model: str
+    factor: str
+    test: str
+    measure: str
+    plain: Level
+    changed: Level
+    difference: Level
+
+
+def changes(lines: Lines, models: Sequence[str]) -> list[Change]:
+    """(d) Each factor, on records of pairs that neither world's training shows."""
+    rows = []
+    for model in models:
+        base = Training(model, 0)
+        for factor in (name for name in lines.study.config.factors if name in lines.study.material.factors):
+            other = base._replace(factor=factor)
+            for test in (PHOTOGRAPHS, SYNTHETIC):
+                both = lines.points(base, test, other), lines.points(other, test, base)
+                for measure in BOTH if all(both) else ():
+                    own = [measured(points, measure) for points in both]
+                    rows.append(Change(model, factor, test, measure, *levels(own), difference(*own)))
+    return rows

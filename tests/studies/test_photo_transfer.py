@@ -1,0 +1,381 @@
+"""Synthetic training on photographs: what is trained on what, what is kept apart, what is measured, and a whole run."""
+
+import csv
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from envs.common.errors import UserError
+from envs.stamps.command import PhotosConfig
+from envs.stamps.command import main as write_photos
+from envs.worlds import load_world
+from generators.benchmarks.split_tests import SplitTests
+from generators.splits.spatial import SpatialRecipe
+from generators.storage.dataset import SplitDataset
+from generators.storage.image_store import ImageStore
+from studies.analysis.paired_bootstrap import RecordScore
+from studies.photo_transfer import PRESETS, check
+from studies.photographs import collection, measures, questions
+from studies.photographs.apart import cutouts_in, shared_photographs
+from studies.photographs.bare_tests import BareTests
+from studies.photographs.collection import Photographs, photographs_of, read_photographs
+from studies.photographs.jobs import recipes_of, steps_of, train_recipe
+from studies.photographs.run import left_out
+from studies.photographs.tables import ratio_text
+from studies.photographs.trainings import (
+    BINDING,
+    OTHERS,
+    OWN,
+    SPATIAL,
+    SYNTHETIC,
+    Material,
+    Training,
+    all_trainings,
+    trainings,
+)
+from studies.photographs.world_files import write_worlds
+from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS, held_out, kept, material_of, world_name, worlds_tested
+from studies.runs.rendering import make_splits
+from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
+from tests.studies.browser import CHROMIUM, assert_readable
+from tests.studies.command import ROOT, run_here
+
+COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
+SMOKE = PRESETS["smoke"]
+TESTED = ("elephant", "penguin", "rabbit")
+
+
+def draw_all(folder, each=2, others=("lion", "pig", "zebra")):
+    """Drawn cut-outs of the tested animals, all different, and one of each other animal."""
+    names = [f"{name}-{k}" for name in TESTED for k in range(1, each + 1)] + list(others)
+    for number, name in enumerate(names):
+        draw(folder / f"{name}.png", (ORANGE, PALE, GREY)[number % 3], width=120 + 3 * number, height=90 + number)
+    return folder
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder as `python -m envs photos` writes it."""
+    write_photos(PhotosConfig(tmp_path / "photos", cutouts=draw_all(tmp_path / "pictures", 3), resolution=32))
+    return tmp_path / "photos"
+
+
+def runs_of(config, material, part):
+    return [its._replace(model="", seed=0) for its in trainings(replace(config, models=("clip",)), material, part)]
+
+
+def test_what_each_question_trains():
+    config = replace(SMOKE, photographs=(1, 2, 5), other_animals=(8, 24), images=(16, 64), factor_models=("clip",))
+    material = Material(2, 10, ("views", "textures"))
+    base = Training("", 0)
+    assert runs_of(config, material, "zero-shot") == [base, base._replace(kind=SPATIAL)]
+    own, others = base._replace(world=OWN), base._replace(world=OTHERS, tuned=True)
+    assert runs_of(config, material, "fine-tuning") == [
+        *(base, own._replace(count=1), own._replace(count=2)),  # there are no five, and two are two
+        *(own._replace(count=1, tuned=True), own._replace(count=2, tuned=True)),
+        *(others._replace(count=8), others._replace(count=10)),
+    ]
+    ladder = [own._replace(count=2, images=n, tuned=tuned) for n in (16, 64) for tuned in (False, True)]
+    assert runs_of(config, material, "worth") == [base, *ladder]
+    assert runs_of(config, material, "factors") == [base]  # augmentation isn't among those that can be changed
+    chosen = replace(config, factors=("views", "backgrounds"))
+    assert [its.factor for its in runs_of(chosen, material, "factors")] == ["", "views"]
+    assert not runs_of(config, Material(0, 0, ()), "worth")
+    every = all_trainings(replace(config, seeds=2), material)
+    assert max(Counter(every).values()) == 1
+    assert {its.start for its in every if its.tuned} <= set(every)
+
+
+def test_a_run_after_another_is_shorter_and_slower():
+    recipe = replace(SMOKE.recipe, warmup=50, single_object_phase=0.5, text_learning_rate=1e-3)
+    plain = steps_of(SMOKE, Training("clip", 0), recipe)
+    tuned = steps_of(SMOKE, Training("clip", 0, world=OWN, count=1, tuned=True), recipe)
+    assert plain == recipe
+    assert (tuned.steps, tuned.warmup, tuned.single_object_phase) == (20, 4, 0)
+    assert tuned.learning_rate == pytest.approx(0.3 * recipe.learning_rate)
+    assert tuned.text_learning_rate == pytest.approx(3e-4)
+    assert tuned.vision_learning_rate is None
+    assert steps_of(SMOKE, Training("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
+
+
+@pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
+def test_a_held_out_photograph_is_never_kept(count, seed):
+    files = [Path(f"{k}.png") for k in range(count)]
+    (tested,) = held_out(files, seed)
+    assert {tested, *kept(files, seed, count)} == set(files)
+    assert tested not in kept(files, seed, count)
+    assert set(kept(files, seed, 1)) <= set(kept(files, seed, 2))
+    assert {held_out(files, its)[0] for its in range(count)} == set(files)
+
+
+def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tmp_path):
+    config = replace(SMOKE, photos=photos, photographs=(1, 2), seeds=2)
+    photographs = photographs_of(config, tmp_path)
+    assert set(photographs.tested) == set(photographs.several) == set(TESTED)
+    assert set(photographs.others) == {"lion", "pig", "zebra"}
+    worlds = write_worlds(config, photographs, tmp_path / "worlds")
+    audit = shared_photographs(config, material_of(config, photographs), worlds)
+    assert {row.both for row in audit} == {0}
+    assert {(row.training, row.trained, row.test, row.tested) for row in audit} == {
+        *((f"own-{n}-{seed}", 3 * n, f"{HELD_OUT}-{seed}", 3) for n in (1, 2) for seed in range(2)),
+        *(
+            (f"others-3-{seed}", 3, test, n)
+            for seed in range(2)
+            for test, n in ((PHOTOGRAPHS, 9), (f"{HELD_OUT}-{seed}", 3))
+        ),
+    }
+    sources = {path.read_bytes() for path in photos.glob("cutouts/*")}
+    assert {path.read_bytes() for path in (tmp_path / "worlds/cutouts").iterdir()} == sources
+    assert load_world(str(worlds[SYNTHETIC])).animals == TESTED
+    assert load_world(str(worlds["synthetic-vocabulary"])).animals == load_world("tiny").animals
+    textures = load_world(str(worlds["synthetic-textures"])).textures
+    assert set(load_world("tiny").textures) < set(textures)
+
+
+@pytest.mark.parametrize(("one", "other"), [("penguin-1", "penguin-3"), ("zebra", "rabbit-2")])
+def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
+    pictures = draw_all(tmp_path / "pictures", 3)
+    (pictures / f"{other}.png").write_bytes((pictures / f"{one}.png").read_bytes())
+    write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
+    config = replace(SMOKE, photos=tmp_path / "photos", photographs=(1, 2), seeds=2)
+    with pytest.raises(UserError, match="are the same photograph") as error:
+        write_worlds(config, photographs_of(config, tmp_path), tmp_path / "worlds")
+    assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
+
+
+def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
+    write_photos(PhotosConfig(tmp_path / "one", cutouts=draw_all(tmp_path / "single", 1, ()), resolution=32))
+    config = replace(SMOKE, photos=tmp_path / "one", factors=("backgrounds", "views"))
+    photographs = photographs_of(config, tmp_path)
+    material = material_of(config, photographs)
+    assert material[:2] == (0, 0)
+    assert [line.partition(";")[0] for line in left_out(config, photographs, material)] == [
+        "left out: photographs of tested animals in training, for which 3 animals need two photographs or more",
+        "left out: photographs of other animals in training",
+        "left out: factor backgrounds",
+    ]
+    assert {its.world for its in all_trainings(config, material)} == {SYNTHETIC}
+    with pytest.raises(UserError, match=r"has no photos\.toml"):
+        read_photographs(tmp_path, load_world("tiny"))
+    with pytest.raises(UserError, match="photographs of 0 animals of world 'synthetic'"):
+        read_photographs(tmp_path / "one", replace(load_world("tiny"), name="synthetic", animals=("cat", "lion")))
+
+
+def test_options_that_cannot_work_are_refused():
+    for options, message in {
+        ("parts", ("zero",)): "did you mean 'zero-shot'",
+        ("factors", ("view",)): "did you mean 'views'",
+        ("factor_models", ("negclip",)): "factor-models",
+        ("pairs", (0.2, 0.5)): "--pairs is one fraction",
+        ("images", (64, 16)): "--images needs different values in rising order",
+        ("targets", (0.4,)): "--targets are above chance",
+        ("world", "mine.toml"): "built-in world",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            check(replace(SMOKE, **dict([options])))
+
+
+def test_without_the_package_one_error_says_the_way_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path / "none"))
+    result = run_here([*COMMAND, "--models", "clip", "--factor-models", "clip"], tmp_path)
+    assert result.returncode == 2
+    (error,) = result.stderr.splitlines()
+    assert "apt-get install tuxpaint-stamps-default" in error
+    assert "give --package FOLDER" in error
+
+
+def test_the_package_gives_what_the_study_needs(tmp_path):
+    config = replace(PRESETS["laptop"], resolution=32)
+    try:
+        photographs = photographs_of(config, tmp_path)
+    except UserError as error:
+        pytest.skip(str(error))
+    assert len(photographs.tested) == 14
+    assert len(photographs.several) >= 6
+    assert len(photographs.others) > 80
+    material = material_of(config, photographs)
+    worlds = write_worlds(replace(config, other_animals=(8,)), photographs, tmp_path / "worlds")
+    assert not any(row.both for row in shared_photographs(replace(config, other_animals=(8,)), material, worlds))
+
+
+def test_captions_of_natural_colours_name_none(photos, tmp_path):
+    world = load_world(str(photos / "photos-natural.toml"))
+    recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), views=1, test_views=1, pairs=0.0, reserve=0.4)
+    store = ImageStore(tmp_path / "store", world, 32)
+    split = make_splits(store, [replace(recipe, test_scenes=8)], 1)[replace(recipe, test_scenes=8)]
+    data = SplitDataset(split, "left_right_unseen_pairs")
+    bare, full = BareTests(data), SplitTests(data)
+    assert bare.groups == ["swap", "replace animal", "replace relation", "quad"]
+    texts = [caption for item in bare.items for caption in item.texts]
+    assert not any("natural" in text for caption in texts for text in (caption.text, *caption.graph.nodes))
+    assert all("natural" in caption.text for item in full.items for caption in item.texts)
+    for item in bare.items:
+        true, false = (Counter(re.sub(r"\ban\b", "a", caption.text).split()) for caption in item.texts[:2])
+        assert (true == false) == (item.group in ("swap", "quad")), item
+    scene = data.records.scenes[0]
+    assert scene.things[0].animal in bare.items[0].texts[0].text
+
+
+def points_of(values, seed=0, subset="held-out/unseen_pairs", task="swap"):
+    """Records, three a pair."""
+    return {
+        (seed, subset, task, f"scene {k}", "a"): RecordScore(float(value), f"pair {k // 3}")
+        for k, value in enumerate(values)
+    }
+
+
+def test_what_is_measured():
+    swaps = points_of([1, 1, 0, 0, 1, 0])
+    known = points_of([1, 0, 1, 1, 1, 1], task="replace animal") | points_of(
+        [1, 1, 1, 1, 1, 0.5], task="replace texture"
+    )
+    other = points_of([0, 0, 0], subset="photographs/unseen_pairs")
+    mine = measures.of_test(swaps | known | other, "held-out")
+    assert {key[1] for key in mine} == {"unseen_pairs"}
+    assert len(mine) == 18
+    assert measures.level(measures.measured(mine, measures.SWAPS)).mean == pytest.approx(3 / 6)
+    assert measures.level(measures.measured(mine, measures.RECOGNITION)).mean == pytest.approx(10.5 / 12)
+    assert measures.level(measures.measured(mine, measures.KNOWN)).mean == pytest.approx(2 / 4)  # scenes 0, 2, 3, 4
+    unseen = measures.without_pairs(mine, lambda seed: {"pair 0"})
+    assert {score.animals for score in unseen.values()} == {"pair 1"}
+
+
+def test_intervals_of_differences():
+    few = measures.difference(points_of([0, 0, 0]), points_of([1, 1, 1]))
+    assert str(few) == "+100.0 [one animal pair]"
+    one = measures.merged(points_of([0, 1] * 15, seed) for seed in range(3))
+    same = measures.difference(one, one)
+    assert (same.mean, same.low, same.high) == (0, 0, 0)
+    more = measures.merged(points_of([1, 1, 0] * 10, seed) for seed in range(3))
+    gap = measures.difference(one, more)
+    assert gap.mean == pytest.approx(1 / 6)
+    assert gap.low < gap.mean < gap.high
+    assert str(measures.difference({}, one)) == "–"
+
+
+def ladder(scratch, tuned, synthetic):
+    def of(share):
+        return measures.merged(points_of([1] * round(9 * share) + [0] * (9 - round(9 * share)), s) for s in range(3))
+
+    return questions.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        (((0.5, 1.0), (1.0, 1.0), 0.5), "4"),
+        (((0.5, 0.5), (1.0, 1.0), 0.5), "≥ 4"),
+        (((1.0, 1.0), (0.5, 0.5), 0.5), "≤ 0.25"),
+        (((0.5, 1.0), (0.5, 0.5), 1.0), "64"),
+        (((0.5, 0.5), (0.5, 0.5), 0.5), "–"),
+    ],
+)
+def test_what_an_image_is_worth(shares, expected):
+    (row,) = questions.worths([ladder(*shares)], [0.8])
+    assert ratio_text(row) == expected
+
+
+def test_every_run_has_its_split(photos, tmp_path):
+    config = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"))
+    photographs = photographs_of(config, tmp_path)
+    worlds = write_worlds(config, photographs, tmp_path / "worlds")
+    runs = all_trainings(config, material_of(config, photographs))
+    recipes = recipes_of(config, runs, worlds)
+    assert recipes.keys() <= worlds.keys()
+    for run in runs:
+        assert train_recipe(config, run, worlds) in recipes[world_name(run)]
+        assert all(name in recipes for name in worlds_tested(run)) or run.kind == SPATIAL
+    views = {its.factor: train_recipe(config, its, worlds).views for its in runs if its[2:4] == (BINDING, SYNTHETIC)}
+    assert views["views"] == 1 < views[""] == 2
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """The smoke preset of one model, run twice; how often each cell was written."""
+    folder = tmp_path_factory.mktemp("study")
+    command = [*COMMAND, "--preset", "smoke", "--models", "clip", "--steps", "12", "--tuning-steps", "6"]
+    first = run_here(command, folder)
+    assert first.returncode == 0, first.stderr
+    out = folder / "runs/photo_transfer-smoke"
+    before = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
+    second = run_here(command, folder)
+    assert second.returncode == 0, second.stderr
+    after = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
+    assert before == after  # what is finished is skipped
+    assert "can be trained now" not in second.stdout
+    return out
+
+
+def rows_of(file):
+    return list(csv.DictReader(file.open()))
+
+
+def test_a_whole_study(study):
+    rows = rows_of(study / "results.csv")
+    assert len({(row["kind"], row["trained_on"], row["images"], row["factor"], row["start"]) for row in rows}) == 10
+    tuned = {row["trained_on"] for row in rows if row["start"]}
+    assert tuned == {"1 photographs each", "3 other animals"}
+    subsets = {row["subset"] for row in rows if row["trained_on"] == SYNTHETIC and not row["factor"]}
+    assert {its.partition("/")[0] for its in subsets} == {
+        *("validation", "synthetic", "photographs", "held-out", "natural", "synthetic, bare")
+    }
+    gaps = rows_of(study / "zero-shot.csv")
+    assert len(gaps) == 9
+    assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != measures.KNOWN)
+    steps = rows_of(study / "fine-tuning.csv")
+    assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 3 other animals"}
+    assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
+    assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
+
+
+def test_the_worlds_of_a_study_are_apart(study):
+    trained = [cutouts_in(path) for path in study.glob("worlds/own-*.toml")]
+    (tested,) = [cutouts_in(path) for path in study.glob("worlds/held-out-*.toml")]
+    assert trained
+    assert tested
+    assert not any(its.keys() & tested.keys() for its in trained)
+
+
+def test_the_report(study, tmp_path):
+    page = (study / "report.html").read_text()
+    for words in ("A rehearsal", "What a few photographs give", "What a synthetic image is worth", "What helps"):
+        assert words in page
+    assert page.count("<figcaption>") == 4
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    assert_readable(study / "report.html", tmp_path)
+
+
+def test_what_it_would_take(tmp_path, photos):
+    result = run_here(
+        [*COMMAND, "--preset", "smoke", "--models", "clip", "--photos", str(photos), "--dry-run"], tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"clip: \d+ runs of binding, \d+ steps, \d+ ms each", result.stdout)
+    assert re.search(r"about .* in all", result.stdout)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_further_photographs_in_a_finished_study(tmp_path, photos):
+    """Of one question, first with two photographs each, then with one too: the first runs stay."""
+    short = ["--preset", "smoke", "--models", "clip", "--steps", "2", "--tuning-steps", "2", "--photos", str(photos)]
+    for given, finished in ((["2"], 4), (["1", "2"], 6)):
+        options = [*short, "--parts", "fine-tuning", "--photographs", *given]
+        result = run_here([*COMMAND, *options], tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert len(list(tmp_path.glob("runs/*/cells/*/result.json"))) == finished
+    steps = rows_of(tmp_path / "runs/photo_transfer-smoke/fine-tuning.csv")
+    assert {row["photographs in training"] for row in steps} >= {"none", "1 of each animal", "2 of each animal"}
+
+
+def test_pictures_of_a_rehearsal_are_cut_outs(tmp_path):
+    folder = collection.draw_pictures(load_world("tiny"), tmp_path / "pictures")
+    assert len(list(folder.iterdir())) == collection.EACH * (4 + len(collection.FURTHER))
+    found = photographs_of(replace(SMOKE, models=("clip",)), tmp_path / "photos")
+    assert isinstance(found, Photographs)
+    assert all(len(files) == collection.EACH for files in found.several.values())
