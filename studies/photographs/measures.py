@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from studies.analysis.paired_bootstrap import Points, RecordScore
-from studies.analysis.two_levels import CONFIDENCE, FEW, FEWEST, enough, few_pairs, resampled_means
+from studies.analysis.two_levels import CONFIDENCE, FEWEST, enough, resampled_means, without_interval
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
 MEASURES = {
@@ -34,11 +34,8 @@ class Level(NamedTuple):
         if math.isnan(self.mean):
             return "–"
         form = (lambda value: f"{100 * value:+.1f}") if self.signed else (lambda value: f"{100 * value:.1f}")
-        if math.isnan(self.low):
-            few = few_pairs(self.clusters) if self.clusters < FEWEST else "only 2 seeds"
-            return f"{form(self.mean)} [{few}]"
-        few = f", {few_pairs(self.clusters)}" if self.clusters < FEW else ""
-        return f"{form(self.mean)} [{form(self.low)}, {form(self.high)}{few}]"
+        words = without_interval(self.low, self.high, self.clusters)
+        return f"{form(self.mean)} [{words or f'{form(self.low)}, {form(self.high)}'}]"
 
 
 NOTHING = Level(math.nan, math.nan, math.nan, 0)

@@ -10,11 +10,12 @@ from envs.common.figure_files import write_figure
 from envs.common.pages import write_page
 from studies.analysis.format import flat
 from studies.analysis.glossary import TERMS, models_explained
+from studies.analysis.smoke import records_in, smoke_words
 from studies.analysis.tables import to_csv, to_rows
 from studies.analysis.two_levels import meaning
 from studies.photographs import figures, questions, tables
 from studies.photographs.lines import Lines, Study, done_jobs, results_of
-from studies.photographs.measures import MEASURES
+from studies.photographs.measures import MEASURES, Level
 from studies.photographs.trainings import (
     FACTORS,
     FACTORS_PART,
@@ -24,6 +25,7 @@ from studies.photographs.trainings import (
     all_trainings,
 )
 from studies.runs.results import write_results
+from studies.runs.where_it_ran import where_it_ran
 
 # What each factor changes.
 FACTOR_WORDS = {
@@ -38,9 +40,11 @@ FACTOR_WORDS = {
 def publish(study: Study) -> Path:
     """Write all that the finished runs allow; returns the report."""
     config, out, done = study.config, study.out, done_jobs(study)
-    write_results(out, results_of(done))
+    results = results_of(done)
+    write_results(out, results)
     lines = Lines(study, done)
     rows = {part: rows_of(part, lines) for part in config.parts}
+    pairs = pairs_of(rows)
     texts = {part: table_of(part, its, config) for part, its in rows.items() if its}
     for part, table in texts.items():
         to_csv(out / f"{part}.csv", table)
@@ -53,7 +57,10 @@ def publish(study: Study) -> Path:
         sentences=[*tables.gap_words(rows.get(ZERO_SHOT, [])), *tables.step_words(rows.get(FINE_TUNING, []))],
         about=models_explained(config.models),
         measures=MEASURES,
-        meaning=meaning(config.seeds),
+        meaning=meaning(config.seeds, min(pairs, default=0) // config.seeds),
+        pairs=pairs,
+        records=sorted(set(records_in(results))),
+        smoke=smoke_words([config.recipe.steps], records_in(results)),
         tables={part: to_rows(table) for part, table in texts.items()},
         figures={part: write_figure(out / "figures" / f"{part}.png", figure) for part, figure in drawn.items()},
         factors={name: FACTOR_WORDS[name] for name in FACTORS if name in study.material.factors},
@@ -67,8 +74,14 @@ def publish(study: Study) -> Path:
         runs=len(all_trainings(config, study.material)),
         terms=TERMS,
         config=flat(asdict(config)),
-        notes=study.notes,
+        notes={**study.notes, **where_it_ran(out)},
     )
+
+
+def pairs_of(rows: dict[str, list[Any]]) -> list[int]:
+    """How many animal pairs, each of one seed, the measures of all parts are over; of each number one."""
+    levels = [value for its in rows.values() for row in its for value in row if isinstance(value, Level)]
+    return sorted({level.clusters for level in levels} - {0})
 
 
 def rows_of(part: str, lines: Lines) -> list[Any]:

@@ -21,7 +21,6 @@ def run(config: Any, out: Path) -> None:
     from studies.photographs.pictures import sample_sheets
     from studies.photographs.report import publish
     from studies.runs.dispatch import run_cells
-    from studies.runs.folder import provenance
     from studies.runs.shared import clear_shared
 
     photographs = photographs_of(config, out / "photos")
@@ -31,7 +30,7 @@ def run(config: Any, out: Path) -> None:
         print(line, flush=True)
     trainings = all_trainings(config, material)
     jobs = rendered(config, trainings, worlds, out)
-    notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models} | provenance()
+    notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
     if odd := untuned(config):
         print(f"warning: {', '.join(odd)}: not tuned, unlike the others; compare with care")
     audit = shared_photographs(config, material, worlds)

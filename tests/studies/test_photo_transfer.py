@@ -247,7 +247,7 @@ def test_what_is_measured():
 
 def test_intervals_of_differences():
     few = measures.difference(points_of([0, 0, 0]), points_of([1, 1, 1]))
-    assert str(few) == "+100.0 [one animal pair]"
+    assert str(few) == "+100.0 [one animal pair: no interval]"
     one = measures.merged(points_of([0, 1] * 15, seed) for seed in range(3))
     same = measures.difference(one, one)
     assert (same.mean, same.low, same.high) == (0, 0, 0)
