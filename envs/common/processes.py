@@ -22,7 +22,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from multiprocessing.util import Finalize
+from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,6 +72,14 @@ def sockets_in_scratch() -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
+
+
+def keep_sockets_short() -> None:
+    """Where the system's place for temporary files has too long a path for a socket, have this process and those that
+    it starts put sockets elsewhere: what shares tensors by them would wait for ever for one that couldn't be made."""
+    if len(tempfile.gettempdir()) > LONGEST_PLACE:
+        with sockets_in_scratch():
+            get_temp_dir()  # makes multiprocessing's folder, which children take over
 
 
 def workers_context() -> BaseContext:

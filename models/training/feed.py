@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from envs.common.errors import UserError
-from envs.common.processes import end_with_parent
+from envs.common.processes import end_with_parent, keep_sockets_short
 from envs.common.seeds import seed_of
 from generators.captioned import Captioned
 from generators.captions.templates import Caption
@@ -140,6 +140,8 @@ def start_loader(number: int) -> None:
 def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
     """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
     pinned = device.type == "cuda"
+    if workers:
+        keep_sockets_short()
     return iter(
         torch.utils.data.DataLoader(
             feed,

@@ -23,7 +23,7 @@ WHOM = ("parent", "one", "all")
 MOST_SECONDS = 10.0  # until the last process of a killed command has ended
 MEAN_SECONDS = 8.0  # between the start of a command and a kill
 # Of a cell's result: what is measured or says where it ran, and isn't seeded.
-UNSEEDED = ("seconds", "provenance")
+UNSEEDED = ("seconds", "provenance", "digest")
 
 STUDIES = ROOT / "studies"
 SMALL = ["--models", "clip", "--seeds", "2", "--workers", "2", "--loaders", "1"]

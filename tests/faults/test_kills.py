@@ -194,3 +194,47 @@ def test_a_fork_leaves_its_parents_scratch_folder_alone(tmp_path):
     assert folder.is_dir()
     generator.close()
     assert not folder.exists()
+
+
+LISTEN = """
+from multiprocessing.connection import Listener
+from envs.common.processes import keep_sockets_short
+keep_sockets_short()
+listener = Listener(family="AF_UNIX")
+print(listener.address)
+"""
+
+
+def test_sockets_can_be_made_where_temporary_files_have_long_paths(tmp_path):
+    place = tmp_path / ("long" * 25)
+    place.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place)}
+    code = LISTEN.replace("\nkeep_sockets_short()", "")
+    spoilt = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "AF_UNIX path too long" in spoilt.stderr, "else this test shows nothing"
+    done = subprocess.run([sys.executable, "-c", LISTEN], env=environment, capture_output=True, text=True, check=True)
+    folder = Path(done.stdout.strip()).parent
+    assert len(done.stdout) < 100
+    assert not folder.exists()
+    assert not folder.parent.exists(), "the scratch folder goes too"
+
+
+CUT_OFF = """
+import os, envs.common.end_of_server
+from multiprocessing import spawn
+reading, writing = os.pipe()
+os.write(writing, b"\\x80\\x04")
+os.close(writing)
+spawn._main(reading, None)
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    ("code", "said"), [(CUT_OFF, ""), (CUT_OFF.replace("spawn._main", "raise EOFError"), "EOFError")]
+)
+def test_a_worker_whose_command_was_killed_while_it_started_says_nothing(code, said):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert bool(done.stderr) == bool(said)
+    assert said in done.stderr
