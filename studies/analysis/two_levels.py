@@ -61,7 +61,11 @@ def meaning(seeds: int, pairs: int) -> str:
             f"Fewer than {FEWEST} pairs have none."
         )
     low, high = MANY_COVER if pairs >= MANY_PAIRS else FEW_COVER
-    short = "" if pairs >= MANY_PAIRS else f"With fewer than {MANY_PAIRS} pairs a seed take them for too narrow. "
+    short = (
+        ""
+        if pairs >= MANY_PAIRS
+        else f"A test here has fewer than {MANY_PAIRS} pairs a seed: take its for too narrow. "
+    )
     return (
         f"{intervals_of} {METHOD}. In simulations {low} to {high} of 100 of them hold the mean of new "
         f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}Fewer "

@@ -102,6 +102,7 @@ def draw(axis: Axes, lines: Sequence[Line], split: str, scale: Scale, test: str 
         axis.plot(*zip(*best, strict=True) if best else ([], []), linestyle="none", markersize=8, **style)
     every = [where for drawn in axis.get_lines() for where in drawn.get_xdata()]
     if not every:
+        axis.text(0.5, 0.5, "no records", transform=axis.transAxes, ha="center", fontsize=8)
         axis.axis("off")
         return
     axis.set_xscale("log")

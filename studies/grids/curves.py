@@ -1,6 +1,7 @@
 """How the cells of a study trained: loss, validation, learning rate and speed, a column of panels per model."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +22,12 @@ from matplotlib.lines import Line2D
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
 MOST_BESIDE = 3  # models in a line of panels, so that a page is wide enough
+MOST_LINES = 12  # of a panel; where there are more, seeds are averaged
 POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
 PERCENT = "validation"
 
 Column = Float64[np.ndarray, " n"]
+Table = dict[str, Column]
 
 
 class Panel(NamedTuple):
@@ -58,6 +61,8 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
     if not logged:
         return None
     models = list(dict.fromkeys(curve.model for curve, _ in logged))
+    if max(Counter(curve.model for curve, _ in logged).values()) > MOST_LINES:
+        logged = over_seeds(logged)
     labels = list(dict.fromkeys(curve.label for curve, _ in logged))
     columns = min(len(models), MOST_BESIDE)
     lines = math.ceil(len(models) / columns)
@@ -81,6 +86,17 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
             axis.set_ylabel(panel.name, fontsize=9)
     legend_above(figure, [Line2D([], [], label=label, **style) for label, style in styles.items()])
     return figure
+
+
+def over_seeds(logged: Sequence[tuple[Curve, Table]]) -> list[tuple[Curve, Table]]:
+    """One line for all cells of a label, their mean where they have the same steps; others are left as they are."""
+    together: dict[tuple[str, str, bytes], list[tuple[Curve, Table]]] = {}
+    for curve, table in logged:
+        together.setdefault((curve.model, curve.label, table["step"].tobytes()), []).append((curve, table))
+    return [
+        (its[0][0], {name: np.mean([table[name] for _, table in its], axis=0) for name in its[0][1]})
+        for its in together.values()
+    ]
 
 
 def alike(curves: Sequence[Curve]) -> str:
@@ -115,7 +131,7 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> Non
     steps, values = table["step"], table[column]
     if column == PERCENT:
         seen = ~np.isnan(values)
-        axis.plot(steps[seen], 100 * values[seen], marker="o", markersize=3, linewidth=1.2, **style)
+        axis.plot(steps[seen], 100 * values[seen], marker="o", markersize=3, linewidth=1.2, clip_on=False, **style)
     else:
         axis.plot(thinned(steps), thinned(values), linewidth=1.2, **style)
 

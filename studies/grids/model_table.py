@@ -10,6 +10,8 @@ from envs.common.figure_style import short
 from models.registry import spec_of
 from studies.analysis.tables import DASH
 
+TIME = "CPU ms a step"
+
 
 def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per model with a finished cell: parameters, images of all steps, processor time of a step, and the
@@ -23,8 +25,9 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
             if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
             rows.append([short(model), *sizes, step_time(own), negatives])
-    columns = ["model", "parameters", "images in all steps", "CPU ms a step", "negatives in its loss"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["model", "parameters", "images in all steps", TIME, "negatives in its loss"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.drop(columns=TIME) if (table[TIME] == DASH).all() else table  # cells of before it was measured
 
 
 def titles_of(models: Sequence[str]) -> dict[str, str]:

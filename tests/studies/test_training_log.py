@@ -321,6 +321,15 @@ def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_
     assert training_curves([Curve("late", "20%", tmp_path)]) is None
 
 
+def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
+    few = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
+    assert len(training_curves(few).axes[0].get_lines()) == 12
+    many = [Curve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
+    lines = training_curves(many).axes[0].get_lines()
+    assert len(lines) == 6
+    assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
+
+
 def test_many_models_go_on_in_further_lines(undisturbed):
     models = [f"model {k}" for k in range(5)]
     figure = training_curves([Curve(model, "20%", undisturbed.folder) for model in models])
