@@ -65,8 +65,8 @@ class Config(Grid):
     """Accuracies to be reached, above chance, 0.5."""
     factors: Annotated[tuple[str, ...], WHAT] = FACTORS
     """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
-    factor_models: Annotated[tuple[str, ...], WHAT] = ("oc-clip",)
-    """Those of --models that are trained with each factor."""
+    factor_models: Annotated[tuple[str, ...], WHAT] = ()
+    """Those of --models that are trained with each factor; none takes the last one."""
     tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
     """Steps on photographs after synthetic training; from scratch all of --steps are on photographs."""
     tuning_rate: Annotated[float, TRAINING, Range(0.001, 10.0)] = 0.3
@@ -86,13 +86,18 @@ class Config(Grid):
     seeds: int = 3
     """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
 
+    @property
+    def with_factors(self) -> tuple[str, ...]:
+        """The models that are trained with each factor."""
+        return self.factor_models or self.models[-1:]
+
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(
         **SMOKE | {"recipe": Recipe(steps=60, batch=32, warmup=5)},
         **{"views": 2, "spatial_views": 1, "seeds": 1, "rehearsal": True, "tuning_steps": 20},
         **{"photographs": (1,), "other_animals": (3,), "images": (16, 64), "targets": (0.55, 0.7)},
-        **{"factors": ("augmentation",), "factor_models": ("clip",)},
+        **{"factors": ("augmentation",)},
     ),
     "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=1000), views=8, test_views=2, test_scenes=200),
     # For a GPU.
@@ -122,6 +127,8 @@ def check(config: Config) -> None:
         raise UserError(f"--targets are above chance, 0.5, and at most 1; got {config.targets}")
     if not config.parts:
         raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
+    if config.backgrounds and not config.backgrounds.is_dir():
+        raise UserError(f"--backgrounds {config.backgrounds} is no folder; give one with photographs of scenery")
     if config.photos and config.package:
         raise UserError("--photos takes the place of --package; leave one of them out")
     check_grid(config)

@@ -88,7 +88,7 @@ def rows_of(part: str, lines: Lines) -> list[Any]:
     """The rows of one question."""
     config = lines.study.config
     if part == FACTORS_PART:
-        return questions.changes(lines, [model for model in config.models if model in config.factor_models])
+        return questions.changes(lines, [model for model in config.models if model in config.with_factors])
     makers = {ZERO_SHOT: questions.gaps, FINE_TUNING: questions.steps, WORTH: questions.ladders}
     return makers[part](lines, config.models)
 

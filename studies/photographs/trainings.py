@@ -98,7 +98,7 @@ def worth(config: Any, material: Material, model: str, seed: int) -> list[Traini
 
 def factors(config: Any, material: Material, model: str, seed: int) -> list[Training]:
     """The synthetic run as it is and with each factor changed."""
-    if model not in config.factor_models:
+    if model not in config.with_factors:
         return []
     chosen = [name for name in config.factors if name in material.factors]
     return [Training(model, seed)] + [Training(model, seed, factor=name) for name in chosen]

@@ -327,7 +327,12 @@ OURS = [
         ("studies.analysis.paired_bootstrap", "studies.analysis.errors"),
     ),
     FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("studies.runs.training_log",)),
-    FileKind("config of a run", make_config, read_claim, ("studies.runs.folder", "studies.attention")),
+    FileKind(
+        "config of a run",
+        make_config,
+        read_claim,
+        ("studies.runs.folder", "studies.attention", "studies.runs.where_it_ran"),
+    ),
     FileKind("interim looks", make_interim, read_interim, ("studies.sample_search.objectives",)),
     FileKind("tasks of a cluster", make_tasks, lambda p: read_tasks(p.parent) or ANEW, ("generators.cluster.tasks",)),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("studies.runs.train",)),
