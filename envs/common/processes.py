@@ -62,7 +62,8 @@ def serve(modules: Sequence[str]) -> None:
 def sockets_in_scratch() -> Iterator[None]:
     """Have multiprocessing put its sockets into a folder that the next command deletes if this one is killed."""
     places = [place for place in (tempfile.gettempdir(), "/tmp") if len(place) <= LONGEST_PLACE]
-    if not places:
+    has_place = multiprocessing.current_process()._config.get("tempdir")  # as `get_temp_dir` notes it: its parent's
+    if has_place or not places:
         yield
         return
     before, scratch = tempfile.tempdir, contextlib.ExitStack()
