@@ -141,9 +141,9 @@ def start_loader(number: int) -> None:
 def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
     """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
     pinned = device.type == "cuda"
-    if workers and multiprocessing.get_start_method(allow_none=True) == "forkserver":
-        serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
     if workers:
+        if multiprocessing.get_start_method(allow_none=True) == "forkserver":
+            serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
         keep_sockets_short()
     try:
         return loaded(feed, range(start, end), workers, pinned)

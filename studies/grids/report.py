@@ -57,7 +57,7 @@ def write_report(
         title=f"{config.title}: {listed(list(titles.values()))}",
         task=config.task,
         config=reported_config(config),
-        notes={**notes, **where_it_ran(out)},
+        notes={**notes, **where_it_ran(out, results)},
         smoke=smoke_words([config.recipe.steps], records_in(results)),
         **summary_of(config, results),
         models=to_rows(model_table(config.models, results)),

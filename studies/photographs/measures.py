@@ -70,33 +70,21 @@ def without_pairs(points: Points, seen: Callable[[int], set[str]]) -> Points:
 
 def level(points: Points) -> Level:
     """The mean of all records."""
-    return levels([points])[0]
+    return compared({}, points)[1]
 
 
-def levels(groups: Iterable[Points]) -> list[Level]:
-    """The mean of each group, all with the same draws."""
-    sums, counts, seeds = tally(list(groups))
-    if not seeds:
-        return [NOTHING] * sums.shape[1]
-    drawn = resampled_means(sums, counts, seeds)
-    known = enough(counts, seeds)
-    return [
-        with_interval(mean(sums, counts, k), drawn[:, k], int((counts[:, k] > 0).sum()), bool(known[k]))
-        for k in range(sums.shape[1])
-    ]
-
-
-def difference(first: Points, second: Points) -> Level:
-    """The mean of the second minus that of the first: animal pairs are drawn for both together."""
+def compared(first: Points, second: Points) -> tuple[Level, Level, Level]:
+    """The means of two groups, and the second minus the first: animal pairs are drawn for both together."""
     sums, counts, seeds = tally([first, second])
-    if not seeds or not (counts.sum(0) > 0).all():
-        return NOTHING
-    drawn = resampled_means(sums, counts, seeds)
-    clusters = int((counts > 0).all(1).sum())
-    value = mean(sums, counts, 1) - mean(sums, counts, 0)
-    return with_interval(value, drawn[:, 1] - drawn[:, 0], clusters, bool(enough(counts, seeds).all()))._replace(
-        signed=True
-    )
+    if not seeds:
+        return NOTHING, NOTHING, NOTHING
+    drawn, known, has = resampled_means(sums, counts, seeds), enough(counts, seeds), counts > 0
+    means = [mean(sums, counts, group) for group in (0, 1)]
+    own = [with_interval(means[k], drawn[:, k], int(has[:, k].sum()), bool(known[k])) for k in (0, 1)]
+    if not has.any(0).all():
+        return *own, NOTHING
+    gap = with_interval(means[1] - means[0], drawn[:, 1] - drawn[:, 0], int(has.all(1).sum()), bool(known.all()))
+    return *own, gap._replace(signed=True)
 
 
 def mean(sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], group: int) -> float:

@@ -7,7 +7,7 @@ from studies.analysis.image_ratios import ImageRatio, image_ratio
 from studies.analysis.paired_bootstrap import Points
 from studies.analysis.pareto import Bound, Curve, Tally, bound
 from studies.photographs.lines import Lines
-from studies.photographs.measures import KNOWN, NOTHING, RECOGNITION, SWAPS, Level, difference, level, levels, measured
+from studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, compared, measured
 from studies.photographs.trainings import BINDING, OTHERS, OWN, SPATIAL, SYNTHETIC, WORTH, Training, counts, trainings
 from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
 
@@ -40,7 +40,7 @@ def gaps(lines: Lines, models: Sequence[str]) -> list[Gap]:
             first, second = lines.points(training, synthetic), lines.points(training, photographs)
             for measure in (RECOGNITION, SWAPS, KNOWN):
                 own = [measured(points, measure) for points in (first, second)]
-                rows.append(Gap(model, test, measure, *levels(own), difference(*own)))
+                rows.append(Gap(model, test, measure, *compared(*own)))
     return [row for row in rows if row.synthetic.clusters]
 
 
@@ -83,9 +83,8 @@ def steps_at(lines: Lines, model: str, world: str, count: int, test: str) -> lis
     before = lines.points(tuned._replace(tuned=False), test, *shown) if count and world == OWN else {}
     rows = []
     for measure in BOTH:
-        first, second = measured(before, measure), measured(after, measure)
-        saved = difference(first, second) if first and second else NOTHING
-        rows.append(Step(model, measure, world, count, test, level(first), level(second), saved))
+        own = [measured(points, measure) for points in (before, after)]
+        rows.append(Step(model, measure, world, count, test, *compared(*own)))
     return rows
 
 
@@ -188,5 +187,5 @@ def changes(lines: Lines, models: Sequence[str]) -> list[Change]:
                 both = lines.points(base, test, other), lines.points(other, test, base)
                 for measure in BOTH if all(both) else ():
                     own = [measured(points, measure) for points in both]
-                    rows.append(Change(model, factor, test, measure, *levels(own), difference(*own)))
+                    rows.append(Change(model, factor, test, measure, *compared(*own)))
     return rows

@@ -74,7 +74,7 @@ def publish(study: Study) -> Path:
         runs=len(all_trainings(config, study.material)),
         terms=TERMS,
         config=flat(asdict(config)),
-        notes={**study.notes, **where_it_ran(out)},
+        notes={**study.notes, **where_it_ran(out, results)},
     )
 
 

@@ -83,7 +83,7 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
         cells=len(study.runs),
         seeds=config.seeds,
         config=flat(asdict(config)),
-        notes={**notes, **where_it_ran(study.out)},
+        notes={**notes, **where_it_ran(study.out, results)},
         smoke=smoke_words([config.recipe.steps]),
     )
 

@@ -13,14 +13,15 @@ from studies.runs.result_file import read_result
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
 
 
-def where_it_ran(out: Path) -> dict[str, str]:
+def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
     """What the folder of a study recorded of itself and of its finished runs, and last of all who draws this page.
 
-    A study that is drawn anew keeps its start, commit and machine. Nothing is said of what wasn't recorded.
+    `results` are those of its runs, where they have been read. A study that is drawn anew keeps its start, commit and
+    machine. Nothing is said of what wasn't recorded.
     """
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
-    runs = [its["provenance"] for its in results_in(out) if its.get("provenance")]
+    runs = [its["provenance"] for its in (results_in(out) if results is None else results) if its.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
     known |= {name: text for name in OF_RUNS if (text := together(its.get(name) for its in runs or [study]))}
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"

@@ -246,16 +246,16 @@ def test_what_is_measured():
 
 
 def test_intervals_of_differences():
-    few = measures.difference(points_of([0, 0, 0]), points_of([1, 1, 1]))
+    few = measures.compared(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
     assert str(few) == "+100.0 [one animal pair: no interval]"
     one = measures.merged(points_of([0, 1] * 15, seed) for seed in range(3))
-    same = measures.difference(one, one)
+    same = measures.compared(one, one)[2]
     assert (same.mean, same.low, same.high) == (0, 0, 0)
     more = measures.merged(points_of([1, 1, 0] * 10, seed) for seed in range(3))
-    gap = measures.difference(one, more)
+    gap = measures.compared(one, more)[2]
     assert gap.mean == pytest.approx(1 / 6)
     assert gap.low < gap.mean < gap.high
-    assert str(measures.difference({}, one)) == "–"
+    assert str(measures.compared({}, one)[2]) == "–"
 
 
 def ladder(scratch, tuned, synthetic):
