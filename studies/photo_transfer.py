@@ -99,7 +99,7 @@ PRESETS: dict[str, Config] = {
         **{"photographs": (1,), "other_animals": (3,), "images": (16, 64), "targets": (0.55, 0.7)},
         **{"factors": ("augmentation",)},
     ),
-    "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=1000), views=8, test_views=2, test_scenes=200),
+    "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=800), views=8, test_views=2, test_scenes=200),
     # For a GPU.
     "large": Config(
         **{"tuned": "laptop", "resolution": 128, "recipe": Recipe(steps=4000), "tuning_steps": 1000, "seeds": 5},

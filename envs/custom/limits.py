@@ -84,11 +84,11 @@ def required(
     frame: list[tuple] = []
     halves: dict[int, list[tuple]] = {0: [], 2: []}
     for slot, bounds in SLOTS.items():
-        for pose in extremes(bounds, settled, factor):
-            points = to_world(mesh, stand(pose) if stand else pose, corners)
-            frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
-            for axis, plane, side in SIDES.get(place_of(slot), ()):
-                halves[axis].append((float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}"))
+        poses = [stand(pose) if stand else pose for pose in extremes(bounds, settled, factor)]
+        points = np.concatenate([to_world(mesh, pose, corners) for pose in poses])
+        frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
+        for axis, plane, side in SIDES.get(place_of(slot), ()):
+            halves[axis].append((float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}"))
     return [
         Measure("distance to the frame", *at(min(frame), "% of the image", MARGIN)),
         Measure("distance to the half beside", *at((*min(halves[0]), ACROSS), "m", 0.0)),

@@ -34,11 +34,14 @@ class Chances(NamedTuple):
 
 def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "random") -> tuple[Thing, ...]:
     """The things that a training caption mentions, in their order; an omitted texture is "", sizes are kept."""
+    things = mention_order(scene, seed, order)
+    if chances.attributes == chances.mentioned == 1 and not chances.salient:
+        return things
     random = generator(seed, "textures told", scene.key)  # the text is part of the seed
     texture = {thing.slot: random.random() < chances.attributes for thing in scene.things}
     slots = mentioned_slots(scene, seed, chances)
-    things = [thing for thing in mention_order(scene, seed, order) if thing.slot in slots]
-    return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in things)
+    mentioned = (thing for thing in things if thing.slot in slots)
+    return tuple(thing if texture[thing.slot] else thing._replace(texture="") for thing in mentioned)
 
 
 def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:

@@ -6,6 +6,7 @@ Captions and graphs are built together from the scene; nothing is parsed.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from envs.common.seeds import generator
@@ -76,6 +77,8 @@ def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
     """The phrasing of a template that is drawn for `scene`."""
     template = as_template(template)
     phrasings = template.phrasings
+    if len(phrasings) == 1:  # the draw, of which there is one for each scene, takes most of a caption's time
+        return Phrasing(phrasings[0], template)
     return Phrasing(phrasings[generator(seed, "phrasing", scene.key).integers(len(phrasings))], template)
 
 
@@ -86,6 +89,7 @@ def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) 
     return predicate_of(scene, [thing.slot for thing in scene.things].index(things[0].slot))
 
 
+@lru_cache(maxsize=16)  # caption and hard negative of a scene have one order
 def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing, ...]:
     """The things of `scene`, by default in random order, so that word order carries no information about position."""
     if order == "slots":

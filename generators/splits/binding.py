@@ -25,7 +25,7 @@ from generators.captions.templates import Caption, build_caption, hard_negative,
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
 Textures = tuple[str, str]
 
@@ -87,8 +87,7 @@ class BindingRecipe(SplitRecipe):
                 singles = world.singles(range(self.singles_views or self.views))
                 subsets[subset] = self.kept(world, [*singles, *scenes])
             else:
-                scenes = self.kept(world, scenes)  # before the draw, so that tests keep their size
-                subsets[subset] = draw(scenes, self.test_scenes, generator(self.seed, "draw", subset))
+                subsets[subset] = self.drawn(world, scenes, self.test_scenes, subset)
         return subsets
 
     def testable(self, world: World) -> list[Scene]:

@@ -18,7 +18,7 @@ from envs.slots import COUNTING
 from envs.world import World
 from envs.worlds import load_world
 from generators.captions.templates import Caption, build_caption, caption, phrasing_of
-from generators.splits.recipe import PairCounts, SplitRecipe, at_least_one, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 MANY = range(2, len(COUNTING) + 1)
 
@@ -48,8 +48,8 @@ class CountingRecipe(SplitRecipe):
         subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
         # Tests include one, although train shows it: else a text that states one would always be a negative.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
-            scenes = self.kept(world, list(self.numbers(world, animals, (1, *MANY), new)))
-            subsets[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+            scenes = list(self.numbers(world, animals, (1, *MANY), new))
+            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
         return subsets
 
     def numbers(

@@ -25,7 +25,7 @@ from envs.world import World
 from envs.worlds import load_world
 from generators.splits.information import normalised_mutual_information
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions
 
 TOLERANCE = 0.01  # of the realised information
 
@@ -64,8 +64,8 @@ class DependenceRecipe(SplitRecipe):
         bare = self.kept(world, bare_scenes(world, roles, self.views))
         subsets = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
-            scenes = self.kept(world, list(self.in_textures(world, pairs, texture_of)))
-            subsets[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
+            scenes = list(self.in_textures(world, pairs, texture_of))
+            subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:

@@ -196,6 +196,13 @@ class SplitRecipe(ABC):
             scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
         return kept(self.rules(world), list(map(self.faced, scenes)))
 
+    def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
+        """At most `most` of those scenes as `kept`, drawn at random by the text of `parts`."""
+        random = generator(self.seed, "draw", *parts)
+        if self.hold_out:  # first, so that tests keep their size
+            return draw(self.kept(world, scenes), most, random)
+        return self.kept(world, draw(scenes, most, random))  # the same, without facings of what isn't drawn
+
     def sized(self, world: World, scene: Scene) -> Scene:
         """The scene in sizes drawn for it and its swap alike, among those that rules leave, if they leave any."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
@@ -206,7 +213,8 @@ class SplitRecipe(ABC):
         """The scene with its left and its right thing facing as drawn for it and its swap alike, in whatever sizes."""
         if self.facing == "inward" or scene.relation != "left/right":
             return scene
-        bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things))
+        sizes = any(thing.size for thing in scene.things)
+        bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things)) if sizes else scene
         random = generator(self.seed, "facing", min(bare.key, self.swap(bare).key))
         slots = [its[random.integers(len(its))] for its in (facings(thing.slot) for thing in scene.things)]
         things = zip(scene.things, slots, strict=True)

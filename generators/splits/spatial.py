@@ -27,7 +27,7 @@ from generators.captions.templates import Caption, build_caption, phrasing_of, p
 from generators.rules.hold_out import leave_any
 from generators.rules.rule import Rule
 from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views, draw
+from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
 KINDS = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
@@ -137,10 +137,10 @@ class SpatialRecipe(SplitRecipe):
                 subset_name(relation, "unseen_order"): unseen,
                 subset_name(relation, "unseen_pairs"): both_orders(roles.reserve),
             }.items():
-                scenes = self.kept(world, order_scenes(world, orders, SLOTS_OF[relation], test_views))
+                scenes = order_scenes(world, orders, SLOTS_OF[relation], test_views)
                 most = self.test_scenes if name != "validation" else -(-self.test_scenes // len(self.relations))
                 subsets.setdefault(name, [])
-                subsets[name] += draw(scenes, most, generator(self.seed, "draw", name, relation))
+                subsets[name] += self.drawn(world, scenes, most, name, relation)
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
