@@ -13,7 +13,7 @@ python -m generators check                              # renders every scene of
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from envs.common.command_help import by_group, chosen_command, help_requested, help_text, read_options
-from envs.common.errors import run_command
+from envs.common.errors import UserError, run_command
 from envs.common.files import check_place
 from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from envs.common.processes import serve
@@ -33,6 +33,7 @@ from generators.splits.recipe import SplitRecipe
 from generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
 
 if TYPE_CHECKING:
+    from generators.audit.findings import Finding
     from generators.storage.image_store import ImageStore
 
 RENDERING = ("envs.render.renderer",)  # what processes that render load
@@ -66,16 +67,16 @@ class List:
 
 @dataclass(frozen=True)
 class Audit:
-    """Check a split file and the images of its store; exit status 1 if a check fails."""
+    """Check split files and the images of their stores; exit status 1 if a check fails."""
 
-    file: tyro.conf.Positional[Path]
-    """The split file, packed or not, or the folder of an export."""
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """Split files, packed or not, or folders of exports."""
     pixels: str = "sample"
     """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
     digests and their scenes."""
     world: Path | None = None
-    """The TOML file of the split's own world, to make the split and its images again. Its Python files are run; the
-    path that the split itself names is not opened."""
+    """The TOML file of the splits' own world, to make the splits and their images again. Its Python files are run; the
+    path that a split itself names is not opened."""
 
 
 @dataclass(frozen=True)
@@ -195,20 +196,38 @@ def list_recipes(command: List) -> int:
 
 
 def audit(command: Audit) -> int:
-    """Print every finding."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    """Print every finding on each file; a file that can't be read is one line, and an error if it is the only one."""
+    from generators.audit.several import audit_each
 
-    from generators.audit.run import audit as run_checks
-
+    if not command.files:
+        raise UserError("audit needs a split file: 'python -m generators make' prints the path of its own")
     if command.world is not None:
         from envs.worlds import load_world
 
         load_world(str(command.world))
+    serve(("generators.audit.run",))
+    failed = False
     with progress_bars("read", "factors", "rendered again") as progress:
-        findings = run_checks(command.file, command.pixels, progress, command.world)
-    table = Table("check", "", "detail", title=str(command.file))
+        for path, outcome in audit_each(command.files, command.pixels, progress, command.world):
+            if isinstance(outcome, UserError) and len(command.files) == 1:
+                raise outcome
+            failed |= print_error(outcome) if isinstance(outcome, UserError) else print_findings(path, outcome)
+    return int(failed)
+
+
+def print_error(error: UserError) -> bool:
+    """Print why a file can't be read; true, as that is a failure."""
+    print(f"error: {error}", file=sys.stderr)
+    return True
+
+
+def print_findings(path: Path, findings: "Sequence[Finding]") -> bool:
+    """Print the findings on a file and how many hold; whether one fails."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("check", "", "detail", title=str(path))
     for finding in findings:
         word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"
         table.add_row(finding.claim, word, escape(finding.detail))
@@ -216,7 +235,7 @@ def audit(command: Audit) -> int:
     failed = sum(not finding.holds for finding in findings)
     skipped = sum(finding.skipped for finding in findings)
     print(f"{len(findings) - failed - skipped} checks hold, {failed} fail" + f", {skipped} skipped" * bool(skipped))
-    return 1 if failed else 0
+    return failed > 0
 
 
 def inspect(command: Inspect) -> int:

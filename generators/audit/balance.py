@@ -16,7 +16,7 @@ subsets, are one test: the strongest is compared with a bound that chance exceed
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from math import prod, sqrt
 from typing import NamedTuple
 
@@ -93,13 +93,14 @@ def all_contrasts(split: Split) -> Iterator[Contrast]:
         yield from stratified(SIGNS[product], TOGETHER, product, rows, split.vocabulary.textures)
 
 
-def strata(scenes: Sequence[Scene]) -> dict[str, Callable[[Scene], bool]]:
-    """Names of parts of a subset, each with whether a scene is in it: all, each background, each view."""
-    parts: dict[str, Callable[[Scene], bool]] = {"": lambda scene: True}
-    for background in sorted({scene.background for scene in scenes}):
-        parts[f", background {background}"] = lambda scene, its=background: scene.background == its
-    for view in sorted({scene.view for scene in scenes}):
-        parts[f", view {view}"] = lambda scene, its=view: scene.view == its
+def strata(scenes: Sequence[Scene]) -> dict[str, list[int]]:
+    """The numbers of the scenes in each part of a subset: all, each background, each view."""
+    parts: dict[str, list[int]] = {"": list(range(len(scenes)))}
+    for name in ("background", "view"):
+        values = [getattr(scene, name) for scene in scenes]
+        parts |= {f", {name} {value}": [] for value in sorted(set(values))}
+        for i, value in enumerate(values):
+            parts[f", {name} {value}"].append(i)
     return parts
 
 
@@ -146,7 +147,7 @@ def stratified(
 ) -> Iterator[Contrast]:
     """The contrast of a product over all rows and each part of them; with a, also relative to each texture."""
     for part, inside in strata([row.scene for row in rows]).items():
-        own = ((row.group, row.sign) for row in rows if inside(row.scene))
+        own = ((rows[i].group, rows[i].sign) for i in inside)
         yield signed(what.format(texture="the first texture in the alphabet"), name + part, own)
     if "a" not in product:
         return
@@ -161,9 +162,9 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
     """Of counting: each number is a quarter of a subset and of its parts, and each place holds its share."""
     parts = strata(scenes)
     for texture in sorted({scene.things[0].texture for scene in scenes}):
-        parts[f", texture {texture}"] = lambda scene, its=texture: scene.things[0].texture == its
+        parts[f", texture {texture}"] = [i for i, its in enumerate(scenes) if its.things[0].texture == texture]
     for part, inside in parts.items():
-        own = [scene for scene in scenes if inside(scene)]
+        own = [scenes[i] for i in inside]
         for number in range(1, len(COUNTING) + 1):
             yield share_of_number(number, name + part, own)
     for slot in COUNTING:

@@ -45,11 +45,9 @@ def mean_colors(
     images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"], things: int, fewest: int = 1
 ) -> Float64[np.ndarray, "n things 3"]:
     """The mean colour of every thing, NaN where its mask has less than `fewest` pixels."""
-    means = np.full((len(images), things, 3), np.nan)
-    for k in range(things):
-        own = masks == k + 1
-        pixels = own.sum((1, 2))
-        shown = pixels >= fewest
-        sums = np.einsum("nhwc,nhw->nc", images, own, dtype=np.float64)
-        means[shown, k] = sums[shown] / pixels[shown, None]
-    return means
+    n, area = len(images), masks[0].size if len(masks) else 0
+    exact = np.float32 if 255 * area < 2**24 else np.float64  # sums of whole numbers
+    own = masks.reshape(n, 1, area) == np.arange(1, things + 1)[:, None]
+    sums = own.astype(exact) @ images.reshape(n, area, 3).astype(exact)
+    pixels = own.sum(2)[..., None]
+    return np.where(pixels >= fewest, sums.astype(np.float64) / np.maximum(pixels, 1), np.nan)

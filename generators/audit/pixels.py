@@ -4,8 +4,8 @@ Every row that the split shows is read. A digest says that an image is the one t
 pictures rendered again, that this was the right one.
 """
 
+import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,17 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from envs.common.errors import UserError, choose
-from envs.common.files import scratch_folder
-from envs.custom.cutouts import natural_names
 from envs.render.identity import image_identity
 from envs.render.renderer import Renderer
-from envs.render.worlds import open_renderer
 from envs.world import World
 from envs.worlds import load_world
-from generators.audit.colors import Reference, reference_colors, wrong_colors
+from generators.audit.colors import Reference, wrong_colors
 from generators.audit.findings import Finding, skipped
 from generators.audit.masks import wrong_ids, wrong_places
 from generators.audit.regeneration import Incomparable, trusted_world
+from generators.audit.renderings import Renderings, at_once, open_renderings
 from generators.audit.shown import Block, ShownRows, spread
 from generators.storage.digests import PIXELS, digest_of
 from generators.storage.image_store import Progress
@@ -31,7 +29,6 @@ from generators.storage.split_file import REMEDY, Split
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
 SAMPLE = 24  # rows of a sample at least; it has one of each shard
-MOST_WORKERS = 8
 CLAIMS = {
     "read": "every image and mask can be read",
     "digest": "every image and mask is the one that was rendered",
@@ -65,12 +62,16 @@ class Problems:
 
 
 def check_pixels(
-    split: Split, how_many: str, report: Progress = lambda *its: None, world_file: Path | None = None
+    split: Split,
+    how_many: str,
+    report: Progress = lambda *its: None,
+    world_file: Path | None = None,
+    renderings: Renderings | None = None,
 ) -> Iterator[Finding]:
     """All checks of images and masks; a sample or all of the rows are rendered again.
 
     `world_file` is as for `trusted_world`. `report` is called with the stage ("read", "factors", "rendered again"), the
-    number done and the total.
+    number done and the total. `renderings` are shared by the splits of one audit.
     """
     choose("--pixels", how_many, HOW_MANY)
     shown = ShownRows(split)
@@ -81,10 +82,9 @@ def check_pixels(
         yield from check_rows(shown, None, report)
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
-    with scratch_folder() as cache:  # not the store's atlas, which may be what is wrong
-        workers = min(os.cpu_count() or 1, MOST_WORKERS) if how_many == "all" else 1
-        renderer = open_renderer(world, shown.resolution, cache, workers)
-        reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
+    with contextlib.ExitStack() as stack:
+        renderings = renderings or stack.enter_context(open_renderings(at_once() if how_many == "all" else 1))
+        renderer, reference = renderings.of(world, shown.resolution)
         yield from check_rows(shown, reference, report)
         if reference is None:
             yield skipped(CLAIMS["colors"], "things have their own colours, which differ between photographs")

@@ -32,6 +32,7 @@ from generators.audit import (
 from generators.audit.exported import audit_export
 from generators.audit.findings import Finding, skipped
 from generators.audit.pixels import HOW_MANY, Progress, check_pixels
+from generators.audit.renderings import Renderings
 from generators.rules.hold_out import HELD_OUT
 from generators.splits.recipe_file import KINDS, typed
 from generators.storage.split_file import REMEDY, Split, read_split
@@ -72,34 +73,56 @@ CHECKS_OF = {
 
 
 def audit(
-    path: Path, pixels: str = "sample", report: Progress = lambda *its: None, world_file: Path | None = None
+    path: Path,
+    pixels: str = "sample",
+    report: Progress = lambda *its: None,
+    world_file: Path | None = None,
+    records: Callable[[], list[Finding]] | None = None,
+    renderings: Renderings | None = None,
 ) -> list[Finding]:
     """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
 
     `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
     `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
-    split nor its images are made again.
+    split nor its images are made again. `records` gives what `records_of` would, where another process does that.
     """
     choose("--pixels", pixels, HOW_MANY)
     if path.is_dir():
         return audit_export(path, pixels, report, world_file)
+    split = readable_split(path)
+    findings = check_file(split)
+    if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
+        shown = list(check_pixels(split, pixels, report, world_file, renderings))
+    else:
+        shown = [skipped("images and masks", "there is nothing to compare them with until the store fits")]
+    return [*findings, *(records() if records else check_records(split, world_file)), *shown]
+
+
+def records_of(path: Path, world_file: Path | None = None) -> list[Finding]:
+    """The findings on the records of a split file."""
+    return check_records(readable_split(path), world_file)
+
+
+def readable_split(path: Path) -> Split:
+    """A split file that has what the checks read."""
     split = read_split(path, verify=False)
     check_readable(split)
-    findings = check_records(split, world_file)
-    if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
-        return [*findings, *check_pixels(split, pixels, report, world_file)]
-    return [*findings, skipped("images and masks", "there is nothing to compare them with until the store fits")]
+    return split
+
+
+def check_file(split: Split) -> list[Finding]:
+    """The findings on the file itself and its links."""
+    return [finding for check in file_checks.CHECKS for finding in done(check, split)]
 
 
 def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
-    """All findings but those on pixels; each that fails says the way out."""
+    """The findings on scenes and texts; each that fails says the way out."""
 
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)
 
     own = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
-    found = (with_way_out(finding) for check in own for finding in done(check, split))
-    return [*(finding for check in file_checks.CHECKS for finding in done(check, split)), *found]
+    return [with_way_out(finding) for check in own for finding in done(check, split)]
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from envs.common.errors import UserError
 from generators.audit.findings import Finding
 from generators.audit.pixels import check_pixels
-from generators.audit.run import audit, check_records
+from generators.audit.run import audit, check_file, check_records
 from generators.storage.pack import pack
 from generators.storage.split_file import REMEDY, read_split
 from tests.faults.planting import plant_in_split, plant_in_store, rewrite
@@ -21,6 +22,11 @@ RENDERED = "every image and mask is the one that was rendered"
 
 def failures(findings) -> dict[str, Finding]:
     return {finding.claim: finding for finding in findings if not finding.holds}
+
+
+def all_but_pixels(path: Path) -> list[Finding]:
+    split = read_split(path)
+    return [*check_file(split), *check_records(split)]
 
 
 def test_an_untouched_split_passes(sound):
@@ -39,7 +45,7 @@ def test_an_untouched_packed_split_passes(sound, tmp_path):
 @pytest.mark.parametrize("fault", SPLIT_FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_of_a_split_is_found(damaged, fault):
     plant_in_split(damaged, fault.plant)
-    found = failures(check_records(read_split(damaged)))
+    found = failures(all_but_pixels(damaged))
     assert any(fault.claim in claim for claim in found), sorted(found)
     detail = next(finding.detail for claim, finding in found.items() if fault.claim in claim)
     assert len(detail) > len(REMEDY) + 10  # what and where, too
@@ -84,7 +90,7 @@ def test_a_flipped_bit_on_disk_is_found(damaged, table):
 
 def test_a_link_to_another_shard_is_found(damaged):
     rewrite(read_split(damaged), links={0: "shard-00001.h5"})
-    finding = failures(check_records(read_split(damaged)))["every link leads to its own shard"]
+    finding = failures(all_but_pixels(damaged))["every link leads to its own shard"]
     assert "shards/0 leads to shard-00001.h5:/, not to shard-00000.h5; make it again" in finding.detail
 
 
@@ -104,7 +110,7 @@ def test_a_store_without_digests_says_so_and_how_to_make_them(damaged, tmp_path)
 def test_a_split_of_another_recipe_version_says_so(damaged):
     with h5py.File(damaged, "r+") as file:
         file.attrs["recipe_version"] = "1.1"
-    (finding,) = (its for its in check_records(read_split(damaged)) if its.skipped)
+    (finding,) = (its for its in all_but_pixels(damaged) if its.skipped)
     assert "its recipe is of version 1.1, this code of 1.3" in finding.detail
 
 

@@ -1,5 +1,7 @@
 """The audit holds on what we make and fails on every planted fault."""
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
+from generators.audit.masks import mean_colors
+from generators.audit.run import audit
+from generators.audit.several import audit_each
 from generators.storage.dataset import SplitDataset
 from generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
@@ -172,6 +177,38 @@ def test_command_line(copied):
     assert missing.returncode == 2
     assert missing.stderr.startswith("error: there is no file")
     assert len(missing.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("side", [16, 300])
+def test_mean_colours_are_those_of_each_thing_alone(side):
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (3, side, side, 3), np.uint8)
+    masks = random.integers(0, 3, (3, side, side), np.uint8)
+    masks[2][masks[2] == 2] = 0
+    masks[2, 0, :4] = 2
+    means = mean_colors(images, masks, 2, fewest=5)
+    for n, k in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]:
+        assert (means[n, k] == images[n][masks[n] == k + 1].mean(0)).all()
+    assert np.isnan(means[2, 1]).all()
+
+
+def test_several_files_by_the_command_line(copied, tmp_path):
+    """Each has its findings; one that can't be read or fails stops none of the others."""
+    missing, broken = tmp_path / "none.h5", copied.with_name("broken.h5")
+    shutil.copy(copied, broken)
+    with h5py.File(broken, "r+") as file:
+        leaked_pair(file)
+    done = run("audit", missing, broken, copied)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is no file")
+    assert len(done.stderr.splitlines()) == 1
+    first, second = re.findall(r"checks hold, (\d+) fail", done.stdout)
+    assert int(first) > 0 == int(second)
+
+
+def test_one_process_finds_what_two_do(copied):
+    ((_, findings),) = audit_each([copied], "sample", lambda *its: None)
+    assert findings == audit(copied)
 
 
 def test_make_then_audit(tmp_path):

@@ -8,11 +8,13 @@ import h5py
 import pytest
 
 from envs.common.errors import UserError
+from envs.common.seeds import generator
 from envs.facing import OUTWARD, place_of
 from envs.worlds import load_world
 from generators.rules.rule import parse_rule
-from generators.splits.binding import BindingRecipe
+from generators.splits.binding import BindingRecipe, pair_scenes
 from generators.splits.dependence import DependenceRecipe
+from generators.splits.recipe import draw
 from generators.splits.spatial import SpatialRecipe
 from generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
@@ -83,6 +85,16 @@ def test_rules_speak_of_places():
 def test_what_rules_hold_out_faces_either_way():
     recipe = replace(RECIPES[0], hard_negatives=0.0, hold_out=("texture=red & animal=penguin",))
     assert len(set(map(outward, recipe.subsets()["held_out"]))) == 4
+
+
+def test_a_test_faces_as_all_of_its_scenes_would():
+    """Which scenes are drawn, and how they face, doesn't depend on what comes first."""
+    recipe = replace(RECIPES[0], test_scenes=7)
+    world = load_world(recipe.world)
+    scenes = pair_scenes(world, world.pairs[0], world.textures[:2], range(3))
+    first = draw(recipe.kept(world, scenes), 7, generator(recipe.seed, "draw", "some"))
+    assert recipe.drawn(world, scenes, 7, "some") == first
+    assert len({outward(scene) for scene in first}) > 1
 
 
 def test_another_way_to_face_is_refused():

@@ -1,0 +1,47 @@
+"""What an audit renders itself, once for all splits of a world."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envs.common.files import scratch_folder
+from envs.custom.cutouts import natural_names
+from envs.render.renderer import Renderer
+from envs.render.worlds import open_renderer
+from envs.world import World
+from generators.audit.colors import Reference, reference_colors
+
+MOST_WORKERS = 8
+
+
+@dataclass
+class Renderings:
+    """The renderers of an audit, with the colours that things have by them."""
+
+    folder: Path
+    """Of their atlases: none is a store's, which may be what is wrong."""
+    workers: int = 1
+    """Processes that render."""
+    _made: dict[tuple[World, int], tuple[Renderer, Reference | None]] = field(default_factory=dict)
+
+    def of(self, world: World, resolution: int) -> tuple[Renderer, Reference | None]:
+        """A world's renderer, and its reference colours unless its things have colours of their own."""
+        if (world, resolution) not in self._made:
+            renderer = open_renderer(world, resolution, self.folder, self.workers)
+            reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
+            self._made[world, resolution] = renderer, reference
+        return self._made[world, resolution]
+
+
+@contextlib.contextmanager
+def open_renderings(workers: int = 1) -> Iterator[Renderings]:
+    """Renderings in a folder that is deleted at the end."""
+    with scratch_folder() as folder:
+        yield Renderings(folder, workers)
+
+
+def at_once() -> int:
+    """Processes that can render at once here."""
+    return min(os.cpu_count() or 1, MOST_WORKERS)

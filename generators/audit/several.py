@@ -1,0 +1,41 @@
+"""Several splits audited by two processes: one reads records and makes splits again, the other compares pixels."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+
+from envs.common.errors import UserError
+from envs.common.processes import end_with_parent, workers_context
+from generators.audit.findings import Finding
+from generators.audit.pixels import Progress
+from generators.audit.renderings import at_once, open_renderings
+from generators.audit.run import audit, records_of
+
+Outcome = list[Finding] | UserError
+
+
+def audit_each(
+    paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
+) -> Iterator[tuple[Path, Outcome]]:
+    """What `audit` finds of each file, or why it can't be read; what is rendered for one split serves the next."""
+    with (
+        open_renderings(at_once() if pixels == "all" else 1) as renderings,
+        ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as other,
+    ):
+        records = {path: other.submit(records_of, path, world_file) for path in paths if path.is_file()}
+        for path in paths:
+            waiting = partial(result_of, records[path]) if path in records else None
+            try:
+                yield path, audit(path, pixels, report, world_file, waiting, renderings)
+            except UserError as error:
+                yield path, error
+
+
+def result_of(records: Future[list[Finding]]) -> list[Finding]:
+    """What the other process finds."""
+    try:
+        return records.result()
+    except BrokenProcessPool as error:
+        raise UserError("the process that audits records has ended: killed, or out of memory; run it again") from error
