@@ -6,11 +6,13 @@ pictures rendered again, that this was the right one.
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.render.identity import image_identity
@@ -85,10 +87,14 @@ def check_pixels(
     with contextlib.ExitStack() as stack:
         renderings = renderings or stack.enter_context(open_renderings(at_once() if how_many == "all" else 1))
         renderer, reference = renderings.of(world, shown.resolution)
+
+        def for_background(name: str) -> Renderer:
+            return renderings.on(world, shown.resolution, name) if name else renderer
+
         yield from check_rows(shown, reference, report)
         if reference is None:
             yield skipped(CLAIMS["colors"], "things have their own colours, which differ between photographs")
-        yield check_again(shown, renderer, how_many, report)
+        yield check_again(shown, for_background, how_many == "sample", report)
 
 
 def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple[World | None, str]:
@@ -164,18 +170,32 @@ def repeated(shown: ShownRows, block: Block, first_with: dict[bytes, int]) -> It
             yield row, f"the same picture as {shown.where(other)}"
 
 
-def check_again(shown: ShownRows, renderer: Renderer, how_many: str, report: Progress) -> Finding:
-    """Images and masks are byte for byte what the renderer gives now."""
-    rows = shown.rows if how_many == "all" else spread(shown.rows, shown.reader.starts, SAMPLE)
-    by_view = sorted(zip(shown.scenes(rows), rows.tolist(), strict=True), key=lambda its: (its[0].view, its[1]))
-    renderer.prepare(shown.scenes(rows), lambda done, total: report("factors", done, total))
+def check_again(
+    shown: ShownRows, renderers: Callable[[str], Renderer], by_background: bool, report: Progress
+) -> Finding:
+    """Images and masks are byte for byte what `renderers` give now: one for each background of a sample, or one for
+    all rows, called ""."""
+    rows = spread(shown.rows, shown.reader.starts, SAMPLE) if by_background else shown.rows
     problems, done = Problems(shown), 0
-    for block in shown.blocks(np.array([row for _, row in by_view], np.int64)):
-        again = renderer.render(block.scenes)
-        for name, stored, rendered in zip(PIXELS, (block.images, block.masks), again, strict=True):
-            for n in np.flatnonzero((stored != rendered).reshape(len(stored), -1).any(1)).tolist():
-                problems.add(int(block.rows[n]), f"its {name.removesuffix('s')} is another one")
-        done += len(block.rows) + len(block.unreadable)
-        report("rendered again", done, len(rows))
-    more = "" if how_many == "all" else "; --pixels all renders all"
+    for background, own in parts(shown, rows, by_background):
+        renderer = renderers(background)
+        renderer.prepare(shown.scenes(own), lambda built, total: report("factors", built, total))
+        for block in shown.blocks(own):
+            again = renderer.render(block.scenes)
+            for name, stored, rendered in zip(PIXELS, (block.images, block.masks), again, strict=True):
+                for n in np.flatnonzero((stored != rendered).reshape(len(stored), -1).any(1)).tolist():
+                    problems.add(int(block.rows[n]), f"its {name.removesuffix('s')} is another one")
+            done += len(block.rows) + len(block.unreadable)
+            report("rendered again", done, len(rows))
+    more = "; --pixels all renders all" if by_background else ""
     return problems.finding("again", f"{len(rows)} of {len(shown)} rows{more}")
+
+
+def parts(
+    shown: ShownRows, rows: Int64[np.ndarray, " n"], by_background: bool
+) -> Iterator[tuple[str, Int64[np.ndarray, " m"]]]:
+    """Rows by view, those of each background apart; all together are called ""."""
+    keys = [(its.background if by_background else "", its.view) for its in shown.scenes(rows)]
+    ordered = sorted(zip(keys, rows.tolist(), strict=True))
+    for name, own in groupby(ordered, lambda its: its[0][0]):
+        yield name, np.array([row for _, row in own], np.int64)

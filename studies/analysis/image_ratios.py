@@ -30,6 +30,8 @@ def bound_text(ratio: float) -> str:
     """A bound; where one model doesn't reach the target that is said in its place."""
     if math.isinf(ratio):
         return "first out of reach"
+    if ratio >= 10:
+        return f"{ratio:.0f}"
     return f"{ratio:.2f}" if ratio else "other out of reach"
 
 

@@ -80,7 +80,7 @@ def compared(first: Points, second: Points) -> tuple[Level, Level, Level]:
         return NOTHING, NOTHING, NOTHING
     drawn, known, has = resampled_means(sums, counts, seeds), enough(counts, seeds), counts > 0
     means = [mean(sums, counts, group) for group in (0, 1)]
-    own = [with_interval(means[k], drawn[:, k], int(has[:, k].sum()), bool(known[k])) for k in (0, 1)]
+    own = [with_interval(means[k], drawn[:, k], int(has[:, k].sum()), bool(known[k]), 0.0) for k in (0, 1)]
     if not has.any(0).all():
         return *own, NOTHING
     gap = with_interval(means[1] - means[0], drawn[:, 1] - drawn[:, 0], int(has.all(1).sum()), bool(known.all()))
@@ -93,12 +93,14 @@ def mean(sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], g
     return float(sums[:, group].sum() / total) if total else math.nan
 
 
-def with_interval(value: float, drawn: Float64[np.ndarray, " r"], clusters: int, known: bool) -> Level:
-    """A value with the percentile interval of its draws, where there are enough clusters."""
+def with_interval(
+    value: float, drawn: Float64[np.ndarray, " r"], clusters: int, known: bool, least: float = -1.0
+) -> Level:
+    """A value from `least` to 1 with the percentile interval of its draws, where there are enough clusters."""
     if not known or clusters < FEWEST or np.isnan(drawn).all():
         return Level(value, math.nan, math.nan, clusters)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(drawn, [tail, 1 - tail]).clip(-1, 1)
+    low, high = np.nanquantile(drawn, [tail, 1 - tail]).clip(least, 1)
     return Level(value, float(low), float(high), clusters)
 
 

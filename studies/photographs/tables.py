@@ -67,7 +67,8 @@ def ratio_text(row: questions.Worth) -> str:
     if row.scratch.censored and row.tuned.censored:
         return DASH
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
-    return f"{sign}{row.scratch.images / row.tuned.images:.2g}"
+    ratio = row.scratch.images / row.tuned.images
+    return f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
 
 
 def change_table(rows: list[questions.Change]) -> pd.DataFrame:

@@ -58,7 +58,9 @@ def shared_entries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("entries")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("generators.audit.renderings.scratch_folder", lambda: nullcontext(folder))
-        patch.setattr("generators.audit.pixels.MOST_WORKERS", 1)  # a process takes longer to start than to render these
+        patch.setattr(
+            "generators.audit.renderings.MOST_WORKERS", 1
+        )  # a process takes longer to start than to render these
         yield
 
 
