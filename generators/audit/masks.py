@@ -45,9 +45,12 @@ def mean_colors(
     images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"], things: int, fewest: int = 1
 ) -> Float64[np.ndarray, "n things 3"]:
     """The mean colour of every thing, NaN where its mask has less than `fewest` pixels."""
-    n, area = len(images), masks[0].size if len(masks) else 0
-    exact = np.float32 if 255 * area < 2**24 else np.float64  # sums of whole numbers
-    own = masks.reshape(n, 1, area) == np.arange(1, things + 1)[:, None]
-    sums = own.astype(exact) @ images.reshape(n, area, 3).astype(exact)
-    pixels = own.sum(2)[..., None]
-    return np.where(pixels >= fewest, sums.astype(np.float64) / np.maximum(pixels, 1), np.nan)
+    means = np.full((len(images), things, 3), np.nan)
+    for n, (image, mask) in enumerate(zip(images, masks, strict=True)):  # one by one, as numbers take more memory
+        exact = np.float32 if 255 * mask.size < 2**24 else np.float64  # sums of whole numbers
+        own = mask.reshape(1, -1) == np.arange(1, things + 1)[:, None]
+        pixels = own.sum(1)
+        shown = pixels >= fewest
+        sums = own[shown].astype(exact) @ image.reshape(-1, 3).astype(exact)
+        means[n, shown] = sums.astype(np.float64) / pixels[shown, None]
+    return means

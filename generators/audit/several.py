@@ -1,13 +1,15 @@
 """Several splits audited by two processes: one reads records and makes splits again, the other compares pixels."""
 
+import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from envs.common.errors import UserError
-from envs.common.processes import end_with_parent, workers_context
+from envs.common.processes import end_processes, end_with_parent, workers_context
 from generators.audit.findings import Finding
 from generators.audit.pixels import Progress
 from generators.audit.renderings import at_once, open_renderings
@@ -25,12 +27,22 @@ def audit_each(
         ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as other,
     ):
         records = {path: other.submit(records_of, path, world_file) for path in paths if path.is_file()}
-        for path in paths:
-            waiting = partial(result_of, records[path]) if path in records else None
-            try:
-                yield path, audit(path, pixels, report, world_file, waiting, renderings)
-            except UserError as error:
-                yield path, error
+        try:
+            for path in paths:
+                waiting = partial(result_of, records[path]) if path in records else None
+                yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
+        except BaseException:  # Ctrl-C, too: what was begun is of no use
+            other.shutdown(wait=False, cancel_futures=True)
+            end_processes(multiprocessing.active_children())
+            raise
+
+
+def outcome_of(path: Path, *arguments: Any) -> Outcome:
+    """What `audit` finds of a file, or why it can't be read."""
+    try:
+        return audit(path, *arguments)
+    except UserError as error:
+        return error
 
 
 def result_of(records: Future[list[Finding]]) -> list[Finding]:
