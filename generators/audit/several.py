@@ -32,7 +32,6 @@ def audit_each(
                 waiting = partial(result_of, records[path]) if path in records else None
                 yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
         except BaseException:  # Ctrl-C, too: what was begun is of no use
-            other.shutdown(wait=False, cancel_futures=True)
             end_processes(multiprocessing.active_children())
             raise
 
