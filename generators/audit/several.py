@@ -22,6 +22,7 @@ def audit_each(
     paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
 ) -> Iterator[tuple[Path, Outcome]]:
     """What `audit` finds of each file, or why it can't be read; what is rendered for one split serves the next."""
+    others = multiprocessing.active_children()
     with (
         open_renderings(at_once() if pixels == "all" else 1) as renderings,
         ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as other,
@@ -32,7 +33,7 @@ def audit_each(
                 waiting = partial(result_of, records[path]) if path in records else None
                 yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
         except BaseException:  # Ctrl-C, too: what was begun is of no use
-            end_processes(multiprocessing.active_children())
+            end_processes([its for its in multiprocessing.active_children() if its not in others])
             raise
 
 

@@ -1,5 +1,6 @@
 """The audit holds on what we make and fails on every planted fault."""
 
+import multiprocessing
 import re
 import shutil
 import subprocess
@@ -209,6 +210,15 @@ def test_several_files_by_the_command_line(copied, tmp_path):
 def test_one_process_finds_what_two_do(copied):
     ((_, findings),) = audit_each([copied], "sample", lambda *its: None)
     assert findings == audit(copied)
+
+
+def test_an_audit_that_is_left_ends_its_process(copied):
+    before = multiprocessing.active_children()
+    each = audit_each([copied, copied.parent / "none.h5"], "sample", lambda *its: None)
+    next(each)
+    assert len(multiprocessing.active_children()) > len(before)
+    each.close()
+    assert multiprocessing.active_children() == before
 
 
 def test_make_then_audit(tmp_path):
