@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float64, Int64, UInt8
 
 from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
@@ -52,20 +52,28 @@ def wrong_colors(
     if reference is None:
         return
     means = mean_colors(images, masks, max((len(scene.things) for scene in scenes), default=0), FEWEST)
-    for n, scene in enumerate(scenes):
-        for thing, mean in zip(scene.things, means[n], strict=False):  # others have more things
-            if not np.isnan(mean).any() and (alike := another(thing, scene.background, mean, reference)):
-                shown = ", ".join(f"{part:.0f}" for part in mean)
-                yield n, f"the colour of the {thing.texture} {thing.animal} is {alike} (red, green, blue {shown})"
-                break
+    spots = [(n, i) for n, i in np.argwhere(~np.isnan(means).any(2)).tolist() if i < len(scenes[n].things)]
+    things = [scenes[n].things[i] for n, i in spots]
+    colors = [reference.colors[it.animal, scenes[n].background] for it, (n, _) in zip(things, spots, strict=True)]
+    own = np.array([reference.textures.index(thing.texture) for thing in things], np.int64)
+    shown = means[tuple(np.array(spots, np.int64).reshape(-1, 2).T)]
+    last = -1
+    for k, alike in others(np.array(colors).reshape(-1, len(reference.textures), 3), shown, own, reference.textures):
+        n, thing, rgb = spots[k][0], things[k], ", ".join(f"{part:.0f}" for part in shown[k])
+        if n != last:  # one of a scene is enough
+            yield n, f"the colour of the {thing.texture} {thing.animal} is {alike} (red, green, blue {rgb})"
+        last = n
 
 
-def another(thing: Thing, background: str, mean: Float64[np.ndarray, "3"], reference: Reference) -> str:
-    """Whose colour a thing has, "of red" or "of no texture"; empty if it is its own texture's."""
-    colors = reference.colors[thing.animal, background]
-    brightness = (colors @ mean / np.maximum((colors**2).sum(1), 1)).clip(DARKEST, BRIGHTEST)
-    distances = np.linalg.norm(brightness[:, None] * colors - mean, axis=1)
-    own, nearest = distances[reference.textures.index(thing.texture)], int(distances.argmin())
-    if own <= min(distances[nearest] + MARGIN, FARTHEST):
-        return ""
-    return f"of {reference.textures[nearest]}" if distances[nearest] <= FARTHEST else "of no texture"
+def others(
+    colors: Float64[np.ndarray, "n textures 3"],
+    means: Float64[np.ndarray, "n 3"],
+    own: Int64[np.ndarray, " n"],
+    textures: Sequence[str],
+) -> Iterator[tuple[int, str]]:
+    """The things whose colour isn't their own texture's, and whose it is: "of red" or "of no texture"."""
+    brightness = (np.einsum("ntc,nc->nt", colors, means) / np.maximum((colors**2).sum(2), 1)).clip(DARKEST, BRIGHTEST)
+    distances = np.linalg.norm(brightness[..., None] * colors - means[:, None], axis=2)
+    least, mine = distances.min(1), np.take_along_axis(distances, own[:, None], 1)[:, 0]
+    for k in np.flatnonzero(mine > np.minimum(least + MARGIN, FARTHEST)).tolist():
+        yield k, f"of {textures[distances[k].argmin()]}" if least[k] <= FARTHEST else "of no texture"

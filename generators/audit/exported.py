@@ -22,8 +22,9 @@ from envs.render.worlds import open_renderer
 from envs.scene import Scene
 from envs.world import World
 from envs.worlds import load_world
+from generators.audit.again import SAMPLE
 from generators.audit.findings import Finding, first, skipped
-from generators.audit.pixels import SAMPLE, Progress
+from generators.audit.pixels import Progress
 from generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
 from generators.export import formats
 from generators.export.formats import FORMATS, ExportPart, File

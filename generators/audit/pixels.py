@@ -6,61 +6,29 @@ pictures rendered again, that this was the right one.
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.render.identity import image_identity
-from envs.render.renderer import Renderer
 from envs.world import World
 from envs.worlds import load_world
+from generators.audit.again import check_again
+from generators.audit.claims import CLAIMS, Problems
 from generators.audit.colors import Reference, wrong_colors
 from generators.audit.findings import Finding, skipped
+from generators.audit.held import Held
 from generators.audit.masks import wrong_ids, wrong_places
 from generators.audit.regeneration import Incomparable, trusted_world
 from generators.audit.renderings import Renderings, at_once, open_renderings
-from generators.audit.shown import Block, ShownRows, spread
+from generators.audit.shown import Block, ShownRows
 from generators.storage.digests import PIXELS, digest_of
 from generators.storage.image_store import Progress
 from generators.storage.split_file import REMEDY, Split
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
-SAMPLE = 24  # rows of a sample at least; it has one of each shard
-CLAIMS = {
-    "read": "every image and mask can be read",
-    "digest": "every image and mask is the one that was rendered",
-    "ids": "every mask holds its scene's things",
-    "places": "things stand as their places and relations say",
-    "alike": "no two rows have the same picture",
-    "colors": "things have the colours of their textures",
-    "again": "images and masks are the same when rendered again",
-}
-
-
-@dataclass
-class Problems:
-    """The rows at which a check fails."""
-
-    shown: ShownRows
-    first: str = ""
-    rows: set[int] = field(default_factory=set)
-
-    def add(self, row: int, what: str) -> None:
-        """A row at which the check fails, and how."""
-        if not self.rows:
-            self.first = f"{self.shown.where(row)}: {what}; {self.shown.remedy(row)}"
-        self.rows.add(row)
-
-    def finding(self, name: str, detail: str) -> Finding:
-        """The check as a finding; `detail` is for one that holds."""
-        return Finding(
-            CLAIMS[name], not self.rows, f"{len(self.rows)} rows, first {self.first}" if self.rows else detail
-        )
 
 
 def check_pixels(
@@ -81,20 +49,17 @@ def check_pixels(
         return
     world, reason = same_world(split, shown, world_file)
     if world is None:
-        yield from check_rows(shown, None, report)
+        yield from check_rows(shown, None, report, Held())
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
     with contextlib.ExitStack() as stack:
         renderings = renderings or stack.enter_context(open_renderings(at_once() if how_many == "all" else 1))
-        renderer, reference = renderings.of(world, shown.resolution)
-
-        def for_background(name: str) -> Renderer:
-            return renderings.on(world, shown.resolution, name) if name else renderer
-
-        yield from check_rows(shown, reference, report)
+        held = renderings.held(world, shown.resolution)
+        _, reference = renderings.of(world, shown.resolution)
+        yield from check_rows(shown, reference, report, held)
         if reference is None:
             yield skipped(CLAIMS["colors"], "things have their own colours, which differ between photographs")
-        yield check_again(shown, for_background, how_many == "sample", report)
+        yield check_again(shown, renderings, world, how_many == "sample", report)
 
 
 def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple[World | None, str]:
@@ -111,32 +76,37 @@ def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple
     return world, ""
 
 
-def check_rows(shown: ShownRows, reference: Reference | None, report: Progress) -> Iterator[Finding]:
-    """What every row must hold; colours are compared if there is a reference."""
+def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, held: Held) -> Iterator[Finding]:
+    """What every row must hold, of those that aren't `held` yet; colours are compared if there is a reference."""
     digests = dict(zip(shown.rows.tolist(), shown.reader.digests(shown.rows), strict=True))
-    problems = {name: Problems(shown) for name in CLAIMS}
-    first_with: dict[bytes, int] = {}
-    done = 0
-    for block in shown.blocks(shown.rows):
+    problems = {name: Problems(shown) for name in CLAIMS if name != "again"}
+    pictures = {row: its for row in shown.rows.tolist() if (its := held.picture(*shown.at(row), shown.scene(row)))}
+    new, done = shown.rows[[row not in pictures for row in shown.rows.tolist()]], len(pictures)
+    for block in shown.blocks(new):
         found = {
             "read": block.unreadable,
             "digest": wrong_digests(block, digests),
             "ids": rows_in(block, wrong_ids(block.scenes, block.masks)),
             "places": rows_in(block, wrong_places(block.scenes, block.masks)),
-            "alike": repeated(shown, block, first_with),
             "colors": rows_in(block, wrong_colors(block.scenes, block.images, block.masks, reference)),
         }
         for name, its in found.items():
             for row, what in its:
                 problems[name].add(row, what)
+        pictures |= pictures_of(block)
         done += len(block.rows) + len(block.unreadable)
         report("read", done, len(shown))
+    for row, what in repeated(shown, pictures):
+        problems["alike"].add(row, what)
+    bad = set().union(*(its.rows for its in problems.values()))
+    for row in (row for row in new.tolist() if row not in bad and digests[row] is not None):
+        held.add(*shown.at(row), shown.scene(row), pictures[row])
     without = sum(its is None for its in digests.values())
-    for name in found:
-        if name == "digest" and without and not problems[name].rows:
+    for name, its in problems.items():
+        if name == "digest" and without and not its.rows:
             yield skipped(CLAIMS[name], no_digests(shown, without))
         elif name != "colors" or reference is not None:
-            yield problems[name].finding(name, f"{len(shown)} rows")
+            yield its.finding(name, f"{len(shown)} rows")
 
 
 def no_digests(shown: ShownRows, rows: int) -> str:
@@ -162,40 +132,15 @@ def wrong_digests(block: Block, digests: dict[int, np.ndarray | None]) -> Iterat
                 yield row, f"its {name.removesuffix('s')} is not the one that was rendered"
 
 
-def repeated(shown: ShownRows, block: Block, first_with: dict[bytes, int]) -> Iterator[tuple[int, str]]:
-    """The rows of a block whose picture is that of an earlier row; `first_with` gets those that are new."""
-    for row, image in zip(block.rows.tolist(), block.images, strict=True):
-        other = first_with.setdefault(hashlib.blake2b(image, digest_size=16).digest(), row)
-        if other != row:
+def pictures_of(block: Block) -> dict[int, bytes]:
+    """A digest of the image of each row of a block, whatever its scene."""
+    digests = (hashlib.blake2b(image, digest_size=16).digest() for image in block.images)
+    return dict(zip(block.rows.tolist(), digests, strict=True))
+
+
+def repeated(shown: ShownRows, pictures: dict[int, bytes]) -> Iterator[tuple[int, str]]:
+    """The rows whose picture is that of an earlier row."""
+    first_with: dict[bytes, int] = {}
+    for row, picture in sorted(pictures.items()):
+        if (other := first_with.setdefault(picture, row)) != row:
             yield row, f"the same picture as {shown.where(other)}"
-
-
-def check_again(
-    shown: ShownRows, renderers: Callable[[str], Renderer], by_background: bool, report: Progress
-) -> Finding:
-    """Images and masks are byte for byte what `renderers` give now: one for each background of a sample, or one for
-    all rows, called ""."""
-    rows = spread(shown.rows, shown.reader.starts, SAMPLE) if by_background else shown.rows
-    problems, done = Problems(shown), 0
-    for background, own in parts(shown, rows, by_background):
-        renderer = renderers(background)
-        renderer.prepare(shown.scenes(own), lambda built, total: report("factors", built, total))
-        for block in shown.blocks(own):
-            again = renderer.render(block.scenes)
-            for name, stored, rendered in zip(PIXELS, (block.images, block.masks), again, strict=True):
-                for n in np.flatnonzero((stored != rendered).reshape(len(stored), -1).any(1)).tolist():
-                    problems.add(int(block.rows[n]), f"its {name.removesuffix('s')} is another one")
-            done += len(block.rows) + len(block.unreadable)
-            report("rendered again", done, len(rows))
-    more = "; --pixels all renders all" if by_background else ""
-    return problems.finding("again", f"{len(rows)} of {len(shown)} rows{more}")
-
-
-def parts(
-    shown: ShownRows, rows: Int64[np.ndarray, " n"], by_background: bool
-) -> Iterator[tuple[str, Int64[np.ndarray, " m"]]]:
-    """Rows by view, those of each background apart; all together are called ""."""
-    keys = [(its.background if by_background else "", its.view) for its in shown.scenes(rows)]
-    ordered = sorted(zip(keys, rows.tolist(), strict=True))
-    for name, own in groupby(ordered, lambda its: its[0][0]):
-        yield name, np.array([row for _, row in own], np.int64)

@@ -12,6 +12,7 @@ from envs.render.renderer import Renderer
 from envs.render.worlds import open_renderer
 from envs.world import World
 from generators.audit.colors import Reference, reference_colors
+from generators.audit.held import Held
 
 MOST_WORKERS = 8
 
@@ -26,6 +27,7 @@ class Renderings:
     """Processes that render."""
     _made: dict[tuple[World, int], tuple[Renderer, Reference | None]] = field(default_factory=dict)
     _places: dict[tuple[World, int], Renderer] = field(default_factory=dict)
+    _held: dict[tuple[World, int], Held] = field(default_factory=dict)
 
     def of(self, world: World, resolution: int) -> tuple[Renderer, Reference | None]:
         """A world's renderer, and its reference colours unless its things have colours of their own."""
@@ -34,6 +36,10 @@ class Renderings:
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
             self._made[world, resolution] = renderer, reference
         return self._made[world, resolution]
+
+    def held(self, world: World, resolution: int) -> Held:
+        """The rows of a world's shards that held in splits before."""
+        return self._held.setdefault((world, resolution), Held())
 
     def on(self, world: World, resolution: int, background: str) -> Renderer:
         """A renderer of scenes on one background: few images take a fifth of the time, as what things look like on the

@@ -9,6 +9,7 @@ from jaxtyping import Int64, UInt8
 
 from envs.common.errors import UserError
 from envs.scene import Scene
+from generators.audit.held import Shard
 from generators.captions.templates import SWAPS
 from generators.storage.pixels import PixelReader
 from generators.storage.split_file import Split
@@ -49,9 +50,24 @@ class ShownRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def scene(self, row: int) -> Scene:
+        """The scene that a row must show."""
+        return self._scene_of[row]
+
     def scenes(self, rows: Int64[np.ndarray, " n"]) -> list[Scene]:
         """The scene that each of `rows` must show."""
         return [self._scene_of[row] for row in rows.tolist()]
+
+    @cached_property
+    def shards(self) -> list[Shard]:
+        """Each shard's file and the group in it."""
+        places = map(self.split.location, range(len(self.split.shards)))
+        return [(place.file.resolve(), place.group) for place in places]
+
+    def at(self, row: int) -> tuple[Shard, int]:
+        """The shard that holds a row, and the row's number in it."""
+        i = self.shard_of(row)
+        return self.shards[i], row - int(self.reader.starts[i])
 
     @cached_property
     def resolution(self) -> int:
@@ -101,12 +117,3 @@ class ShownRows:
             masks=np.array(masks, np.uint8).reshape(len(kept), side, side),
             unreadable=unreadable,
         )
-
-
-def spread(rows: Int64[np.ndarray, " n"], starts: Int64[np.ndarray, " shards"], least: int) -> Int64[np.ndarray, " m"]:
-    """One of `rows` from each shard, and others evenly among all until there are `least`, or all of them."""
-    shards = np.searchsorted(starts, rows, side="right")
-    chosen = {int(np.flatnonzero(shards == shard).mean()) for shard in np.unique(shards)}
-    more = max(0, min(least, len(rows)) - len(chosen))
-    chosen.update(np.linspace(0, len(rows) - 1, more).round().astype(int).tolist())
-    return rows[sorted(chosen)]

@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from envs.scene import Scene, Thing
+from generators.audit.held import Held
 from generators.audit.masks import mean_colors
 from generators.audit.run import audit
 from generators.audit.several import audit_each
@@ -210,6 +212,28 @@ def test_several_files_by_the_command_line(copied, tmp_path):
 def test_one_process_finds_what_two_do(copied):
     ((_, findings),) = audit_each([copied], "sample", lambda *its: None)
     assert findings == audit(copied)
+
+
+def test_a_row_that_is_wrong_is_named_for_each_split_that_shows_it(copied):
+    """Only rows that held in one split aren't compared again for the next."""
+    other = copied.with_name("other.h5")
+    shutil.copy(copied, other)
+    with h5py.File(copied.parent / "shard-00000.h5", "r+") as shard:
+        overwrite(shard, "images", 3, shard["images"][3] ^ 8)
+    (_, first), (_, second) = audit_each([copied, other], "all", lambda *its: None)
+    assert [finding for finding in first if not finding.holds]
+    assert first == second == audit(copied, "all")
+
+
+def test_a_row_held_as_another_scene_says_nothing():
+    held, shard = Held(), (Path("shard"), "/")
+    one, other = (Scene("desert", (Thing("cat", "red", "left"),), view) for view in (0, 1))
+    held.add(shard, 3, one, b"picture")
+    held.add_again(shard, 3, one)
+    assert held.picture(shard, 3, one) == b"picture"
+    assert held.again(shard, 3, one)
+    assert held.picture(shard, 3, other) is held.picture(shard, 4, one) is None
+    assert not held.again(shard, 3, other)
 
 
 def test_an_audit_that_is_left_ends_its_process(copied):
