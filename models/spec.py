@@ -57,6 +57,8 @@ class Ablations:
     """What each of these rows changes, in words of reports."""
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Groups of further rows that are requested together, by name."""
+    planes: tuple[tuple[str, str], ...] = ()
+    """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
     relational: frozenset[str] = frozenset()
     """Fields that change nothing where no caption states a relation."""
     ratio: tuple[str, str] | None = None

@@ -3,6 +3,7 @@
     python studies/ablations.py --preset smoke
     python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
     python studies/ablations.py --rows coefficients  # where do alpha and beta go?
+    python studies/ablations.py --rows dimensions --splits spatial   # OC-CLIP's figure 4
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
     python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
@@ -51,8 +52,8 @@ class Config:
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, partial, oracle, negatives. None
-    takes all that the model names, but for such groups."""
+    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, dimensions, partial, oracle,
+    negatives. None takes all that the model names, but for such groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()

@@ -13,6 +13,8 @@ from envs.common.figure_style import COLOURS, chance_line
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.spec import Claim, ScorerSpec
+from studies.ablation.every_task import every_task
+from studies.ablation.planes import plane_figure, planes
 from studies.ablation.rows import Place, base_row, named_rows
 from studies.ablation.runs import Columns, Run, Runs, accuracies, columns_of, merged, read_runs
 from studies.analysis.glossary import TERMS, explained_as
@@ -22,7 +24,7 @@ from studies.analysis.smoke import records_in, smoke_words
 from studies.analysis.tables import DASH, described, gap, pivot, to_latex, to_rows
 from studies.analysis.two_levels import MANY_PAIRS, meaning
 from studies.grids.curves import Curve, alike, training_curves
-from studies.grids.task_words import columns_explained
+from studies.grids.task_words import CHANCES, columns_explained
 from studies.runs.cell import Job, finished
 from studies.runs.where_it_ran import where_it_ran
 
@@ -55,6 +57,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         [run for its in done.values() for run in its],
     )
     ratios = {split: ratio if its.kind == "spatial" else None for split, its in data.items()}
+    tasks = {split: every_task(done, split) for split in columns}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
     return write_page(
@@ -66,7 +69,10 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         about=explained_as(spec.name),
         says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
         tests={
-            split: columns_explained([*its, *claimed(spec, split)], data[split].kind) for split, its in columns.items()
+            split: columns_explained(
+                [*its, *claimed(spec, split), *((its[0][0], task) for task in tasks[split][0])], data[split].kind
+            )
+            for split, its in columns.items()
         },
         verdicts=VERDICTS,
         meaning=meaning(
@@ -85,6 +91,9 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
             for split, its in columns.items()
         },
+        tasks=tasks,
+        chances=CHANCES,
+        planes={split: list(draw_planes(out, spec, jobs, done, split, its)) for split, its in columns.items()},
         training=write_figure(out / "figures" / "training.png", training) if training else "",
         alike=alike(trained),
         terms=TERMS,
@@ -93,6 +102,15 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         notes={**notes, **where_it_ran(out)},
         smoke=smoke_of(jobs),
     )
+
+
+def draw_planes(
+    out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], done: Runs, split: str, columns: Columns
+) -> Iterator[tuple[str, str, str]]:
+    """What is varied up and across, and the file, of the heat maps of a split."""
+    for plane in planes(spec, jobs, split, base_row(spec)):
+        file = out / "figures" / f"{split}-{plane.up}-{plane.across}.png"
+        yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns))
 
 
 def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:

@@ -4,8 +4,19 @@ from models.spec import Ablations, Claim
 
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
+OBJECTS, RELATIONS = (16, 32, 64, 128), (8, 16, 32, 64)  # figure 4, in sizes for small towers
+SMALL = {"dim": 64, "relation_dim": 32}
 ORDERS = (("left_right_unseen_order", "swap"), ("above_under_unseen_order", "swap"))
 ATTRIBUTES = (("seen_pairs", "swap"), ("unseen_pairs", "swap"), ("unseen_pairs", "replace texture"))
+
+
+def sizes(dim: int, relation_dim: int) -> tuple[str, str]:
+    """The name and the line of a row with other sizes than those for small towers."""
+    its = {"dim": ("objects", dim), "relation_dim": ("relations", relation_dim)}
+    others = {name: (what, size) for name, (what, size) in its.items() if size != SMALL[name]}
+    name = ", ".join(f"{what} in {size}" for what, size in others.values())
+    return name, " ".join(f"{name}={size}" for name, (_, size) in others.items())
+
 
 ABLATIONS = Ablations(
     rows={
@@ -48,8 +59,15 @@ ABLATIONS = Ablations(
             for alpha in INITIAL
             for beta in INITIAL
             if (alpha, beta) != DEFAULTS
-        }
+        },
+        "dimensions": dict(
+            sizes(dim, relation_dim)
+            for dim in OBJECTS
+            for relation_dim in RELATIONS
+            if (dim, relation_dim) != tuple(SMALL.values())
+        ),
     },
+    planes=(("beta", "alpha"), ("dim", "relation_dim")),
     relational=frozenset(
         {"local_weight", "local_negatives", "local_mean", "relation", "relation_dim", "alpha", "beta"}
     ),
