@@ -2,7 +2,7 @@
 
     python studies/ablations.py --preset smoke
     python studies/ablations.py                      # laptop: half the steps of the grids, 3 seeds
-    python studies/ablations.py --rows coefficients  # where do alpha and beta go? dimensions: figure 4
+    python studies/ablations.py --rows coefficients  # alpha and beta; dimensions: figure 4
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
     python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
