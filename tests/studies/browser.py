@@ -39,8 +39,9 @@ TORN = """<script>window.onload = () => {
   }
   document.body.setAttribute("data-verdict", torn.join(" "));
 };</script>"""
-# What is cut: how many figures, and how many boxes without a word on it above them and at the edge.
-CUT = """<script>window.onload = () => setTimeout(() => {
+# What is cut: how many figures, and how many boxes without a word on it above them and at the edge; as it stands at the
+# end, as a busy machine draws late what tells the page how wide its boxes are.
+CUT = """<script>window.onload = () => setInterval(() => {
   const open = [...document.querySelectorAll(".wide")].filter((box) => !box.closest("details:not([open])"));
   const wide = open.filter((box) => box.scrollWidth > box.clientWidth + 1);
   const said = (box) => {
