@@ -1,7 +1,6 @@
 """The content of one image, as an immutable value with a canonical key."""
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple
 
 from envs.common.errors import UserError
@@ -9,7 +8,6 @@ from envs.facing import place_of
 from envs.slots import RELATIONS
 
 MOST_THINGS = 8  # in one scene
-SLOT = attrgetter("slot")
 
 
 class Thing(NamedTuple):
@@ -34,7 +32,7 @@ class Scene:
     view: int = 0
 
     def __post_init__(self) -> None:
-        things = tuple(sorted([Thing(*thing) for thing in self.things], key=SLOT))
+        things = tuple(sorted((Thing(*thing) for thing in self.things), key=lambda thing: thing.slot))
         slots = [thing.slot for thing in things]
         if not things or len(set(map(place_of, slots))) != len(slots):
             raise UserError(f"a scene needs at least one thing and a slot for each, got slots {slots}")

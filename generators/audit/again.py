@@ -32,9 +32,8 @@ def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: 
     for renderer, own in parts(shown, new, renderings, world, sample):
         renderer.prepare(shown.scenes(own), lambda built, total: report("factors", built, total))
         for block in shown.blocks(own):
-            for name, stored, again in zip(
-                PIXELS, (block.images, block.masks), renderer.render(block.scenes), strict=True
-            ):
+            pictures = renderer.render(block.scenes)
+            for name, stored, again in zip(PIXELS, (block.images, block.masks), pictures, strict=True):
                 for n in np.flatnonzero((stored != again).reshape(len(stored), -1).any(1)).tolist():
                     problems.add(int(block.rows[n]), f"its {name.removesuffix('s')} is another one")
             for row in (row for row in block.rows.tolist() if row not in problems.rows):

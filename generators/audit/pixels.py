@@ -6,7 +6,7 @@ pictures rendered again, that this was the right one.
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -83,14 +83,7 @@ def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, 
     pictures = {row: its for row in shown.rows.tolist() if (its := held.picture(*shown.at(row), shown.scene(row)))}
     new, done = shown.rows[[row not in pictures for row in shown.rows.tolist()]], len(pictures)
     for block in shown.blocks(new):
-        found = {
-            "read": block.unreadable,
-            "digest": wrong_digests(block, digests),
-            "ids": rows_in(block, wrong_ids(block.scenes, block.masks)),
-            "places": rows_in(block, wrong_places(block.scenes, block.masks)),
-            "colors": rows_in(block, wrong_colors(block.scenes, block.images, block.masks, reference)),
-        }
-        for name, its in found.items():
+        for name, its in wrong_in(block, digests, reference).items():
             for row, what in its:
                 problems[name].add(row, what)
         pictures |= pictures_of(block)
@@ -107,6 +100,19 @@ def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, 
             yield skipped(CLAIMS[name], no_digests(shown, without))
         elif name != "colors" or reference is not None:
             yield its.finding(name, f"{len(shown)} rows")
+
+
+def wrong_in(
+    block: Block, digests: dict[int, np.ndarray | None], reference: Reference | None
+) -> dict[str, Iterable[tuple[int, str]]]:
+    """The rows of a block at which each check fails that compares no two rows, and how."""
+    return {
+        "read": block.unreadable,
+        "digest": wrong_digests(block, digests),
+        "ids": rows_in(block, wrong_ids(block.scenes, block.masks)),
+        "places": rows_in(block, wrong_places(block.scenes, block.masks)),
+        "colors": rows_in(block, wrong_colors(block.scenes, block.images, block.masks, reference)),
+    }
 
 
 def no_digests(shown: ShownRows, rows: int) -> str:

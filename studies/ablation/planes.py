@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import matplotlib
-import numpy as np
 
 from envs.common.figure_style import bar_above, chance_line
 from models.registry import spec_of
@@ -14,7 +13,7 @@ from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
 from studies.grids.figures import WIDEST, draw_panel
 from studies.runs.cell import Cell, Job
-from studies.runs.results import Mean
+from studies.runs.results import mean_of
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -79,7 +78,7 @@ def plane_figure(done: Runs, plane: Plane, columns: Columns) -> Figure:
         axis.axis("off")
     for axis, (subset, task) in zip(axes.flat, columns, strict=False):
         cells = [[accuracies(done[plane.rows[y, x]], subset, task) for x in across] for y in up]
-        image = draw_panel(axis, [[mean_of(values) for values in row] for row in cells])
+        image = draw_panel(axis, [[mean_of([value / 100 for value in values]) for values in row] for row in cells])
         axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
         axis.set_xticks(range(len(across)), across)
         axis.set_yticks(range(len(up)), up)
@@ -88,10 +87,3 @@ def plane_figure(done: Runs, plane: Plane, columns: Columns) -> Figure:
     bar = bar_above(figure, image, axes, "accuracy (%), dotted line: chance", width=1.6)
     chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
-
-
-def mean_of(values: Sequence[float]) -> Mean:
-    """Mean and deviation of accuracies in percent, as fractions."""
-    fractions = np.array(values) / 100
-    deviation = float(fractions.std(ddof=1)) if len(values) > 1 else None
-    return Mean(float(fractions.mean()) if len(values) else None, deviation, len(values))

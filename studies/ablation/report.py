@@ -70,7 +70,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
         tests={
             split: columns_explained(
-                [*its, *claimed(spec, split), *((its[0][0], task) for task in tasks[split][0])], data[split].kind
+                [*its, *claimed(spec, split), *((its[0][0], task) for task in tasks[split][0][1:-1])], data[split].kind
             )
             for split, its in columns.items()
         },

@@ -93,6 +93,11 @@ def mean_accuracy(
         for result in results
         if result["model"] == model and all(result.get(name) == plain(value) for name, value in place.items())
     ]
+    return mean_of(accuracies)
+
+
+def mean_of(accuracies: Sequence[float | None]) -> Mean:
+    """The mean of one accuracy a seed, None where it is undefined."""
     defined = [accuracy for accuracy in accuracies if accuracy is not None]
     if not defined:
         return Mean(None, None, len(accuracies))

@@ -5,7 +5,7 @@ from models.spec import Ablations, Claim
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
 OBJECTS, RELATIONS = (16, 32, 64, 128), (8, 16, 32, 64)  # figure 4, in sizes for small towers
-SMALL = {"dim": 64, "relation_dim": 32}
+SMALL = {"dim": 64, "relation_dim": 32}  # table 11 has 256 and 128
 ORDERS = (("left_right_unseen_order", "swap"), ("above_under_unseen_order", "swap"))
 ATTRIBUTES = (("seen_pairs", "swap"), ("unseen_pairs", "swap"), ("unseen_pairs", "replace texture"))
 
@@ -29,12 +29,8 @@ ABLATIONS = Ablations(
         "no default token": "default_tokens=0",
         "1 default token": "default_tokens=1",
         "joint relation": "relation='joint'",
-        "objects in 16": "dim=16",
-        "objects in 32": "dim=32",
-        "objects in 128": "dim=128",
-        "relations in 8": "relation_dim=8",
-        "relations in 16": "relation_dim=16",
-        "relations in 64": "relation_dim=64",
+        **dict(sizes(dim, SMALL["relation_dim"]) for dim in OBJECTS if dim != SMALL["dim"]),
+        **dict(sizes(SMALL["dim"], size) for size in RELATIONS if size != SMALL["relation_dim"]),
     },
     says={
         "no local loss": "without the loss that compares a caption's graph with altered ones",
@@ -46,12 +42,8 @@ ABLATIONS = Ablations(
         "no default token": "nothing takes the patches that the caption doesn't mention (as it is: 4 tokens do)",
         "1 default token": "one token takes the patches that the caption doesn't mention, not 4",
         "joint relation": "one network judges a relation's two things together, not one each in a sum",
-        "objects in 16": "things have vectors of 16 numbers",
-        "objects in 32": "things have vectors of 32 numbers",
-        "objects in 128": "things have vectors of 128 numbers",
-        "relations in 8": "relations have vectors of 8 numbers",
-        "relations in 16": "relations have vectors of 16 numbers",
-        "relations in 64": "relations have vectors of 64 numbers",
+        **{f"objects in {size}": f"things have vectors of {size} numbers" for size in OBJECTS},
+        **{f"relations in {size}": f"relations have vectors of {size} numbers" for size in RELATIONS},
     },
     more={
         "coefficients": {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.scorers.oc_clip.ablations import ABLATIONS
+from models.scorers.oc_clip.ablations import ABLATIONS, SMALL
 from models.spec import ScorerSpec
 
 
@@ -56,7 +56,7 @@ SPEC = ScorerSpec(
     config=OCCLIPConfig,
     # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well
     # without, and their queries look at their own animals.
-    small={"dim": 64, "relation_dim": 32, "layers": 0},
+    small=SMALL | {"layers": 0},
     smoke={"dim": 32, "relation_dim": 16, "layers": 1, "heads": 2},
     scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},  # section 4.3.1
     pretrained={  # appendix A.8

@@ -1,0 +1,71 @@
+"""What ablation reports show beside accuracies: options varied together, and every task of every row."""
+
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from studies.ablation.cells import row_cells
+from studies.ablation.every_task import every_task
+from studies.ablation.planes import planes
+from studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
+from studies.ablation.runs import Run
+from studies.ablations import PRESETS, grid_of
+from studies.analysis.tables import WAITING
+from studies.runs.cell import Job
+
+SPEC = ablated("oc-clip")
+BASE = base_row(SPEC)
+
+
+def test_the_grid_of_dimensions_is_every_size_with_every_other():
+    rows = {row: changes(SPEC, line) for row, line in SPEC.ablations.more["dimensions"].items()}
+    sizes = {(its.get("dim", 64), its.get("relation_dim", 32)) for its in rows.values()}
+    assert sizes | {(64, 32)} == set(product((16, 32, 64, 128), (8, 16, 32, 64)))
+    assert len(rows) == 15
+    assert {row: line for row, line in SPEC.ablations.rows.items() if row in rows} == {
+        row: line for row, line in SPEC.ablations.more["dimensions"].items() if row in SPEC.ablations.rows
+    }
+
+
+@pytest.mark.parametrize(
+    ("group", "sides"), [("dimensions", ("dim", "relation_dim")), ("coefficients", ("beta", "alpha"))]
+)
+def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
+    lines = chosen_rows(SPEC, (group, "regular attention"))
+    grid = grid_of(PRESETS["laptop"], "spatial")
+    jobs = {
+        Place("spatial", row): [Job(row_cells(grid, SPEC, line, "")[0], Path(), Path())] for row, line in lines.items()
+    }
+    (plane,) = planes(SPEC, jobs, "spatial", BASE)
+    assert (plane.up, plane.across) == sides
+    assert len(plane.rows) == 16
+    assert Place("spatial", "regular attention") not in plane.rows.values()
+    own = asdict(SPEC.config()) | jobs[Place("spatial", BASE)][0].cell.options
+    assert plane.rows[own[sides[0]], own[sides[1]]] == Place("spatial", BASE)
+    del jobs[Place("spatial", list(lines)[3])]
+    assert not list(planes(SPEC, jobs, "spatial", BASE))  # not every value with every other
+
+
+def test_every_task_is_shown_where_a_row_is_worst_at_it():
+    def run(seed, swap, text):
+        tasks = {"swap": {"accuracy": swap}, "quad text": {"accuracy": text}, "one animal": {"accuracy": None}}
+        easy = {"swap": {"accuracy": 1.0}, "replace animal": {"accuracy": 0.9}}
+        return Run(
+            seed, {"unseen_pairs": tasks, "seen_pairs": easy, "validation": {"swap": {"accuracy": 0.0}}}, {}, None
+        )
+
+    done = {
+        Place("binding", "a"): [run(0, 0.8, 0.7), run(1, 0.9, 0.8)],
+        Place("binding", "b"): [],
+        Place("spatial", "c"): [],
+    }
+    assert every_task(done, "binding") == [
+        ["row", "swap", "replace animal", "quad text", "lowest of all"],
+        ["a", "85.0", "90.0", "75.0", "unseen pairs: quad text 75.0"],
+        ["b", *[WAITING] * 4],
+    ]
+    level = {Place("binding", "a"): [run(0, 0.8, 0.71)]}
+    # 71 % of quads, where chance is 25 %, are more of the way to 100 % than 80 % of swaps.
+    assert every_task(level, "binding")[1][-1] == "unseen pairs: swap 80.0"
