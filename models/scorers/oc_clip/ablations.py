@@ -42,8 +42,12 @@ ABLATIONS = Ablations(
         "no default token": "nothing takes the patches that the caption doesn't mention (as it is: 4 tokens do)",
         "1 default token": "one token takes the patches that the caption doesn't mention, not 4",
         "joint relation": "one network judges a relation's two things together, not one each in a sum",
-        **{f"objects in {size}": f"things have vectors of {size} numbers" for size in OBJECTS},
-        **{f"relations in {size}": f"relations have vectors of {size} numbers" for size in RELATIONS},
+        **{f"objects in {dim}": f"things have vectors of {dim} numbers" for dim in OBJECTS if dim != SMALL["dim"]},
+        **{
+            f"relations in {size}": f"relations have vectors of {size} numbers"
+            for size in RELATIONS
+            if size != SMALL["relation_dim"]
+        },
     },
     more={
         "coefficients": {
