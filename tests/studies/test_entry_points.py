@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from generators.commands import NAMES
 from tests.studies.command import ROOT
 
 STUDIES = sorted(path.name for path in (ROOT / "studies").glob("[!_]*.py"))
 COMMANDS = [
     *([ROOT / "studies" / name] for name in STUDIES),
     *(["-m", floor] for floor in ("envs", "generators", "models", "studies")),
-    *(["-m", "generators", name] for name in ("make", "parse")),
+    *(["-m", "generators", name] for name in NAMES),
     *(["-m", "envs", name] for name in ("gallery", "check", "physics")),
 ]
 SLOW = {"torch", "open_clip", "numba", "matplotlib", "skimage", "optuna", "trimesh", "pandas"}

@@ -1,0 +1,29 @@
+"""`pack`: one self-contained file to share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from envs.common.progress import progress_bars
+from generators.storage.pack import pack
+
+
+@dataclass(frozen=True)
+class Config:
+    """Write a split and its images as one self-contained file to share."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path = Path("packed.h5")
+    """The file to write; an existing one is not overwritten."""
+    codec: str = "none"
+    """Compression: none, lz4 or zstd (the latter need hdf5plugin to read)."""
+
+
+def run(config: Config) -> int:
+    """Write the packed file and print its path."""
+    with progress_bars("pack", "check") as progress:
+        pack(config.file, config.out, config.codec, progress)
+    print(config.out)
+    return 0
