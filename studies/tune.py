@@ -12,7 +12,8 @@ recipe.
 
 Trials are kept in a journal file or a database, which optuna-dashboard opens. The same command, on any machine
 that reaches them, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. A batch of
---at-once trials is drawn from what came out before it: the same, however often it is stopped, with any workers.
+--at-once trials is drawn from what came out before it: the same, however often it is stopped, with any workers. Each
+model's search is its own: with further --models the same folder goes on, and skips those that are finished.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ from studies.grids.grid import Grid, chosen_alone
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_files
 from studies.runs.command_line import parse
+from studies.runs.scorer_options import only
 from studies.spatial_grid import PRESETS as SPATIAL
 
 
@@ -142,9 +144,11 @@ def main() -> None:
     from studies.tuning.run import run
 
     config = replace(config, grid=chosen_alone(config.grid))
-    # What doesn't decide results may differ from run to run, and a URL may hold a password.
+    # What doesn't decide results may differ from run to run, and a URL may hold a password. Each model's search is its
+    # own, so that a folder goes on with further models: what was recorded of each is compared where its trials are.
     places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster()}
     places |= {"log": (), "validate_every": 0, "dry_run": False}
+    places |= {"models": (), "scorers": only(config.grid.scorers, ())}
     same = replace(config, grid=replace(config.grid, **places), storage="", study="")
     out = config.grid.out or Path(f"runs/tune-{preset}")
     with run_folder(out, same, frozenset({"storage", "study"}), shared=True) as folder:

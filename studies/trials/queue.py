@@ -18,7 +18,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from envs.common.errors import UserError
-from envs.common.identity import completed
+from envs.common.identity import completed, differences
 from studies.trials.optuna_internals import check_version, resume, set_state
 from studies.trials.storage import BEAT_SECONDS, open_storage
 
@@ -135,9 +135,7 @@ def check_identity(
     if there is None:
         raise UserError(f"the storage has a study {name!r} of another program; choose another --study")
     there = completed(there, {key: default for key, default in defaults.items() if key in wanted})
-    differing = sorted(key for key in wanted.keys() | there.keys() if wanted.get(key) != there.get(key))
-    if differing:
-        listed = ", ".join(f"{key} ({there.get(key)} there, {wanted.get(key)} now)" for key in differing)
+    if listed := differences(there, wanted):
         raise UserError(
             f"the study {name!r} in this storage is of another configuration: {listed}; choose another --study"
         )

@@ -27,8 +27,9 @@ def run(config: Tuning, study: str, out: Path) -> None:
     first, second = searches(config, study), repeats(config, study)
     stages = [list(first.values()), list(second.values())]
     trials = Trials(config.storage)
-    for search in (*first.values(), *second.values()):
-        trials.open(search, identity(config), identity_defaults(config))
+    for model in config.grid.models:
+        for search in (first[model], second[model]):
+            trials.open(search, identity(config, model), identity_defaults(config, model))
     worker, grid = Worker(config, study, out, *split_files(config)), config.grid
     resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
     run_trials(trials, stages, run_worker, worker, resources, out)

@@ -1,7 +1,7 @@
 """The searches of a tuning study: for each model one over the space, and one that repeats its best trials."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -9,21 +9,26 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
 from envs.common.identity import defaults_of, plain
-from studies.grids.grid import EXECUTION
+from studies.grids.grid import EXECUTION, chosen_alone
 from studies.trials.queue import Search
 from studies.tuning.space import Tuning, sampler_of
 
 
-def identity(config: Tuning) -> dict[str, Any]:
-    """What must be the same for all that work on one study."""
-    fields = plain(asdict(config))
+def alone(config: Tuning, model: str) -> Tuning:
+    """The study of one model: the others have no part in its search."""
+    return replace(config, grid=chosen_alone(replace(config.grid, models=(model,))))
+
+
+def identity(config: Tuning, model: str) -> dict[str, Any]:
+    """What must be the same for all that work on the search of a model."""
+    fields = plain(asdict(alone(config, model)))
     grid = {name: value for name, value in fields.pop("grid").items() if name not in EXECUTION}
     return grid | {name: value for name, value in fields.items() if name not in ("storage", "study")}
 
 
-def identity_defaults(config: Tuning) -> dict[str, Any]:
+def identity_defaults(config: Tuning, model: str) -> dict[str, Any]:
     """The defaults of what `identity` gives, for studies that were opened before a field was there."""
-    fields = defaults_of(config)
+    fields = defaults_of(alone(config, model))
     return fields.pop("grid") | fields
 
 

@@ -83,6 +83,22 @@ def test_started_again_it_draws_the_same_and_trains_nothing(tuned):
     assert {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")} == stamps
 
 
+def test_a_folder_goes_on_with_further_models(tuned, tmp_path):
+    """One model alone, then both: the first isn't trained again, and all is as if they had been tuned together."""
+    shutil.copytree(tuned / "store", tmp_path / "store")
+    command, out = [*TUNE, *SMALL, "--out", "runs/m"], tmp_path / "runs/m"
+    result = run_here([*command, "--models", "oc-clip"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
+    changed = run_here([*command, "--oc-clip.dim", "16"], tmp_path)
+    assert "oc_clip.dim (32 there, 16 now)" in changed.stderr
+    result = run_here(command, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert stamps.items() <= {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}.items()
+    for name in ("trials.csv", "best.json"):
+        assert (out / name).read_bytes() == (tuned / "runs/t" / name).read_bytes()
+
+
 def test_killed_and_joined_by_another_number_of_workers_it_draws_the_same(tuned, tmp_path):
     """Two workers of which none loses a trial when their command is killed; then the path of a cluster."""
     shutil.copytree(tuned / "store", tmp_path / "store")

@@ -61,8 +61,8 @@ def untrained(tmp_path, monkeypatch):
         queue = Trials(config.storage)
         stages = searches(config, "s"), repeats(config, "s")
         for stage in stages:
-            for each in stage.values():
-                queue.open(each, identity(config))
+            for model, each in stage.items():
+                queue.open(each, identity(config, model))
         worker.run_worker(worker.Worker(config, "s", out, "store", files), Interruption())
         return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
 
