@@ -44,7 +44,7 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, views=4),
     "laptop": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
-    "breadth": Config(**BREADTH, pairs=(0.25,), base=BindingRecipe(**APART)),
+    "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
     "paper": Config(**PAPER),
 }
 
