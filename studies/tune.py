@@ -13,7 +13,7 @@ recipe.
 Trials are kept in a journal file or a database, which optuna-dashboard opens. The same command, on any machine
 that reaches them, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. A batch of
 --at-once trials is drawn from what came out before it: the same, however often it is stopped, with any workers. Each
-model's search is its own: with further --models the same folder goes on, and skips those that are finished.
+model's search is its own: with further models behind --models the same folder goes on, and skips what is finished.
 """
 
 from dataclasses import dataclass, field, replace

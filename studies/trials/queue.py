@@ -71,6 +71,10 @@ class Trials:
             for trial in study.get_trials(deepcopy=False)[search.trials :]:  # two machines made them at once
                 set_state(self.storage, self._id(search.name, trial.number), TrialState.FAIL)
 
+    def names(self) -> list[str]:
+        """The searches that the storage has."""
+        return [study.study_name for study in self.storage.get_all_studies()]
+
     def _study(self, name: str) -> int:
         if name not in self.studies:
             self.studies[name] = self.storage.get_study_id_from_name(name)

@@ -1,5 +1,6 @@
 """Runs all trials of a tuning study, and writes what came out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def run(config: Tuning, study: str, out: Path) -> None:
     first, second = searches(config, study), repeats(config, study)
     stages = [list(first.values()), list(second.values())]
     trials = Trials(config.storage)
+    check_none_left_out(trials.names(), f"{study} search ", config.grid.models)
     for model in config.grid.models:
         for search in (first[model], second[model]):
             trials.open(search, identity(config, model), identity_defaults(config, model))
@@ -35,6 +37,15 @@ def run(config: Tuning, study: str, out: Path) -> None:
     run_trials(trials, stages, run_worker, worker, resources, out)
     clear_shared(out)
     publish(config, out, {model: (trials.all(first[model]), trials.all(second[model])) for model in grid.models})
+
+
+def check_none_left_out(names: Sequence[str], start: str, models: Sequence[str]) -> None:
+    """Raise for models that were searched for before and are not requested: the files would lose them."""
+    searched = [name.removeprefix(start) for name in names if name.startswith(start)]
+    if others := [model for model in searched if model not in models]:
+        raise UserError(
+            f"there are searches of {', '.join(others)} too, which the results would lose; name all in --models"
+        )
 
 
 def split_files(config: Tuning) -> tuple[str, dict[CellData, Path]]:

@@ -95,6 +95,8 @@ def test_a_folder_goes_on_with_further_models(tuned, tmp_path):
     result = run_here(command, tmp_path)
     assert result.returncode == 0, result.stderr
     assert stamps.items() <= {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}.items()
+    fewer = run_here([*command, "--models", "clip"], tmp_path)
+    assert "searches of oc-clip too" in fewer.stderr
     for name in ("trials.csv", "best.json"):
         assert (out / name).read_bytes() == (tuned / "runs/t" / name).read_bytes()
 
