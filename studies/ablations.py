@@ -114,6 +114,8 @@ def plain_grid(config: Config, split: str) -> Grid:
     relational = config.base is not None and config.base.relational
     presets = GRIDS.get(split) or GRIDS["spatial" if relational else "binding"]
     grid = presets[choose("preset of the grids", config.cell, presets)]
+    if config.cell == "breadth":  # its rows may be models that no search was made for: all are trained alike
+        grid = replace(grid, tuned="")
     if config.base:
         return replace(grid.with_recipe(config.base), hold_out=config.hold_out)
     if config.split:
