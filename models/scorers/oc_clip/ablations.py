@@ -6,6 +6,8 @@ INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
 OBJECTS, RELATIONS = (16, 32, 64, 128), (8, 16, 32, 64)  # figure 4, in sizes for small towers
 SMALL = {"dim": 64, "relation_dim": 32}  # table 11 has 256 and 128
+OTHER_OBJECTS = [size for size in OBJECTS if size != SMALL["dim"]]
+OTHER_RELATIONS = [size for size in RELATIONS if size != SMALL["relation_dim"]]
 ORDERS = (("left_right_unseen_order", "swap"), ("above_under_unseen_order", "swap"))
 ATTRIBUTES = (("seen_pairs", "swap"), ("unseen_pairs", "swap"), ("unseen_pairs", "replace texture"))
 
@@ -29,8 +31,8 @@ ABLATIONS = Ablations(
         "no default token": "default_tokens=0",
         "1 default token": "default_tokens=1",
         "joint relation": "relation='joint'",
-        **dict(sizes(dim, SMALL["relation_dim"]) for dim in OBJECTS if dim != SMALL["dim"]),
-        **dict(sizes(SMALL["dim"], size) for size in RELATIONS if size != SMALL["relation_dim"]),
+        **dict(sizes(size, SMALL["relation_dim"]) for size in OTHER_OBJECTS),
+        **dict(sizes(SMALL["dim"], size) for size in OTHER_RELATIONS),
     },
     says={
         "no local loss": "without the loss that compares a caption's graph with altered ones",
@@ -42,12 +44,8 @@ ABLATIONS = Ablations(
         "no default token": "nothing takes the patches that the caption doesn't mention (as it is: 4 tokens do)",
         "1 default token": "one token takes the patches that the caption doesn't mention, not 4",
         "joint relation": "one network judges a relation's two things together, not one each in a sum",
-        **{f"objects in {dim}": f"things have vectors of {dim} numbers" for dim in OBJECTS if dim != SMALL["dim"]},
-        **{
-            f"relations in {size}": f"relations have vectors of {size} numbers"
-            for size in RELATIONS
-            if size != SMALL["relation_dim"]
-        },
+        **{f"objects in {size}": f"things have vectors of {size} numbers" for size in OTHER_OBJECTS},
+        **{f"relations in {size}": f"relations have vectors of {size} numbers" for size in OTHER_RELATIONS},
     },
     more={
         "coefficients": {
