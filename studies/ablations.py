@@ -29,8 +29,17 @@ from envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies import binding_grid, spatial_grid
-from studies.ablation.cells import check_rows, in_turn, jobs_of, placed, row_cells, rows_of
-from studies.ablation.rows import ablated, model_of
+from studies.ablation.cells import (
+    check_rows,
+    in_turn,
+    jobs_of,
+    models_of,
+    placed,
+    row_cells,
+    rows_of,
+    tuned_alike,
+)
+from studies.ablation.rows import ablated
 from studies.grids.cells import cell_line, recipe_line
 from studies.grids.grid import EXECUTION, Grid, workers
 from studies.grids.launch import check as check_grid
@@ -114,8 +123,6 @@ def plain_grid(config: Config, split: str) -> Grid:
     relational = config.base is not None and config.base.relational
     presets = GRIDS.get(split) or GRIDS["spatial" if relational else "binding"]
     grid = presets[choose("preset of the grids", config.cell, presets)]
-    if config.cell == "breadth":  # its rows may be models that no search was made for: all are trained alike
-        grid = replace(grid, tuned="")
     if config.base:
         return replace(grid.with_recipe(config.base), hold_out=config.hold_out)
     if config.split:
@@ -123,10 +130,16 @@ def plain_grid(config: Config, split: str) -> Grid:
     return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=config.hold_out)
 
 
+def alike(config: Config, split: str) -> tuple[Grid, str]:
+    """The hardest cell, tuned only if each row's model is; and why it isn't."""
+    spec = ablated(config.model)
+    return tuned_alike(plain_grid(config, split), models_of(spec, rows_of(config.model, config.rows)))
+
+
 @lru_cache(maxsize=8)  # opens split files
 def grid_of(config: Config, split: str) -> Grid:
     """The grid that a split is the one cell of, with the model alone."""
-    preset = plain_grid(config, split)
+    preset, _ = alike(config, split)
     if config.seen_order and not preset.split and "seen_order" in {item.name for item in fields(preset)}:
         preset = replace(preset, seen_order=True)
     return replace(
@@ -149,10 +162,9 @@ def check(config: Config) -> None:
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
         raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
     spec, rows = ablated(config.model), rows_of(config.model, config.rows)
-    models = tuple(dict.fromkeys(model_of(spec, line) for line in rows.lines.values()))
     grids = grids_of(config)
     for split, grid in grids.items():
-        check_grid(replace(grid, models=models))
+        check_grid(replace(grid, models=models_of(spec, rows)))
         lines = [line for _, _, line in placed({split: grid}, spec, rows)]
         in_child(check_rows, {line: row_cells(grid, spec, line, "")[0] for line in lines})
 
@@ -168,7 +180,8 @@ def run(config: Config, out: Path) -> None:
     left_out = {f"row {row}": f"left out: {reason}" for row, reason in rows.left_out.items()}
     notes = {
         f"{split} cell": f"{cell_line(grid)}; {recipe_line(grid, grid.models[0])}" for split, grid in grids.items()
-    } | left_out
+    }
+    notes |= {f"{split} recipes": why for split in grids if (why := alike(config, split)[1])} | left_out
     jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
     waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)

@@ -10,10 +10,11 @@ from envs.common.errors import UserError
 from generators.parsers.graph_source import GENERATOR
 from generators.splits.recipe import SplitRecipe
 from models.spec import ScorerSpec
-from studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, row_grid
+from studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, model_of, row_grid
 from studies.grids.cells import cells, parser_hash
-from studies.grids.grid import Grid, cores, splits
+from studies.grids.grid import PAPER_RECIPES, Grid, cores, splits
 from studies.grids.run import render
+from studies.grids.tuned_recipes import without_recipe
 from studies.runs.cell import Cell, Execution, Job
 from studies.runs.data import CellData
 
@@ -42,6 +43,19 @@ def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
         else:
             rows[row] = line
     return Rows(rows, left_out)
+
+
+def models_of(spec: ScorerSpec, rows: Rows) -> tuple[str, ...]:
+    """The models of all rows, each once."""
+    return tuple(dict.fromkeys(model_of(spec, line) for line in rows.lines.values()))
+
+
+def tuned_alike(grid: Grid, models: Sequence[str]) -> tuple[Grid, str]:
+    """The grid, with its tuned recipes only where all models of the rows have one: a row would else differ from the
+    others by the search too. And why it has none, if so."""
+    if grid.tuned in ("", PAPER_RECIPES) or not (lacking := without_recipe(grid.tuned, models)):
+        return grid, ""
+    return replace(grid, tuned=""), f"the grid's own for all rows: nothing was tuned for {', '.join(lacking)}"
 
 
 def row_cells(grid: Grid, spec: ScorerSpec, line: str, store_identity: str) -> list[Cell]:

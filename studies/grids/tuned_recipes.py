@@ -31,16 +31,27 @@ def recipe_file(name: str) -> Path:
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """What was tuned for those of `models` that the file has."""
-    path = recipe_file(name)
-    try:
-        file = read_record(path, dict[str, dict[str, Any]])
-        chosen = {model: read_model(file[model]) for model in models if model in file}
-    except (OSError, ValueError, KeyError, TypeError, UserError) as error:
-        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
+    """What was tuned for those of `models` that the file has; raises where it has nothing for any of them."""
+    chosen = read_those(name, models)
     if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
     return chosen
+
+
+def without_recipe(name: str, models: Sequence[str]) -> list[str]:
+    """Those of `models` that nothing was tuned for in the file."""
+    there = read_those(name, models)
+    return [model for model in models if model not in there]
+
+
+def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
+    """What was tuned for those of `models` that the file has, if any."""
+    path = recipe_file(name)
+    try:
+        file = read_record(path, dict[str, dict[str, Any]])
+        return {model: read_model(file[model]) for model in models if model in file}
+    except (OSError, ValueError, KeyError, TypeError, UserError) as error:
+        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
 
 
 def read_model(entry: dict[str, Any]) -> Tuned:

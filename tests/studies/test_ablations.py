@@ -16,7 +16,7 @@ from studies.ablation.cells import in_turn, placed, row_cells, rows_of
 from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
 from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
 from studies.ablation.runs import Run, columns_of
-from studies.ablations import PRESETS, check, grid_of
+from studies.ablations import PRESETS, alike, check, grid_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells, parser_hash
@@ -148,6 +148,26 @@ def test_the_rows_of_partial_captions():
     assert (both.data.recipe.mentioned, both.data.recipe.attributes, both.options["focus"]) == (0.7, 0.8, True)
     assert spatial["attributes left out, regular attention"].options["competitive"] is False
     assert {cell.recipe.steps for cell in (*binding.values(), *spatial.values())} == {3000}
+
+
+@pytest.mark.parametrize(
+    ("rows", "lacking"),
+    [
+        (("model=clip", "layers=2"), ""),
+        (("model=clip", "model=sparo"), "sparo"),
+        (("oracle",), "clip-phrases, filip-phrases"),
+    ],
+)
+def test_tuned_recipes_hold_only_where_all_rows_have_one(rows, lacking):
+    """The laptop's recipes are CLIP's and OC-CLIP's."""
+    config = replace(PRESETS["laptop"], rows=rows)
+    grid, why = alike(config, "binding")
+    assert why.endswith(f"nothing was tuned for {lacking}" if lacking else "")
+    assert grid.tuned == grid_of(config, "binding").tuned == ("" if lacking else "laptop")
+    check(config)  # and trains what no search was made for
+    lines = rows_of("oc-clip", rows).lines.values()
+    rates = {row_cells(grid, SPEC, line, "")[0].recipe.learning_rate for line in lines}
+    assert rates == {grid.recipe.learning_rate} if lacking else len(rates) == 2
 
 
 def test_orders_of_train_are_tested_where_there_are_any():
