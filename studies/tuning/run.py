@@ -35,7 +35,8 @@ def run(config: Tuning, study: str, out: Path) -> None:
     worker, grid = Worker(config, study, out, *split_files(config)), config.grid
     resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
     run_trials(trials, stages, run_worker, worker, resources, out)
-    clear_shared(out)
+    if trials.all_ended(f"{study} "):  # another command may be searching for further models in this folder
+        clear_shared(out)
     publish(config, out, {model: (trials.all(first[model]), trials.all(second[model])) for model in grid.models})
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -104,6 +105,21 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     assert other.take(search) is None
     one.leases.held[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].release()  # as a process that dies
     assert other.take(search).number == 0
+
+
+def test_another_commands_searches_count_until_they_end(tmp_path):
+    """What cells share is deleted when nobody needs it any more, and two commands may search in one folder."""
+    run_all(tmp_path / "j.log", 2, partial(cheap_search.objective, tmp_path, False, []))
+    mine, other = Trials(str(tmp_path / "j.log")), Trials(str(tmp_path / "j.log"))
+    assert mine.all_ended("cheap")
+    further = replace(cheap_search.search(1), name="cheap further")
+    other.open(further, {})
+    assert not mine.all_ended("cheap")
+    taken = other.take(further)
+    assert not mine.all_ended("cheap")
+    assert mine.all_ended("dear ")
+    other.end(taken, None)
+    assert mine.all_ended("cheap")
 
 
 def test_one_that_was_taken_for_dead_leaves_what_another_found(tmp_path):
