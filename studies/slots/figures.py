@@ -8,9 +8,9 @@ import matplotlib
 
 from envs.common.figure_style import chance_line, legend_above, line_style
 from models.registry import spec_of
-from studies.ablation.report import column_name
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
+from studies.ablation.tables import column_name
 from studies.slots.runs import MODEL, SWEPT
 
 matplotlib.use("Agg")

@@ -8,21 +8,12 @@ from envs.common.figure_files import write_figure, write_png
 from envs.common.files import write_csv, write_text
 from envs.common.pages import write_page
 from models.checkpoint import load_checkpoint
-from studies.ablation.report import (
-    EXPECTED,
-    HEADER,
-    OUTCOME,
-    VERDICTS,
-    accuracy_figure,
-    column_name,
-    records_of,
-    rows_explained,
-    scores_of,
-    smoke_of,
-    verdict,
-)
+from studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
+from studies.ablation.figures import accuracy_figure
+from studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from studies.ablation.rows import ablated
 from studies.ablation.runs import columns_of, read_runs
+from studies.ablation.tables import column_name
 from studies.analysis.glossary import TERMS, models_explained
 from studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
 from studies.analysis.tables import to_csv, to_latex, to_rows

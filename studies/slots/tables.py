@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from models.registry import spec_of
-from studies.ablation.report import accuracy_table
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs
+from studies.ablation.tables import accuracy_table
 from studies.runs.cell import Job, finished
 from studies.slots.codes import Coding, codings
 from studies.slots.masks import Masked, mask_table, masked

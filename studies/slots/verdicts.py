@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from studies.ablation.report import EXPECTED, column_name, judged
+from studies.ablation.claims import EXPECTED, judged
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, merged
+from studies.ablation.tables import column_name
 from studies.analysis.paired_bootstrap import Difference, difference, pooled
 from studies.analysis.tables import DASH, by_task
 from studies.slots.masks import Masked, changes_elsewhere, papers_measure

@@ -13,9 +13,11 @@ from models.registry import specs
 from models.spec import Claim
 from models.towers.config import TextSpace
 from studies.ablation.cells import in_turn, placed, row_cells, rows_of
-from studies.ablation.report import VERDICTS, accuracy_figure, accuracy_table, claim_row, judged
+from studies.ablation.claims import VERDICTS, claim_row, judged
+from studies.ablation.figures import accuracy_figure
 from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
 from studies.ablation.runs import Run, columns_of
+from studies.ablation.tables import accuracy_table
 from studies.ablations import PRESETS, alike, check, grid_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import DASH, WAITING

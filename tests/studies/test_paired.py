@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from envs.common.errors import UserError
-from studies.ablation.report import judged
+from studies.ablation.claims import judged
 from studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
