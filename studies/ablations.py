@@ -130,13 +130,13 @@ def plain_grid(config: Config, split: str) -> Grid:
     return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=config.hold_out)
 
 
+@lru_cache(maxsize=8)  # opens split files
 def alike(config: Config, split: str) -> tuple[Grid, str]:
     """The hardest cell, tuned only if each row's model is; and why it isn't."""
     spec = ablated(config.model)
     return tuned_alike(plain_grid(config, split), models_of(spec, rows_of(config.model, config.rows)))
 
 
-@lru_cache(maxsize=8)  # opens split files
 def grid_of(config: Config, split: str) -> Grid:
     """The grid that a split is the one cell of, with the model alone."""
     preset, _ = alike(config, split)
