@@ -7,6 +7,7 @@ import matplotlib
 from envs.common.figure_style import COLOURS, chance_line
 from studies.ablation.rows import Place
 from studies.ablation.runs import Columns, Runs, accuracies
+from studies.ablation.tables import column_name
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figu
                 axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
         if unchanged := accuracies(done[Place(split, base)], subset, task):
             axis.axvline(statistics.mean(unchanged), color="0.6", linewidth=1, linestyle="--")
-        axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
+        axis.set_title(column_name(subset, task).replace(": ", "\n"), fontsize=9)
         axis.set_xlabel("accuracy (%)", fontsize=8)
         axis.set_yticks(range(len(rows)), [place.row for place in rows], fontsize=8, parse_math=False)
         axis.set_ylim(len(rows) - 0.5, -0.5)

@@ -14,7 +14,7 @@ from studies.runs.data import CellData
 
 Columns = tuple[tuple[str, str], ...]
 
-# Kind of split -> subset and task of each column.
+# Kind of split -> subset and task of each column. A row's difference is of the first.
 COLUMNS: dict[str, Columns] = {
     "spatial": (
         ("left_right_unseen_order", "swap"),
@@ -25,8 +25,8 @@ COLUMNS: dict[str, Columns] = {
         ("above_under_seen_order", "swap"),
     ),
     "binding": (
-        ("seen_pairs", "swap"),
         ("unseen_pairs", "swap"),
+        ("seen_pairs", "swap"),
         ("unseen_pairs", "replace texture"),
         ("unseen_pairs", "one animal"),
     ),
