@@ -51,7 +51,7 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, views=1),
     # Tuned for binding, and better here too than one recipe for both models.
     "laptop": Config(tuned="laptop"),
-    "breadth": Config(**BREADTH, pairs=(0.5,), base=SpatialRecipe(**APART)),
+    "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
     "paper": Config(**PAPER),
 }
 

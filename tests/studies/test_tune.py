@@ -25,7 +25,7 @@ from studies.tuning.space import first_point
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
-GRIDS = (binding_grid,)
+GRIDS = (binding_grid, spatial_grid)
 
 TUNE = [sys.executable, str(ROOT / "studies" / "tune.py"), "--preset", "smoke", "--steps", "6", "--batch", "8"]
 SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2", "--finalists", "2"]
