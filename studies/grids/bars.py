@@ -32,8 +32,8 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
     }
     tests = [test for test in tests if any(its.mean is not None for its in means[test].values())] or tests
     order = ranked(results, grid.models, tests)
-    columns = min(len(tests), int((WIDEST - NAMES) / PANEL))
-    lines = -(-len(tests) // columns)
+    lines = -(-len(tests) // int((WIDEST - NAMES) / PANEL))
+    columns = -(-len(tests) // lines)  # four are two by two, not three and one
     figure = Figure((PANEL * columns + NAMES, lines * (0.24 * len(order) + 0.75) + 0.3), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for axis, test, name in zip(axes.flat, tests, panel_names(grid, tests), strict=False):
@@ -41,7 +41,9 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         draw(axis, [means[test][model] for model in order], [liked(results, model, test, place) for model in order])
     for axis in axes.flat[len(tests) :]:
         axis.axis("off")
-    axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), fontsize=9, parse_math=False)
+    axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), parse_math=False)
+    for axis in axes[:, 0]:
+        axis.tick_params("y", labelsize=9)
     axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
     axes[-1, 0].set_xlabel("accuracy (%)\ndotted line: chance, 50", loc="left", fontsize=9)
     return figure

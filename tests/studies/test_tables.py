@@ -133,6 +133,17 @@ def test_what_is_empty_is_not_what_isnt_finished(results):
     assert [text.get_text() for axis in empty.axes for text in axis.texts] == [DASH, WAITING]
 
 
+@pytest.mark.parametrize(("tests", "lines"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2])])
+def test_panels_of_bars_fill_their_lines_evenly(tests, lines):
+    names = [f"test {k}" for k in range(tests)]
+    config = replace(PRESETS["smoke"], models=MODELS, pairs=(0.8,), hard_negatives=(1.0,), seeds=SEEDS)
+    some = [result(model, seed, 0.8, 1.0, names) for model in MODELS for seed in range(SEEDS)]
+    figure = bars(some, config, [(name, "swap") for name in names])
+    heights = [axis.get_subplotspec().rowspan.start for axis in figure.axes if axis.axison]
+    assert [heights.count(line) for line in sorted(set(heights))] == lines
+    assert len({label.get_fontsize() for axis in figure.axes for label in axis.get_yticklabels()}) == 1
+
+
 def test_many_models_on_many_benchmarks_are_one_table():
     benchmarks = [f"benchmark_{k}" for k in range(30)]
     results = [result(f"model {k}", seed, 1.0, 0.0, benchmarks) for k in range(8) for seed in range(3)]
