@@ -55,8 +55,9 @@ def run(grid: Grid, out: Path) -> None:
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     sparing = Sparing()
-    sparing(publish)
     waiting = [job for job in jobs if job.cell.id not in done]
+    if waiting:
+        sparing(publish)
     run_cells(waiting, grid.cluster, workers(grid), out, on_finished)
     clear_shared(out)
     print(f"report: {publish()}")
