@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from envs.common.errors import UserError
-from models.checkpoint import CheckpointConfig, checked_name, read_config, read_weights
+from models.checkpoint import CheckpointConfig, check_options, checked_name, read_config, read_weights
 from models.registry import spec_of
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
@@ -52,6 +52,7 @@ def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str
     """What a checkpoint says of its scorer; raises unless it is one of `model` on these towers with these options."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
+    check_options(folder, model, config)
     wanted = {**asdict(replace(towers, load=False)), **options_of(model, options)}
     there = {**asdict(config.towers), **options_of(model, config.options)}
     if others := [name for name in wanted if wanted[name] != there.get(name)]:

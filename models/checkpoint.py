@@ -125,11 +125,16 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     config = read_config(folder)
     name = checked_name(folder, config.model, model)
     weights = read_weights(folder)
-    for option in config.options:
-        choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
+    check_options(folder, name, config)
     scorer = built(folder, name, config)
     load_weights(scorer, weights, f"the weights in {folder} are not those of {name!r}")
     return scorer.eval()
+
+
+def check_options(folder: Path, name: str, config: CheckpointConfig) -> None:
+    """Raise for an option that the scorer doesn't have (any more)."""
+    for option in config.options:
+        choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
 
 
 def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:

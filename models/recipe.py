@@ -75,6 +75,8 @@ class Recipe:
         object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
         for name in self.local_negatives:
             choose("--local-negatives", name, ALTERED)
+        if len(set(self.local_negatives)) < len(self.local_negatives):
+            raise UserError(f"--local-negatives must be different ones, got {' '.join(self.local_negatives)}")
         object.__setattr__(self, "text_negatives", tuple(self.text_negatives))
         for name in self.text_negatives:
             choose("--text-negatives", name, KINDS)
@@ -82,6 +84,11 @@ class Recipe:
             raise UserError(f"--text-negatives must be different ones, got {' '.join(self.text_negatives)}")
         if not self.local_negatives:
             raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")
+
+    @property
+    def longest_warmup(self) -> int:
+        """Steps until all rates are at their peak."""
+        return max(self.warmup, self.vision_warmup or 0, self.text_warmup or 0)
 
     @property
     def stable_steps(self) -> int | None:

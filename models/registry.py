@@ -1,5 +1,6 @@
 """Scorers by name: the specs in `models/scorers/`, and classes of users' own. Names import no torch."""
 
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from models.scorer import Scorer
 
 FOLDER = Path(__file__).parent / "scorers"
+OWN_MODULES = "menagerie_own_"  # how names of modules begin that are files of users
 
 
 @cache
@@ -67,10 +69,16 @@ def scorer_class(name: str) -> "type[Scorer]":
     return getattr(importlib.import_module(module), class_name)
 
 
-@cache
 def own_module(path: str) -> ModuleType:
-    """A user's own file, run once, whatever of its classes is named."""
-    spec = importlib.util.spec_from_file_location(f"own_{Path(path).stem}", path)
+    """A user's own file, run once, whatever of its classes is named and from wherever."""
+    return run_once(Path(path).resolve())
+
+
+@cache
+def run_once(path: Path) -> ModuleType:
+    """The module of a file, under a name that no file elsewhere has."""
+    place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    spec = importlib.util.spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickles look it up there
     try:
@@ -78,6 +86,11 @@ def own_module(path: str) -> ModuleType:
     except Exception as error:
         raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
     return module
+
+
+def own_file(kind: type) -> str:
+    """The user's file that a class is of; empty for other classes."""
+    return str(sys.modules[kind.__module__].__file__) if kind.__module__.startswith(OWN_MODULES) else ""
 
 
 @cache

@@ -73,6 +73,15 @@ class Scorer(nn.Module, ABC):
         if self.towers_config.pretrained and self.towers_config.load:
             self.log_scale.copy_(self.model.logit_scale.reshape(()))
 
+    def train(self, mode: bool = True) -> "Scorer":
+        """Into training mode or out of it; a frozen scorer below (`base`) stays as it is used, so that neither
+        dropout nor the statistics of batches change what it gives."""
+        super().train(mode)
+        base = getattr(self, "base", None)
+        if isinstance(base, Scorer) and not any(parameter.requires_grad for parameter in base.parameters()):
+            base.eval()
+        return self
+
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
         """The scorer's own code of normalised images, one row an image."""
@@ -83,7 +92,7 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
-        """How well each image fits each text; within -1 and 1."""
+        """How well each image fits each text: within -1 and 1, unless a scorer's description says otherwise."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
         """How well image i fits text i. Override it where that is cheaper than all pairs."""

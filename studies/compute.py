@@ -35,8 +35,10 @@ from generators.splits.recipe import SplitRecipe
 from models.recipe import Recipe
 from studies import binding_grid, spatial_grid
 from studies.budgets.run import run
-from studies.grids.grid import EXECUTION, Grid
+from studies.budgets.setups import recipe_of, setups_of
+from studies.grids.grid import EXECUTION, Grid, splits
 from studies.grids.launch import check as check_grid
+from studies.grids.launch import check_unused_options
 from studies.runs.command_line import parse
 from studies.runs.scorer_options import ScorerOptions, only, scorer_options
 
@@ -179,8 +181,15 @@ def check(config: Config) -> None:
             f"smallest of --budgets, {first}, decays"
         )
     for split in splits_of(config):
+        grid = grid_of(config, split)
+        check_unused_options(replace(grid, scorers=config.scorers))
+        for name in ("validation", "reserve"):
+            if not getattr(splits(grid)[0], name):
+                raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
         for architecture in config.architectures:
-            check_grid(replace(grid_of(config, split), architecture=architecture))
+            check_grid(replace(grid, architecture=architecture))
+    for setup in (setup for model in config.models for setup in setups_of(config, model)):
+        recipe_of(config, setup, first)  # refuses rates and shares that can't be
 
 
 def main() -> None:

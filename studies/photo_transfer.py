@@ -96,7 +96,7 @@ PRESETS: dict[str, Config] = {
     "smoke": Config(
         **SMOKE | {"recipe": Recipe(steps=60, batch=32, warmup=5)},
         **{"views": 2, "spatial_views": 1, "seeds": 1, "rehearsal": True, "tuning_steps": 20},
-        **{"photographs": (1,), "other_animals": (3,), "images": (16, 64), "targets": (0.55, 0.7)},
+        **{"photographs": (1,), "other_animals": (4,), "images": (16, 64), "targets": (0.55, 0.7)},
         **{"factors": ("augmentation",)},
     ),
     "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=800), views=8, test_views=2, test_scenes=200),

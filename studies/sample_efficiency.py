@@ -36,7 +36,7 @@ from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.runs.command_line import parse
 from studies.runs.data import FRACTIONS
-from studies.sample_search.budget import SampleStudy
+from studies.sample_search.budget import SampleStudy, everything, images_of, least
 from studies.sample_search.run import run
 from studies.sample_search.study import PLACES
 
@@ -131,11 +131,19 @@ def check(config: Config) -> None:
     for name in ("reserve", "validation"):
         if not getattr(config, name):
             raise UserError(f"--{name} must leave pairs, got 0")
+    if images_of(config, least(config)) == images_of(config, everything(config)):
+        raise UserError(
+            "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or --views "
+            "more than one value"
+        )
 
 
 def check_budgets(config: Config) -> None:
     """Raise for budgets of which a larger one isn't a smaller one trained on."""
     if not config.budgets:
+        given = [name for name in ("patience", "rise") if getattr(config, name) != getattr(Config, name)]
+        if given:
+            raise UserError(f"--{given[0]} changes nothing without --budgets; leave it out, or give several budgets")
         return
     if list(config.budgets) != sorted(set(config.budgets)) or config.budgets[0] != config.recipe.steps:
         raise UserError(f"--budgets rise from --steps, {config.recipe.steps}; got {config.budgets}")

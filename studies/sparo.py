@@ -24,11 +24,12 @@ from generators.captions.hard_negatives import TASKS
 from models.recipe import Recipe
 from studies.ablation.cells import check_rows
 from studies.ablation.rows import ablated, changed
-from studies.grids.cells import cells, recipe_line
+from studies.grids.cells import cells, recipe_line, towers
 from studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_files, check_overrides
 from studies.grids.run import render
+from studies.runs.cell import Cell
 from studies.runs.command_line import parse
 from studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
 
@@ -107,9 +108,23 @@ def check(config: Config) -> None:
     check_grid(config)
     if len(config.places) != 1:
         raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")
+    in_child(check_rows, {line: varied for line, varied in cells_of_rows(config).items() if line})
+    if "masks" in config.parts:
+        in_child(check_masks, config)
+
+
+def cells_of_rows(config: Config) -> dict[str, Cell]:
+    """SPARO's cell of the first seed in each row, by the row's line."""
     (cell,) = (cell for cell in cells(replace(config, seeds=1), "") if cell.model == MODEL)
-    lines = filter(None, rows_of(config).lines.values())
-    in_child(check_rows, {line: changed(ablated(MODEL), cell, line) for line in lines})
+    return {line: changed(ablated(MODEL), cell, line) if line else cell for line in rows_of(config).lines.values()}
+
+
+def check_masks(config: Config) -> None:
+    """Raise for a model whose vectors can't be masked."""
+    from studies.slots.codes import check_vectors
+
+    for model in config.models:
+        check_vectors(model, towers(config, model), config.scorers.of(model))
 
 
 def run(config: Config, out: Path) -> None:
@@ -152,7 +167,8 @@ def main() -> None:
         from studies.grids.plan import plan
 
         plan(config)
-        print(f"and {config.seeds * (len(rows_of(config).lines) - 1)} more runs of {MODEL}, of other sizes")
+        others = len({cell.id for cell in cells_of_rows(config).values()}) - 1
+        print(f"and {config.seeds * others} more runs of {MODEL}, of other sizes and parts")
         return
     from studies.runs.folder import run_folder
 

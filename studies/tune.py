@@ -5,10 +5,10 @@
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
-parameters, share of single-object scenes in a batch and share of the steps that show them only. Every
-trial trains on the same split for the same number of steps; the first one of every model is the
-grid's own recipe. A model's best trials are run with further seeds, and the best mean gives its
-recipe.
+parameters, share of single-object scenes in a batch, share of the steps that show them only, and what a model's
+spec names of its own options; a trial of more parameters is pruned. Every trial trains on the same split for the
+same number of steps; the first one of every model has the grid's own values where it names some. A model's best
+trials are run with further seeds, and the best mean gives its recipe.
 
 Trials are kept in a journal file or a database, which optuna-dashboard opens. The same command, on any machine
 that reaches them, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. A batch of
@@ -29,7 +29,6 @@ from envs.common.ranges import FIRST_SEED, RUNS, SEEDS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
 from studies.binding_grid import PRESETS as BINDING
-from studies.grids.cells import towers
 from studies.grids.grid import Grid, chosen_alone
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_files
@@ -62,7 +61,7 @@ class Config:
     architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
     parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
-    """The most parameters that any model may have with any of them."""
+    """The most parameters that any model may have in any trial."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
     storage: Annotated[str, PLACE] = ""
@@ -115,12 +114,9 @@ def check(config: Config) -> None:
 
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
-    from models.contract import build
+    from studies.tuning.budget import parameters
 
-    grid = replace(config.grid, architecture=architecture)
-    scorer = build(model, towers(grid, model), grid.scorers.of(model))
-    count = sum(parameter.numel() for parameter in scorer.parameters())
-    if count > config.parameters:
+    if (count := parameters(config.grid, model, architecture)) > config.parameters:
         raise UserError(
             f"{model} on {architecture} has {count} parameters, more than --parameters {config.parameters}; "
             "raise it for all models, or choose other --architectures"

@@ -20,6 +20,7 @@ from generators.sources.coco import one_node
 from generators.sources.folders import existing
 from generators.sources.image_files import ImageFiles
 from generators.sources.json_file import writable
+from generators.sources.place import located
 
 Rule = Callable[[Scores], Outcome]
 
@@ -75,7 +76,7 @@ class Place:
 
     def path(self, name: str) -> Path:
         """A file or folder below the root, or where it is instead."""
-        return self.folders.get(name, self.root / name)
+        return located(name, self.root, self.folders)
 
 
 class PhotographSet(Benchmark):

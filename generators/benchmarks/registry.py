@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envs.common.errors import UserError
 from envs.common.exports import Exports
 from generators.sources.kept_out import PhotographId
 
@@ -58,5 +59,8 @@ def load(name: str) -> BenchmarkSpec:
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
-    """The benchmarks of a command line: those that it names, or all."""
+    """The benchmarks of a command line: those that it names, or all; one that is named twice raises."""
+    named = tuple(named)
+    if again := next((name for name in named if named.count(name) > 1), None):
+        raise UserError(f"--benchmarks names {again} twice")
     return [load(name) for name in tuple(named) or names()]

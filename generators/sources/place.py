@@ -33,17 +33,22 @@ class SourcePlace:
     def path(self, name: str) -> Path:
         """A file or folder below the root, or where it is instead.
 
-        A folder of `folders` stands for all that is below it, and the root may be a data set's own folder: then
-        "coco/train2017" is its "train2017".
+        The root may be a data set's own folder: then "coco/train2017" is its "train2017".
         """
         whole = PurePosixPath(name)
-        for part in (whole, *whole.parents):
-            if str(part) in self.folders:
-                return self.folders[str(part)] / whole.relative_to(part)
-        own = self.root.joinpath(*whole.parts[1:])
+        place, own = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])
         is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and own.exists()
-        return own if is_own else self.root / name
+        return own if is_own and place == self.root / name else place
 
     def recipe(self, names: Sequence[str]) -> str:
         """The way of making captions, among those that a source knows; raises for another."""
         return choose("caption recipe", self.caption or names[0], names)
+
+
+def located(name: str, root: Path, folders: Mapping[str, Path]) -> Path:
+    """A file or folder below a data root, or where it is instead: a folder of `folders` stands for all below it."""
+    whole = PurePosixPath(name)
+    for part in (whole, *whole.parents):
+        if str(part) in folders:
+            return folders[str(part)] / whole.relative_to(part)
+    return root / name

@@ -64,10 +64,7 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     graphs = [data.records.graphs[i] for i in indices]
     pixels = scorer.pixel_scale(data.images(indices).to(scorer.device))
     patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
-    order = [
-        [graph.nodes.index(phrase(t)) for t in data.records.scenes[i].things]
-        for i, graph in zip(indices, graphs, strict=True)
-    ]
+    order = [nodes_of_things(data, i) for i in indices]
     rows = torch.arange(len(patches), device=patches.device)[:, None]
     own = patches[rows, torch.tensor(order, device=patches.device)]
     things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
@@ -78,6 +75,18 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
         left = torch.zeros_like(left)
     rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())
+
+
+def nodes_of_things(data: SplitDataset, index: int) -> list[int]:
+    """The nodes of a scene's two things in its caption's graph; raises where a thing has none of its own."""
+    scene, nodes = data.records.scenes[index], data.records.graphs[index].nodes
+    names = [phrase(thing) for thing in scene.things]
+    if len(names) != 2 or not set(names) <= set(nodes):
+        raise UserError(
+            f"{data.name} shows {', '.join(names)} and its caption names {', '.join(nodes)}; attention is measured on "
+            "scenes of two things that captions name one by one"
+        )
+    return [nodes.index(name) for name in names]
 
 
 def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q size size"]:

@@ -128,7 +128,8 @@ def framing_of(pictures: dict[str, Any]) -> Framing:
     sides = {crop["height"], crop["width"]} if cropped else {size.get("height"), size.get("width")}
     if len(sides) != 1 or None in sides or (cropped and size.get("shortest_edge") not in (None, *sides)):
         raise UserError(f"an image processor with size {size} and crop {crop} gives no square that this can make")
-    interpolation = Image.Resampling(pictures.get("resample") or Image.Resampling.BICUBIC).name.lower()
+    resampling = pictures.get("resample")  # 0 is the nearest pixel's
+    interpolation = Image.Resampling(Image.Resampling.BICUBIC if resampling is None else resampling).name.lower()
     return Framing(int(sides.pop()), squashed=not cropped or "shortest_edge" not in size, interpolation=interpolation)
 
 

@@ -122,7 +122,7 @@ def checked_captions(captions: str | Sequence[str]) -> list[str]:
     if not texts:
         raise UserError("no captions; give one or several")
     for text in texts:
-        if not text.strip():
+        if not isinstance(text, str) or not text.strip():
             raise UserError(f"{text!r} is no caption; give texts of at least one word")
     return texts
 

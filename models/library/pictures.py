@@ -30,7 +30,7 @@ def separate(images: Any) -> Sequence[Any]:
     if isinstance(images, str | Path | Image.Image):
         return [images]
     if isinstance(images, np.ndarray | Tensor):
-        return [images] if images.ndim == 3 else list(images) if images.ndim == 4 else [images[None]]
+        return [images] if images.ndim == 3 else list(images) if images.ndim == 4 else [images]
     if isinstance(images, Iterable):
         return list(images)
     raise UserError(f"{type(images).__name__} is no image; give {FORMS}")

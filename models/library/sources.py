@@ -104,8 +104,16 @@ class OwnClass(Source):
     towers: TowerConfig = field(default_factory=TowerConfig)
 
     def identity(self) -> str:
-        """Of its file and its towers."""
-        return digest({"file": file_digest([own_file(self.name)]), "name": self.name, "towers": asdict(self.towers)})
+        """Of its file, its towers, and the weights that it gives itself: they may lie in files that it names alone."""
+        from safetensors.torch import save
+
+        from models.library.fresh import fresh_scorer
+
+        state = fresh_scorer(self.name, self.towers).state_dict()
+        # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
+        weights = hashlib.sha256(save({name: its.contiguous().clone() for name, its in state.items()})).hexdigest()
+        own = {"file": file_digest([own_file(self.name)]), "name": self.name, "towers": asdict(self.towers)}
+        return digest(own | {"weights": weights})
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """A fresh one, which knows the words of our captions."""

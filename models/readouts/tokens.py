@@ -38,16 +38,19 @@ def text_tokens(model: nn.Module, ids: Int64[Tensor, "m context"]) -> Tokens:
     layers = model.forward_intermediates(
         text=ids, text_indices=1, normalize_intermediates=True, intermediates_only=True
     )
-    states, ends = layers["text_intermediates"][0], end_of_text(model, ids)
+    states, ends = layers["text_intermediates"][0], ends_of(ids, end_token(model))
     places = torch.arange(ids.shape[1], device=ids.device)
     return Tokens(states, places <= ends[:, None], states[torch.arange(len(ids), device=ids.device), ends])
 
 
-def end_of_text(model: nn.Module, ids: Int64[Tensor, "m context"]) -> Int64[Tensor, " m"]:
-    """Where texts end: the first token of the largest id, or of the id that the architecture names."""
-    if getattr(model, "text_pool_type", "argmax") == "eos":
-        return (ids == model.text_eos_id).int().argmax(-1)
-    return ids.argmax(-1)
+def end_token(model: nn.Module) -> int | None:
+    """The id that ends a text, where an architecture names one; None: it is the largest."""
+    return model.text_eos_id if getattr(model, "text_pool_type", "argmax") == "eos" else None
+
+
+def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
+    """Where texts end: the first token of an id, or of the largest."""
+    return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 
 def attention_shares(

@@ -9,7 +9,7 @@ Where we differ from the published code (vinid/neg_clip):
 - Its false captions exchange words of one part of speech, whether or not the result is false; ours come from the scene,
   are false of the image, and are left out where they are true of another one in the batch.
 - Its hard images are one of the three nearest in CLIP's features, and a step has twice as many images; ours are
-  partners, take the place of other images, and are never in a batch twice: a step costs as many passes as CLIP's.
+  partners and take the place of other images: a step costs as many passes as CLIP's.
 - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
 """
 

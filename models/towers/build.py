@@ -39,6 +39,11 @@ class Towers(NamedTuple):
         """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""
         check_patches(self.model, self.architecture, scorer)
 
+    def require_tokens(self, scorer: str) -> None:
+        """Raise unless all tokens of both towers can be had, and where a text ends."""
+        self.require_patches(scorer)
+        check_ends(self.model, self.architecture, scorer)
+
     def patch_sizes(self, scorer: str) -> tuple[int, int]:
         """Width and number of the patches of `patch_tokens`; raises unless the image tower is a plain ViT, of open_clip
         or of timm."""
@@ -59,6 +64,16 @@ def check_patches(model: nn.Module, architecture: str, scorer: str) -> None:
     if not isinstance(getattr(model, "visual", None), VisionTransformer) or not hasattr(model, "text_projection"):
         raise UserError(
             f"{scorer} needs patch tokens, which {architecture!r} does not give; choose a ViT such as ViT-B-16"
+        )
+
+
+def check_ends(model: nn.Module, architecture: str, scorer: str) -> None:
+    """Raise for a text tower whose last token need not be the end of the text: nothing says where that is."""
+    pool = getattr(model, "text_pool_type", "argmax")
+    if pool not in ("argmax", "eos"):
+        raise UserError(
+            f"{scorer} needs to know where a text ends, which {architecture!r} doesn't say (it pools {pool!r}); choose "
+            "a ViT such as ViT-B-16"
         )
 
 

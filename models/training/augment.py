@@ -1,4 +1,5 @@
-"""Random variations of training images. Nothing is mirrored or turned: left stays left."""
+"""Random variations of training images. No image is mirrored or turned: left stays left. What a zoom or a shift leaves
+empty at a border continues the image by reflection, so that a thing that stands there may be seen twice."""
 
 from typing import NamedTuple
 

@@ -20,6 +20,7 @@ from generators.captioned import Captioned
 from generators.captions.templates import Caption
 from models.objectives import Targets
 from models.recipe import Negatives, Recipe, negatives_of
+from models.registry import own_file, own_module
 from models.scorer import TextReader
 from models.training.augment import Variation, draw_variation
 from models.training.sampling import SINGLES, BatchSampler, ShareSampler
@@ -57,6 +58,9 @@ class Feed(torch.utils.data.Dataset):
     def __len__(self) -> int:
         return self.recipe.steps
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (FileRun(own_file(type(self.reader))), self.__dict__)
+
     def __getitem__(self, step: int) -> Batch:
         return self.batch(self.sampler.indices(step), seed_of(self.seed, "step", step))
 
@@ -84,6 +88,25 @@ class Feed(torch.utils.data.Dataset):
         return [text for its in self.data.several(indices, draws, count) for text in its]
 
 
+class FileRun:
+    """Comes before what is pickled: classes of a user's own file are known once it is run."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        if file:
+            own_module(file)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileRun, (self.file,)
+
+
+def restored(_: FileRun, state: dict[str, Any]) -> Feed:
+    """What was pickled."""
+    feed = Feed.__new__(Feed)
+    feed.__dict__.update(state)
+    return feed
+
+
 def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
     """Raise where the data lack negatives that are requested; partners that a model wants by itself may be missing."""
     for kind in negatives.texts:
@@ -104,7 +127,8 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
     """A batch in which items are together with their partners, as many items as before.
 
     From the first one on, each item that has a partner (-1: none) brings it along, in the place of the last item that
-    has one too and isn't needed for that itself. A partner that is in the batch already isn't brought again.
+    has one too and isn't needed for that itself. A partner that is in the batch already isn't brought again,
+    unless the batch has an item twice: where a pass ends within it.
     """
     batch, place_of = np.array(indices), {int(item): place for place, item in enumerate(indices)}
     spare = {place: None for place in range(len(batch)) if partners[place] >= 0}  # in order

@@ -1,11 +1,13 @@
 """Which items are in the batch of a step: a pure function of (seed, step), so that a resumed run sees
-what an undisturbed one sees, and two models with the same recipe see the same images in the same order."""
+what an undisturbed one sees, and two models with the same recipe see the same images in the same order (but for the
+partners that one of them wants by itself)."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Bool
 
+from envs.common.errors import UserError
 from envs.common.seeds import seed_of
 
 SINGLES = "single_object"
@@ -62,6 +64,11 @@ class ShareSampler:
         # Whole numbers that add up: rounded sums, not sums of the rounded.
         ends = np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)
         counts = np.diff(ends)
+        if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
+            raise UserError(
+                f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
+                "--batch, or train on it apart"
+            )
         streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
         self.parts = [(stream, int(count)) for stream, count in zip(streams, counts, strict=True) if count]
 

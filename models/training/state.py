@@ -39,7 +39,7 @@ def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, his
         print(f"warning: {path} is damaged ({problem}); this run is trained from its first step", flush=True)
         return 0
     with damaged_state(path):
-        state = torch.load(path, weights_only=True, map_location=scorer.device)
+        state = torch.load(path, weights_only=True, map_location="cpu")  # steps of the optimiser stay there
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         if history is not None:

@@ -6,7 +6,6 @@ from studies.ablation.runs import Runs
 from studies.ablation.tables import against_base, column_name
 from studies.analysis.paired_bootstrap import Difference
 from studies.analysis.tables import gap
-from studies.analysis.two_levels import MANY_PAIRS
 
 # Columns of a claim: the sign of the difference by which it would be right, and what came out.
 OUTCOME = ("on our world", "expected")
@@ -37,8 +36,7 @@ def judged(delta: Difference | None, sign: int) -> str:
     """Whether the interval of a difference is on one side of 0, and whether that is the side of `sign`."""
     if delta is None:
         return "not tested"
-    told = delta.known or delta.clusters >= MANY_PAIRS  # few pairs that are all alike may be so by chance
-    if not (told and (delta.low > 0 or delta.high < 0)):
+    if not (delta.conclusive and (delta.low > 0 or delta.high < 0)):
         return "undecided"
     return "confirmed" if (delta.mean > 0) == (sign > 0) else "contradicted"
 

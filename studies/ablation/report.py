@@ -23,6 +23,7 @@ from studies.analysis.two_levels import meaning
 from studies.grids.curves import Curve, alike, training_curves
 from studies.grids.task_words import CHANCES, columns_explained
 from studies.runs.cell import Job, finished
+from studies.runs.data import CellData
 from studies.runs.where_it_ran import where_it_ran
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
@@ -32,7 +33,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
-    data = {place.split: its[0].cell.data for place, its in jobs.items()}
+    data = data_of(jobs)
     columns, trained = {split: columns_of(its) for split, its in data.items()}, curves(jobs)
     training = training_curves(trained)
     ratio, seeds, runs = (
@@ -63,7 +64,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
             seeds, fewest_pairs(map(counted, runs), [column for its in columns.values() for column in its])
         ),
         seeds=seeds,
-        shares=shares_of(jobs),
+        trained_on=trained_on(data),
         record_numbers={split: records_of(done, split, its) for split, its in columns.items()},
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
@@ -104,11 +105,22 @@ def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
     return smoke_words([job.cell.recipe.steps for job in every], records_in(results))
 
 
-def shares_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
-    """How many of the trainable animal pairs the runs train on, where their data say so: ", with 50% of the pairs"."""
-    every = {job.cell.data.axes.get("pairs") for its in jobs.values() for job in its}
-    shares = {share for share in every if isinstance(share, float)}
-    return f", with {' and '.join(f'{share:.0%}' for share in sorted(shares))} of the animal pairs" if shares else ""
+def data_of(jobs: Mapping[Place, Sequence[Job]]) -> dict[str, CellData]:
+    """What the first row of each split is trained and tested on: another row may have further tests."""
+    data: dict[str, CellData] = {}
+    for place, its in jobs.items():
+        data.setdefault(place.split, its[0].cell.data)
+    return data
+
+
+def trained_on(data: Mapping[str, CellData]) -> str:
+    """What the first row of each split is trained on: the hardest cell of the grids, with its share of animal pairs,
+    or what the user gave."""
+    if "own" in data:
+        return "your own split"
+    shares = sorted({its.axes["pairs"] for its in data.values()})
+    pairs, grids = " and ".join(f"{share:.0%}" for share in shares), " or the ".join(data)
+    return f"the hardest cell of the {grids} grid, with {pairs} of the animal pairs, none of them swapped too"
 
 
 def counted(run: Run) -> dict[tuple[str, str], Count]:

@@ -86,7 +86,7 @@ def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
 
 def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
     """Accuracy (%) of every seed that has the subset."""
-    values = [run.subsets[subset].get(task, {}).get("accuracy") for run in runs]
+    values = [run.subsets.get(subset, {}).get(task, {}).get("accuracy") for run in runs]
     return [100 * value for value in values if value is not None]
 
 

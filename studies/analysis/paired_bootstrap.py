@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.common.errors import UserError
 from envs.common.reading import read_text
-from studies.analysis.two_levels import FEWEST, intervals, without_interval
+from studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
 from studies.runs.evaluation import FILE
 from studies.runs.result_file import checked_file
 
@@ -52,6 +52,11 @@ class Difference(NamedTuple):
     def known(self) -> bool:
         """Whether there is an interval."""
         return not without_interval(self.low, self.high, self.clusters)
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether its bounds say on which side of a value it is: few pairs that are all alike may be so by chance."""
+        return self.known or self.clusters >= MANY_PAIRS
 
 
 def read_points(cells: Iterable[tuple[int, Path]]) -> Points:

@@ -44,8 +44,13 @@ def plan(config: Study, grids: Mapping[str, Grid]) -> None:
         for setup in dict.fromkeys(run.setup for run in runs):
             own = [run for run in runs if run.setup == setup]
             trunks = [[run for run in own if run.seed == seed] for seed in dict.fromkeys(run.seed for run in own)]
-            steps, seconds = sum(steps_taken(config, its) for its in trunks), seconds_of(config, grid, own[0], data)
-            training, count = training + steps * seconds + REST_SECONDS * len(own), count + len(own)
+            shared = sum(steps_taken(config, its) for its in trunks)
+            cell = cell_for(config, grid, own[0], *data_of(grid, "")[0])
+            seconds = step_seconds(cell, data)
+            steps, before = shared, 0.0
+            if cell.base:  # each budget starts from its own, which is trained for as many steps
+                steps, before = sum(run.steps for run in own), shared * step_seconds(cell.base, data)
+            training, count = training + before + steps * seconds + REST_SECONDS * len(own), count + len(own)
             print(f"{split}, {named(setup)}: {len(own)} runs, {steps} steps, {1000 * seconds:.0f} ms each", flush=True)
     at_once = min(workers(next(iter(grids.values()))), count)
     total = STUDY_SECONDS + rendering + training / at_once
@@ -55,9 +60,3 @@ def plan(config: Study, grids: Mapping[str, Grid]) -> None:
 def named(setup: Setup) -> str:
     """A model and its choice."""
     return f"{setup.model} ({setup})"
-
-
-def seconds_of(config: Study, grid: Grid, run: Run, data: Noise) -> float:
-    """Wall-clock seconds of a step."""
-    own, seed = data_of(grid, "")[0]
-    return step_seconds(cell_for(config, grid, run, own, seed), data)

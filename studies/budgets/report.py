@@ -43,6 +43,7 @@ def publish(trained: Trained) -> Path:
         terms=TERMS,
         sentences=sentences(config, lines),
         bar=config.bar,
+        judged=judged_by(trained),
         patience=config.patience,
         rise=100 * config.rise,
         decay=config.decay,
@@ -58,10 +59,15 @@ def publish(trained: Trained) -> Path:
     )
 
 
+def judged_by(trained: Trained) -> dict[str, tuple[str, ...]]:
+    """The tests of what is unseen, by split."""
+    return {split: grid.split_of(0, **grid.places[0]).judged for split, grid in trained.grids.items()}
+
+
 def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     """All figures that there are runs for."""
     recipes = {split: grid.split_of(0, **grid.places[0]) for split, grid in trained.grids.items()}
-    judged = {split: ", ".join(recipe.judged) for split, recipe in recipes.items()}
+    judged = {split: ", ".join(its) for split, its in judged_by(trained).items()}
     if not any(line.points for line in lines):
         return {}
     tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}

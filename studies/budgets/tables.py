@@ -28,7 +28,7 @@ def best_table(trained: Trained, lines: Sequence[Line]) -> pd.DataFrame:
         best, base = line.best, first[line.split]
         gap = str(above(base, best)) if best and base and base is not best else DASH
         known = shown(best) if best else [WAITING] * 6
-        table.append([line.split, title(line.model), *known, gap, verdict(line, trained.config.bar)])
+        table.append([line.split, title(line.model), *known, gap, verdict(trained.config, line)])
     return pd.DataFrame(table, columns=["split", "model", *HEADER, "above the first", "outcome"])
 
 

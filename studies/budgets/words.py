@@ -6,27 +6,40 @@ from collections.abc import Sequence
 from models.registry import spec_of
 from studies.analysis.paired_bootstrap import Difference
 from studies.budgets.points import Line, Point, above
+from studies.budgets.rounds import BEGUN, Course
 from studies.budgets.setups import Study
 
 VERDICTS = {
     "binds": "its interval lies at or above the bar",
     "does not bind": "its interval lies below the bar, and validation stopped rising before the largest budget",
-    "not yet": "its interval lies below the bar after the largest budget, up to which validation rose: more may help",
+    "not yet": "its interval lies below the bar, and validation still rose with the largest budget: more may help",
+    "at chance": "its interval lies below the bar, and validation left chance with no budget: more may help",
+    "open": "its interval lies below the bar so far: budgets are to be trained yet, or are too few to say if more help",
     "undecided": "the bar lies within its interval, or there are too few seeds or pairs for one",
     "–": "no budget is finished yet with all seeds",
 }
 
 
-def verdict(line: Line, bar: float) -> str:
+def verdict(config: Study, line: Line) -> str:
     """Which of `VERDICTS` holds for a model at a split."""
     best = line.best
     if best is None:
         return "–"
-    if best.level.low >= bar:
+    if best.level.conclusive and best.level.low >= config.bar:
         return "binds"
-    if best.level.high < bar:
-        return "does not bind" if line.course.stopped else "not yet"
+    if best.level.conclusive and best.level.high < config.bar:
+        return "does not bind" if line.course.stopped else below(config, line.course)
     return "undecided"
+
+
+def below(config: Study, course: Course) -> str:
+    """What is to be said of a model below the bar whose validation hasn't stopped rising."""
+    *before, last = course.validation or (0.0,)
+    if course.missing or not before:
+        return "open"
+    if max(course.validation) < BEGUN:
+        return "at chance"
+    return "not yet" if last > max(before) + config.rise else "open"
 
 
 def sentences(config: Study, lines: Sequence[Line]) -> list[str]:
@@ -47,12 +60,15 @@ def on_first(config: Study, line: Line, best: Point) -> str:
         "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
         "does not bind": f"below the bar of {100 * config.bar:.0f} %, and more training no longer helps on validation",
         "not yet": f"below the bar of {100 * config.bar:.0f} %, but validation still rose with the largest budget",
+        "at chance": f"below the bar of {100 * config.bar:.0f} %, and on validation it left chance with no budget",
+        "open": f"so far below the bar of {100 * config.bar:.0f} %; these budgets don't say whether more would help",
         "undecided": f"which leaves undecided whether it is above the bar of {100 * config.bar:.0f} %",
     }
+    place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
     return (
-        f"At the hardest cell of the {line.split} split {title(line.model)} prefers the true caption in "
+        f"{place} {title(line.model)} prefers the true caption in "
         f"{percent(best.level)} of what is unseen, after the {best.steps} steps that validation chose of up to "
-        f"{line.points[-1].steps} ({spent(best)}): {ends[verdict(line, config.bar)]}."
+        f"{line.points[-1].steps} ({spent(best)}): {ends[verdict(config, line)]}."
     )
 
 
@@ -69,8 +85,8 @@ def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
 
 def percent(level: Difference) -> str:
     """An accuracy with its interval."""
-    if math.isnan(level.low):
-        return f"{100 * level.mean:.1f} %"
+    if not level.conclusive:
+        return f"{100 * level.mean:.1f} % [{level.bounds}]"
     return f"{100 * level.mean:.1f} % [{100 * level.low:.1f}, {100 * level.high:.1f}]"
 
 

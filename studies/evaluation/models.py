@@ -55,7 +55,8 @@ def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) ->
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Model]:
-    """One model, or all cells of a run, labelled by what they differ in."""
+    """One model, or all cells of a run, labelled by what they differ in: their places in the study, and where that is
+    not enough (another recipe, the base of another cell) their ids."""
     folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
     if len(folders) < 2:
         source = find_source(name, code, towers)
@@ -65,10 +66,13 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Mo
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
-    models = [
-        of_cell(name, source, dict(item for item in place.items() if item not in same))
-        for source, place in zip(sources, places, strict=True)
+    own = [dict(item for item in place.items() if item not in same) for place in places]
+    labels = [of_cell(name, source, place).label for source, place in zip(sources, own, strict=True)]
+    ids = [
+        {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
+        for source, label in zip(sources, labels, strict=True)
     ]
+    models = [of_cell(name, source, place | its) for source, place, its in zip(sources, own, ids, strict=True)]
     return sorted(models, key=lambda model: model.label)
 
 

@@ -60,11 +60,17 @@ def training_recipe(grid: Grid, model: str) -> Recipe:
     """The recipe of one model: the study's own, with tuned rates, or with those of the model's paper."""
     if model in tuned(grid):
         return replace(grid.recipe, **tuned(grid)[model].fields)
-    if not grid.pretrained and grid.tuned != PAPER_RECIPES:
-        return grid.recipe
-    spec = spec_of(model)
-    paper = spec.pretrained if grid.pretrained else spec.scratch
+    paper = paper_recipe(grid, model)
     return replace(grid.recipe, **paper_fields(paper)) if paper else grid.recipe
+
+
+def paper_recipe(grid: Grid, model: str) -> Mapping[str, Any]:
+    """What the paper of a model that wasn't tuned has, where the grid takes it: on request, and beside pretrained
+    weights."""
+    spec = spec_of(model)
+    if grid.pretrained:
+        return spec.pretrained
+    return spec.scratch if grid.tuned == PAPER_RECIPES else {}
 
 
 def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +90,11 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     """The recipe of a model, its own or the given one, and all options of the model, in one line; and what it was tuned
     for where that isn't this grid."""
     start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
-    fields = used_fields(model, asdict(recipe or training_recipe(grid, model))).items()
+    recipe = recipe or training_recipe(grid, model)
+    fields = used_fields(model, asdict(recipe)).items()
     text = f"{towers(grid, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
+    text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).configured(options_of(grid, model))).items()
     text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
     if not grid.tuned:

@@ -173,8 +173,8 @@ class Grid:
 
     def label(self, test: str) -> str:
         """A test for people: with the rule that it is for, where it is for one."""
-        rules = next(iter(self.files)).hold_out if self.split else self.hold_out
-        return test_label(test, rules)
+        rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
+        return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 
     @property
     def _kind(self) -> type[SplitRecipe]:

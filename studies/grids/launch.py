@@ -1,6 +1,6 @@
 """A grid's command line: what it is refused for, before anything is made, and its run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from envs.common.files import check_place
 from envs.common.processes import in_child
 from envs.worlds import load_world
 from generators.cluster.options import check_cluster
-from models.recipe import negatives_of
+from models.recipe import Recipe, negatives_of
 from models.registry import check_scorer, spec_of
-from studies.grids.cells import parser_hash, towers, tuned
-from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
+from studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.command_line import COMPARE, parse, runs_to_compare
@@ -104,15 +104,28 @@ def check_graphs(grid: Grid) -> None:
 
 
 def check_overrides(grid: Grid, preset: Grid) -> None:
-    """Raise if an option was given that the tuned recipes would replace."""
-    if not tuned(grid):
-        return
-    given = [name for name in SEARCHED if getattr(grid.recipe, name) != getattr(preset.recipe, name)]
+    """Raise if an option was given that tuned recipes or those of papers would replace."""
+    given = [name for name in Recipe.__dataclass_fields__ if getattr(grid.recipe, name) != getattr(preset.recipe, name)]
     given += [name for name in ("architecture", "pretrained") if getattr(grid, name) != getattr(preset, name)]
-    # Models that weren't tuned take these options.
-    if given and len(tuned(grid)) == len(grid.models):
-        option = f"--{given[0].replace('_', '-')}"
-        raise UserError(f"{option} is replaced by the recipes of --tuned {grid.tuned}; add --tuned '' to set it")
+    # Models whose recipe is the grid's own take these options.
+    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(grid, its) for its in grid.models)]
+    for model, best in tuned(grid).items():
+        spec = spec_of(model)
+        own, plain = getattr(grid.scorers, spec.flag), sized(spec, grid.scorers.size)
+        before = getattr(preset.scorers, spec.flag, plain)
+        changed = [name for name in best.options if getattr(own, name) != getattr(before, name)]
+        lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
+    if lost and grid.pretrained and grid.tuned in ("", PAPER_RECIPES):
+        raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
+    if lost:
+        raise UserError(f"{lost[0]} is replaced by the recipes of --tuned {grid.tuned}; add --tuned '' to set it")
+
+
+def replaced(grid: Grid, model: str) -> Sequence[str]:
+    """The options of which a model doesn't take the grid's values."""
+    if model in tuned(grid):
+        return (*SEARCHED, "architecture", "pretrained")
+    return PAPER_FIELDS if paper_recipe(grid, model) else ()
 
 
 def check_files(grid: Grid, preset: Grid) -> None:

@@ -71,6 +71,8 @@ def write_report(
         errors=write_errors(out, results, splits, labels, place_names(config)),
         labels=labels,
         lone=lone,
+        from_files=bool(config.split),
+        relational=config.recipe_given.relational,
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
         recognition={f"recognition-{file_name(test)}": config.label(test) for test in config.unseen},
         samples=write_samples(out, next(iter(splits.values())), tuple(config.tests)),
@@ -125,7 +127,7 @@ def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, s
 
     sheets, reader = {}, PixelReader(open_split(split))
     for subset in ("train", *tests):
-        records = reader.split.subsets[subset]
+        records = reader.split.subsets.get(subset, ())  # of several files not each has all tests
         if not len(records):
             continue
         chosen = [len(records) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]

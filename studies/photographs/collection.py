@@ -16,7 +16,7 @@ FEWEST = 3  # animals: fewer have no pair for training, validation and test
 PACKAGE_SIDE = 224  # pixels of the scenes for which the package's photographs are large enough, as by default there
 SIDE, MARGIN = 160, 2  # of pictures that take the place of photographs in a rehearsal
 EACH, VIEW = 2, 1000  # such pictures of each animal, and the first view: no scene of the study has it
-FURTHER = ("lion", "pig", "zebra")  # animals that the world of the rehearsal lacks
+FURTHER = ("lion", "pig", "zebra", "camel")  # animals that the world of the rehearsal lacks
 
 
 class Photographs(NamedTuple):

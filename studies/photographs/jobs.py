@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from envs.common.errors import UserError
 from envs.worlds import load_world
 from generators.splits.recipe import SplitRecipe
 from generators.splits.spatial import SpatialRecipe
@@ -128,6 +129,15 @@ def steps_of(config: Any, training: Training, recipe: Recipe) -> Recipe:
     return replace(recipe, steps=config.tuning_steps, warmup=warmup, single_object_phase=0.0, **slower)
 
 
+def check_pairs(recipe: SplitRecipe, world: str) -> None:
+    """Raise where a run would see single animals only, and say nothing of binding."""
+    if not recipe.counts().train:
+        raise UserError(
+            f"--pairs {recipe.pairs:g} of the {len(load_world(recipe.world).animals)} animals of {world} is no pair at "
+            "all; raise it, or give photographs of more animals"
+        )
+
+
 def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path]) -> dict[str, list[SplitRecipe]]:
     """The recipes of all splits that some runs need, by world."""
     found: dict[str, dict[SplitRecipe, None]] = {}
@@ -135,7 +145,9 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
         base = training._replace(factor="")
         own = [base] if training.world == SYNTHETIC else []
         for its in (training, *own):
-            found.setdefault(world_name(its), {})[train_recipe(config, its, worlds)] = None
+            recipe = train_recipe(config, its, worlds)
+            check_pairs(recipe, world_name(its))
+            found.setdefault(world_name(its), {})[recipe] = None
         for world in (PHOTOGRAPHS, NATURAL) if training.kind == SPATIAL else worlds_tested(training):
             if world in worlds:
                 found.setdefault(world, {})[recipe_tested(config, training.kind, training.seed, world, worlds)] = None

@@ -13,8 +13,8 @@ from studies.grids.grid import cores, workers
 from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
 from studies.photographs.collection import photographs_of
 from studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from studies.photographs.run import left_out
-from studies.photographs.trainings import Training, all_trainings
+from studies.photographs.run import left_out, some_trainings
+from studies.photographs.trainings import Training
 from studies.photographs.world_files import write_worlds
 from studies.photographs.worlds import material_of, world_name
 from studies.runs.data import SplitData
@@ -25,8 +25,9 @@ def plan(config: Any) -> None:
     with scratch_folder() as folder:
         photographs = photographs_of(config, folder / "photos")
         worlds, material = write_worlds(config, photographs, folder / "worlds"), material_of(config, photographs)
-        print(*left_out(config, photographs, material), sep="\n")
-        trainings = all_trainings(config, material)
+        lacking = left_out(config, photographs, material)
+        print(*lacking, sep="\n")
+        trainings = some_trainings(config, material, lacking)
         rendering = 0.0
         for world, recipes in recipes_of(config, trainings, worlds).items():
             store = ImageStore(config.store, load_world(str(worlds[world])), config.resolution)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from envs.common.errors import UserError
 from envs.common.progress import Sparing
 from studies.grids.cells import recipe_line, untuned
 from studies.grids.grid import workers
@@ -28,7 +29,7 @@ def run(config: Any, out: Path) -> None:
     lacking = left_out(config, photographs, material)
     for line in lacking:
         print(line, flush=True)
-    trainings = all_trainings(config, material)
+    trainings = some_trainings(config, material, lacking)
     jobs = rendered(config, trainings, worlds, out)
     notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
     if odd := untuned(config):
@@ -45,6 +46,13 @@ def run(config: Any, out: Path) -> None:
         run_cells(waiting, config.cluster, workers(config), out, show)
     clear_shared(out)
     print(f"report: {publish(study)}")
+
+
+def some_trainings(config: Any, material: Material, lacking: list[str]) -> list[Training]:
+    """All training runs; raises where the photographs are enough for none."""
+    if trainings := all_trainings(config, material):
+        return trainings
+    raise UserError("; ".join(["nothing is left to train", *lacking]))
 
 
 def waiting_jobs(jobs: Jobs, trainings: list[Training]) -> list[Job]:

@@ -94,7 +94,7 @@ def gap_words(rows: list[questions.Gap]) -> list[str]:
     return [
         f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {its[RECOGNITION].gap} "
         f"points to {its[RECOGNITION].photographs} %, swaps by {its[SWAPS].gap} to {its[SWAPS].photographs} %, and "
-        f"swaps where all is recognised by {its[KNOWN].gap}."
+        f"swaps where all is recognised by {its[KNOWN].gap if KNOWN in its else '– (no scene is, rendered)'}."
         for (model, test), its in found.items()
     ]
 

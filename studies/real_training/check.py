@@ -11,6 +11,7 @@ from generators.sources import registry as sources
 from generators.sources.kept_out import KeptOut
 from generators.sources.place import one_node
 from studies.grids.launch import check as check_grid
+from studies.grids.launch import check_overrides
 from studies.real_training.config import NONE, Config, grid_of
 from studies.real_training.opening import names_of
 
@@ -56,7 +57,13 @@ def check_training(config: Config, preset: Config) -> None:
         raise UserError("--split takes one file here")
     if config.split and config.base != preset.base:
         raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
-    if any(config.mix) and config.split and (side := next(iter(grid_of(config).files)).side) != config.resolution:
+    grid = grid_of(config)
+    check_overrides(grid, grid_of(preset))
+    scenes = {"--split": config.split, "--recipe": config.base != preset.base, "--world": config.world != preset.world}
+    unused = [name for name, its in scenes.items() if its and (name == "--split" or not config.rehearse)]
+    if unused and not any(config.mix):
+        raise UserError(f"{unused[0]} names the scenes for --mix, which is 0: give a share such as --mix 0.5")
+    if config.split and (side := next(iter(grid.files)).side) != config.resolution:
         raise UserError(
             f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large"
         )

@@ -49,7 +49,7 @@ class RealData:
     @property
     def name(self) -> str:
         """Short text for progress bars."""
-        share = f", {self.mix:.0%} synthetic" if self.mix else ""
+        share = f", {100 * self.mix:g}% synthetic" if self.mix else ""
         return f"{self.sources}, {self.parser}{share}"
 
     @property

@@ -84,7 +84,7 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
         seeds=config.seeds,
         config=flat(asdict(config)),
         notes={**notes, **where_it_ran(study.out, results)},
-        smoke=smoke_words([config.recipe.steps]),
+        smoke=smoke_words([its.cell.recipe.steps for its in study.runs]),
     )
 
 

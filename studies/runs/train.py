@@ -179,10 +179,11 @@ def trained(
     if watch is None and (before := trained_before(job)):
         give_readers(before, graphs)
         return before, None
-    scorer = fresh_scorer(job, material, report, graphs)
-    give_readers(scorer, graphs)
-    with training_log(job, loggers) as log, noted_divergence(job):
-        return scorer, train_cell(job, material, scorer, report, watch, log)
+    with noted_divergence(job):  # that of a stage before it is its own: it can't be trained either
+        scorer = fresh_scorer(job, material, report, graphs)
+        give_readers(scorer, graphs)
+        with training_log(job, loggers) as log:
+            return scorer, train_cell(job, material, scorer, report, watch, log)
 
 
 def train_cell(

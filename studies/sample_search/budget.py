@@ -156,3 +156,8 @@ def over_seeds(config: SampleStudy, values: Sequence[float]) -> float:
 def out_of_reach(config: SampleStudy, values: Sequence[float]) -> bool:
     """Whether `over_seeds` will miss the target, whatever the seeds get that are still to come."""
     return over_seeds(config, [*values, *[1.0] * (config.seeds - len(values))]) < config.target
+
+
+def within_reach(config: SampleStudy, values: Sequence[float]) -> bool:
+    """Whether `over_seeds` will reach the target, whatever the seeds get that are still to come."""
+    return over_seeds(config, [*values, *[0.0] * (config.seeds - len(values))]) >= config.target

@@ -32,6 +32,7 @@ from studies.sample_search.budget import (
     out_of_reach,
     over_seeds,
     setting_of,
+    within_reach,
 )
 from studies.sample_search.samplers import space
 from studies.trials.space import draw
@@ -203,7 +204,7 @@ def report(config: SampleStudy, trial: Any, results: list[dict[str, Any]], check
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again
         trial.report(accuracy, len(results) * (CHECKS + 1) + check)
-    if trial.should_prune():
+    if trial.should_prune() and not within_reach(config, [result["validation"] for result in results]):
         note(trial, results, over_seeds(config, [*(result["validation"] for result in results), accuracy]))
         raise optuna.TrialPruned(f"{accuracy:.1%} at check {check} of seed {len(results)}")
 

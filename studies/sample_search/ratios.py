@@ -89,8 +89,9 @@ def tested(model: str, point: Point, target: float) -> str:
 
 def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
     """Of each model how many runs got the largest budget before their validation had stopped rising, and all runs."""
-    runs = {
-        model: [one for p in all_points if p.model == model for one in p.trial.user_attrs.get("at_caps", [])]
-        for model in config.models
-    }
-    return {model: (sum(its), len(its)) for model, its in runs.items() if its}
+    runs: dict[str, dict[str, bool]] = {model: {} for model in config.models}  # by cell: both searches share some
+    for point in all_points:
+        its = point.trial.user_attrs
+        if point.model in runs and "at_caps" in its:
+            runs[point.model] |= dict(zip(its["cells"], its["at_caps"], strict=True))
+    return {model: (sum(its.values()), len(its)) for model, its in runs.items() if its}

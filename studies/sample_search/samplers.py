@@ -33,8 +33,10 @@ def space(config: SampleStudy) -> dict[str, BaseDistribution]:
 
 
 def first_points(space: Space, most: Params, count: int, seed: int) -> list[Params]:
-    """The first settings: all data, which says whether a target can be reached; then evenly spread ones."""
-    return [most, *spread(space, count - 1, seed)][:count]
+    """The first settings: all data, as far as the space has it, which says whether a target can be reached; then evenly
+    spread ones."""
+    nearest = from_cube(to_cube(most, space), space)  # steps need not end at the most of a range
+    return [nearest, *spread(space, count - 1, seed)][:count]
 
 
 class BoundarySampler(BaseSampler):
@@ -78,7 +80,8 @@ class BoundarySampler(BaseSampler):
         guess = surrogate(np.array([to_cube(trial.params, self.space) for trial in ended]), rest)
         mean, deviation = guess(np.array([to_cube(params, self.space) for params in candidates]))
         wanted = log_odds(np.full(len(others), self.target)) - np.polyval(line, np.log(others))
-        reached = accuracy >= self.target
+        whole = np.array([trial.state is TrialState.COMPLETE for trial in ended])
+        reached = whole & (accuracy >= self.target)
         best = images[reached].min() if reached.any() else 2 * images.max()
         return norm.sf(wanted, mean, np.maximum(deviation, 1e-9)) * np.maximum(np.log(best / others), 0)
 

@@ -184,9 +184,9 @@ def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.Dat
 
 
 def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:
-    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings."""
+    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings, or equal ones."""
     mine = [p.trial for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-    if len(mine) < FEWEST:
+    if len(mine) < FEWEST or len({trial.values[1] for trial in mine}) == 1:  # no variance to be shared
         return {}
     study = optuna.create_study(directions=("minimize", "maximize"))
     study.add_trials(mine)

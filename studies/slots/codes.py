@@ -1,9 +1,10 @@
 """What each part of a scorer's vectors adds to the scores of a finished run's tests."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,12 +15,15 @@ from envs.common.errors import UserError
 from generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from generators.captions.templates import Caption
 from models.checkpoint import load_checkpoint
+from models.contract import TEXTS, TOLERANCE, build
 from models.scorer import Scorer
+from models.towers.config import TowerConfig
 from studies.analysis.paired_bootstrap import Key, Points, RecordScore
 from studies.runs.cell import CHECKPOINT, Job, finished
 from studies.runs.data import CellData
 
 BLOCK = 32  # images or texts that are encoded at once
+WITHOUT = "leave it out of --models, or masks out of --parts"
 
 
 class Coded(NamedTuple):
@@ -129,11 +133,26 @@ def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, 
     return vectors(scorer, (scorer.encode_texts(block) for block in read))
 
 
+def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
+    """Raise unless the scores of a model are products of a vector of the image and one of the text, number by number:
+    masks leave some of these out."""
+    captions, graphs = zip(*TEXTS, strict=True)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        scorer = build(model, replace(towers, pretrained=""), dict(options)).eval()
+        side = scorer.pixel_scale.framing.resolution
+        pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
+        images = scorer.encode_images(scorer.pixel_scale(pixels))
+        texts = scorer.encode_texts(scorer.read(captions, graphs))
+        products = vectors(scorer, [images]) @ vectors(scorer, [texts]).T
+        scores = scorer.similarity(images, texts).float().numpy()
+    if np.abs(products - scores).max() > TOLERANCE:
+        raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
+
+
 def vectors(scorer: Scorer, codes: Iterable[object]) -> Float[np.ndarray, "n d"]:
     """The codes of several blocks as one array."""
     rows = list(codes)
     if not all(isinstance(code, Tensor) and code.ndim == 2 for code in rows):
-        raise UserError(
-            f"{type(scorer).__name__} has no single vector for an image or a text; leave it out of --models"
-        )
+        raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
     return torch.cat(rows).float().cpu().numpy()

@@ -57,17 +57,19 @@ def split_files(config: Tuning) -> tuple[str, dict[CellData, Path]]:
 
 
 def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial], list[FrozenTrial]]]) -> None:
-    """Write `trials.csv`, `best.json` and the report from the trials of each model and their repeats."""
+    """Write `trials.csv`, `best.json` and the report from the trials of each model and their repeats; then raise if
+    one has no recipe."""
     rows: list[Row] = [row for model, its in trials.items() for row in rows_of(model, *its)]
     if not any(row["options"] for row in rows):
         rows = [{name: value for name, value in row.items() if name != "options"} for row in rows]
     write_trials(out / "trials.csv", rows)
     chosen = best(rows, config.grid)
-    if missing := sorted(trials.keys() - chosen.keys()):
-        raise UserError(f"every trial of {', '.join(missing)} failed; see above")
-    write_record(out / "best.json", chosen, indent=1)
+    if chosen:
+        write_record(out / "best.json", chosen, indent=1)
     for model, recipe in chosen.items():
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
     tried = {model: its for model, (its, _) in trials.items()}
     failed = {name: why for model, its in tried.items() for name, why in failures(model, its).items()}
     print(f"report: {write_report(out, rows, tried, failed, config)}")
+    if missing := sorted(trials.keys() - chosen.keys()):
+        raise UserError(f"every trial of {', '.join(missing)} failed; the report has the reasons")

@@ -24,6 +24,7 @@ class Tuning(Protocol):
 
     grid: Grid
     trials: int
+    parameters: int
     at_once: int
     finalists: int
     final_seeds: int
@@ -61,7 +62,8 @@ def own_options(params: Params) -> dict[str, Any]:
 
 
 def first_point(config: Tuning, model: str) -> Params:
-    """The grid's own recipe and options, as far as the space holds them: the first trial of every model."""
+    """The grid's own recipe and options, as far as the space holds them, for the first trial of every model: a share
+    of single-object scenes that the data decide is no point of it."""
     own = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
     options = asdict(getattr(config.grid.scorers, spec_of(model).flag))
     own |= {f"{OWN}{name}": value for name, value in options.items()}
@@ -76,7 +78,7 @@ def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
 
 
 def sampler_of(config: Tuning, model: str, number: int) -> BatchSampler:
-    """What draws trial `number` of a model: the grid's own recipe, then evenly spread points, then what TPE
+    """What draws trial `number` of a model: first the grid's own values, then evenly spread points, then what TPE
     makes of the batches before."""
     ranges = space(config, model)
     points = spread(ranges, max(4, config.trials // 3, config.at_once), config.sampler_seed)

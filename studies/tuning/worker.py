@@ -20,6 +20,7 @@ from studies.trials.queue import Trials
 from studies.trials.space import Params, draw
 from studies.trials.training import alone, divergence, validation
 from studies.trials.workers import work
+from studies.tuning.budget import parameters
 from studies.tuning.searches import leaders, repeats, searches
 from studies.tuning.space import Tuning, own_options, space
 
@@ -64,10 +65,20 @@ class Runs:
     def evaluate(self, model: str, trial: optuna.Trial) -> tuple[float]:
         """Accuracy of what is drawn for a trial."""
         point = draw(trial, space(self.worker.config, model))
+        self.check_size(model, point, trial)
         with divergence(trial):
             accuracy = self.accuracy(model, point, 0)
         trial.set_user_attr("outcome", f"{accuracy:.1%} on validation")
         return (accuracy,)
+
+    def check_size(self, model: str, point: Params, trial: optuna.Trial) -> None:
+        """Prune a trial whose scorer is larger than any may be."""
+        config = self.worker.config
+        count = parameters(config.grid, model, point["architecture"], own_options(point))
+        if count > config.parameters:
+            reason = f"{count} parameters, more than --parameters {config.parameters}"
+            trial.set_user_attr("outcome", f"pruned: {reason}")
+            raise optuna.TrialPruned(reason)
 
     def repeat(self, model: str, ranked: Sequence[FrozenTrial], trial: optuna.Trial) -> tuple[float]:
         """Mean accuracy over seeds of one of the best trials; pruned where there aren't as many."""

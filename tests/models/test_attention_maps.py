@@ -1,11 +1,15 @@
 """Maps and masks: what overlap means, and that maps come in the order of the things."""
 
+import copy
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from envs.common.errors import UserError
-from models.evaluation.attention_maps import Maps, attention_maps, best_threshold, enlarged, overlap
+from generators.captions.graph import SceneGraph
+from models.evaluation.attention_maps import Maps, attention_maps, best_threshold, enlarged, nodes_of_things, overlap
 from tests.models.builders import OPTIONS
 from tests.models.test_training import fresh
 
@@ -56,6 +60,15 @@ def test_maps_follow_the_things_whatever_is_mentioned_first(data):
             node = graph.nodes.index(f"{thing.texture} {thing.animal}")
             direct = direct_map(model, data, i, node)
             assert np.allclose(direct, expected, atol=1e-4)
+
+
+def test_things_without_nodes_of_their_own_are_named(data):
+    scene = SimpleNamespace(things=data.records.scenes[0].things[:1] * 2)
+    graph = SceneGraph(("two red cats", "city"))
+    other = copy.copy(data)
+    other.records = SimpleNamespace(scenes=[scene], graphs=[graph])
+    with pytest.raises(UserError, match="its caption names two red cats, city; attention is measured on scenes of two"):
+        nodes_of_things(other, 0)
 
 
 def direct_map(model, data, index, node):

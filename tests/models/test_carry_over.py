@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from envs.common.errors import UserError
+from envs.common.records import read_record, write_record
 from generators.captions.graph import SceneGraph
 from models.carry_over import carry_over, widened, word_rows
-from models.checkpoint import build_scorer, save_checkpoint
+from models.checkpoint import CONFIG, build_scorer, save_checkpoint
 from models.registry import spec_of, specs
 from models.towers.config import TextSpace, TowerConfig
 
@@ -66,6 +67,11 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path):
     save_checkpoint(tmp_path, "oc-clip", scorer("oc-clip", BEFORE, 0))
     with pytest.raises(UserError, match="is a checkpoint of 'oc-clip', not of 'clip'"):
         carry_over(scorer("clip", NOW, 1), "clip", tmp_path)
+    foreign = read_record(tmp_path / CONFIG)
+    write_record(tmp_path / CONFIG, foreign | {"options": foreign["options"] | {"depth": 2}})
+    with pytest.raises(UserError, match="unknown option in"):
+        carry_over(scorer("oc-clip", NOW, 1), "oc-clip", tmp_path)
+    write_record(tmp_path / CONFIG, foreign)
     with pytest.raises(UserError, match=r"oc-clip\.dim is 32 there and 16 here; give the same"):
         carry_over(scorer("oc-clip", NOW, 1, dim=16), "oc-clip", tmp_path)
     torch.manual_seed(0)

@@ -135,6 +135,8 @@ def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
         [0] * 8,
     ]
     assert not FunctionalReader(tokenizer, 8, ())(["left of"], GRAPHS[:1]).words.any()
+    named = FunctionalReader(tokenizer, 8, ("under", "left"), end=tokenizer(["the"], 8)[0, 0].item())
+    assert named(["left the cat"], GRAPHS[:1]).words.tolist() == [[0] * 8]
     cut = FunctionalReader(OpenCLIPTokenizer(), 5, ("left",))(["a cat and a dog left", "a left"], GRAPHS[:2])
     assert cut.words.tolist() == [[0] * 5, [0, 0, 1, 0, 0]]
 

@@ -8,6 +8,7 @@ from PIL import Image
 from envs.common.errors import UserError
 from models import load_scorer
 from models.library.find import find_source
+from models.library.hugging_face import framing_of
 from models.towers.pixels import Framing
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -93,6 +94,12 @@ def test_scores_are_those_of_transformers(folder, kind):
     assert loaded.embed(captions=CAPTIONS).norm(dim=1).tolist() == pytest.approx([1, 1])
     kept = transformers.AutoModel.from_pretrained(folder).logit_scale.exp().item()
     assert loaded.scorer.logit_scale().item() == pytest.approx(kept)
+
+
+@pytest.mark.parametrize(("resample", "expected"), [(0, "nearest"), (2, "bilinear"), (None, "bicubic")])
+def test_pictures_are_resampled_as_they_say(resample, expected):
+    pictures = {"size": {"height": 32, "width": 32}, "resample": resample}
+    assert framing_of(pictures).interpolation == expected
 
 
 def test_its_identity_is_that_of_its_files(folder):

@@ -30,6 +30,12 @@ def test_it_starts_with_the_scores_of_its_base(model):
     assert model.map.shape == (32, 32)
 
 
+def test_the_frozen_model_stays_as_it_is_used_while_the_map_is_trained(model):
+    """Statistics of batches and dropout, of towers that have them, are no part of it."""
+    assert model.train().training
+    assert not any(module.training for module in model.base.modules())
+
+
 def test_it_trains_the_map_and_the_scale_alone(model, data):
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     assert sorted(trained) == ["log_scale", "map"]

@@ -12,10 +12,10 @@ from envs.common.errors import UserError
 from models.checkpoint import build_scorer
 from models.readouts.fdt import sparsemax
 from models.readouts.heads import HeadReadOut, Separation, Sizes
-from models.readouts.tokens import Tokens, image_tokens, text_tokens
+from models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
 from models.registry import specs
 from models.scorers.sparo.spec import ATTENTION, SPAROConfig
-from models.towers.build import patch_tokens
+from models.towers.build import check_ends, patch_tokens
 from models.towers.config import TextSpace, TowerConfig
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
@@ -216,6 +216,19 @@ def test_a_bottleneck_as_wide_as_the_towers_keeps_their_projections():
     plain, linear = scorer("clip"), scorer("clip-linear", narrow=32)
     assert torch.equal(linear.image_read_out.narrow, plain.model.visual.proj)
     assert torch.equal(linear.text_read_out.narrow, plain.model.text_projection)
+
+
+def test_where_a_text_ends():
+    ids = torch.tensor([[4, 9, 2, 0], [4, 1, 1, 9]])
+    assert ends_of(ids, None).tolist() == [1, 3]
+    assert ends_of(ids, 2).tolist()[0] == 2
+    model = torch.nn.Module()
+    model.text_pool_type, model.text_eos_id = "eos", 2
+    assert end_token(model) == 2
+    check_ends(model, "ViT-B-32-worldwide", "sparo")
+    model.text_pool_type = "last"
+    with pytest.raises(UserError, match=r"where a text ends, which 'ViT-L-16-CLIPA' doesn't say \(it pools 'last'\)"):
+        check_ends(model, "ViT-L-16-CLIPA", "sparo")
 
 
 def test_tokens_are_the_towers_own():

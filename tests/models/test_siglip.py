@@ -94,16 +94,18 @@ def test_its_own_towers_keep_to_the_contract(towers):
     assert build_scorer("siglip", towers, TextSpace(), {"logit_bias": -4.0}).bias.item() == -4
 
 
-@pytest.mark.parametrize(("weights", "expected"), [(-5.5, -5.5), (None, -10.0)])
-def test_weights_bring_their_bias_where_they_have_one(towers, weights, expected, tmp_path):
-    """open_clip gives a bias of 0 to weights without one."""
+@pytest.mark.parametrize(("weights", "expected", "scale"), [(-5.5, -5.5, 50.0), (None, -10.0, 10.0)])
+def test_weights_bring_bias_and_temperature_where_they_have_both(towers, weights, expected, scale, tmp_path):
+    """open_clip gives a bias of 0 to weights without one, and CLIP's temperature is that of another loss."""
     torch.manual_seed(0)
     state = open_clip.create_model(OURS).state_dict()
     del state["logit_bias"]
+    state["logit_scale"] = torch.tensor(50.0).log()
     torch.save(state | ({} if weights is None else {"logit_bias": torch.tensor(weights)}), tmp_path / "weights.pt")
     pretrained = TowerConfig(OURS, str(tmp_path / "weights.pt"), resolution=32)
     model = build_scorer("siglip", pretrained, TextSpace(), dict(spec_of("siglip").small) if weights else {})
     assert model.bias.item() == pytest.approx(expected)
+    assert model.logit_scale().item() == pytest.approx(scale)
     assert not model.model.logit_bias.requires_grad
     save_checkpoint(tmp_path / "saved", "siglip", model)
     assert load_checkpoint(tmp_path / "saved").bias.item() == pytest.approx(expected)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from envs.common.errors import Stopped, UserError
+from envs.common.processes import in_child
 from generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from generators.benchmarks.split_tests import SplitTests
 from generators.splits.binding import BindingRecipe
@@ -21,7 +22,7 @@ from models.training.augment import augment, draw_variation
 from models.training.feed import Feed
 from models.training.loop import batch_loss, train
 from models.training.optimizer import build_optimizer, rate_factor, set_rates
-from models.training.sampling import BatchSampler, Stream
+from models.training.sampling import BatchSampler, ShareSampler, Stream
 from studies.runs.data import split_texts
 from studies.runs.evaluation import predictions, summaries
 from tests.generators.conftest import make_split
@@ -80,6 +81,39 @@ def test_processes_that_prepare_batches_change_nothing(name, data):
         train(model, data, RECIPE, 0, workers=workers)
         runs.append(weights(model))
     assert torch.equal(*runs)
+
+
+OWN_READER = """
+from dataclasses import dataclass
+from models.scorers.clip.model import CaptionReader, CLIPScorer
+
+@dataclass(frozen=True)
+class MyReader(CaptionReader):
+    pass
+
+class Mine(CLIPScorer):
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self.reader = MyReader(self.reader.tokenizer, self.reader.context)
+"""
+
+
+def test_processes_that_prepare_batches_know_a_reader_of_ones_own(data, tmp_path, monkeypatch):
+    """Two files of one name, and a process that has run neither."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(OWN_READER)
+    monkeypatch.chdir(tmp_path)
+    texts = fresh("clip", data).texts
+    models = [build_scorer(f"{folder}/mine.py:Mine", TOWERS, texts) for folder in ("one", "two")]
+    assert type(models[0].reader) is not type(models[1].reader)
+    for model in models:
+        feed = Feed(data, model.reader, RECIPE, 0)
+        assert torch.equal(in_child(first_texts, feed), feed[0].texts)
+
+
+def first_texts(feed):
+    return feed[0].texts
 
 
 def loss_of(model, data, indices, recipe, seed):
@@ -147,6 +181,13 @@ def test_batches_mix_as_asked():
     alike = BatchSampler(is_single, batch=8, singles_share=None, seed=0)
     seen = np.concatenate([alike.indices(step) for step in range(5)])
     assert sorted(seen) == list(range(40))
+
+
+def test_a_part_that_no_batch_has_room_for_is_named():
+    strata = {"coco": np.arange(100) < 99, "own": np.arange(100) == 99}
+    with pytest.raises(UserError, match=r"own has a share of 1\.00% of each batch of 32, which is no item at all"):
+        ShareSampler(strata, {"coco": 0.99, "own": 0.01}, batch=32, seed=0)
+    assert ShareSampler(strata, {"coco": 0.99, "own": 0.01}, batch=64, seed=0).indices(0).tolist().count(99) == 1
 
 
 def test_variation_is_bounded_and_never_mirrors():
@@ -329,6 +370,8 @@ def test_impossible_recipes_are_named():
         Recipe(single_object_phase=-0.5)
     with pytest.raises(UserError, match="did you mean 'swapped'"):
         Recipe(local_negatives=("swaped",))
+    with pytest.raises(UserError, match="--local-negatives must be different ones"):
+        Recipe(local_negatives=("swapped", "swapped"))
     with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):
         Recipe(local_negatives=())
 

@@ -10,6 +10,7 @@ import torch
 
 from envs.common.errors import Stopped, UserError
 from envs.worlds import load_world
+from generators.splits.binding import BindingRecipe
 from generators.storage.image_store import ImageStore
 from generators.storage.split_file import make_split
 from models.recipe import Recipe
@@ -41,6 +42,8 @@ COMPUTE = [
     "--seeds",
     "1",
 ]
+SMOKE = PRESETS["smoke"].scorers
+OTHER_SIZE = replace(SMOKE, oc_clip=replace(SMOKE.oc_clip, dim=48))
 STUDY = replace(PRESETS["laptop"], budgets=(10, 20, 40, 80), models=("clip",), patience=2, seeds=2)
 
 
@@ -228,16 +231,29 @@ def line(model, accuracies, stopped=True, seeds=3, pairs=20):
         ((0.6, 0.99, 0.99), True, "binds"),
         ((0.6, 0.7, 0.7), True, "does not bind"),
         ((0.6, 0.7, 0.8), False, "not yet"),
+        ((0.5, 0.5, 0.51), False, "at chance"),
+        ((0.6, 0.7, 0.7), False, "open"),  # one flat budget, where two are patience
+        ((0.7,), False, "open"),
         ((0.6, 0.95), False, "undecided"),
         ((), False, "–"),
     ],
 )
 def test_verdicts(accuracies, stopped, said):
-    assert verdict(line("clip", accuracies, stopped), 0.95) == said
+    assert verdict(PRESETS["laptop"], line("clip", accuracies, stopped)) == said
 
 
-def test_one_seed_of_two_pairs_leaves_it_undecided():
-    assert verdict(line("clip", (0.6, 0.7), seeds=1, pairs=2), 0.95) == "undecided"
+def test_while_budgets_are_missing_it_is_open():
+    its = line("clip", (0.6, 0.7, 0.8), False)
+    more = its.course._replace(missing=(Run("binding", its.course.setup, 0, 40),))
+    assert verdict(PRESETS["laptop"], its._replace(course=more)) == "open"
+
+
+@pytest.mark.parametrize("accuracy", [0.7, 1.0])
+def test_one_seed_of_few_pairs_leaves_it_undecided(accuracy):
+    """Six pairs that are all right may be so by chance."""
+    its = line("clip", (0.6, accuracy), seeds=1, pairs=6 if accuracy == 1 else 2)
+    assert verdict(PRESETS["laptop"], its) == "undecided"
+    assert "no interval]" in sentences(PRESETS["laptop"], [its])[0]
 
 
 def test_sentences_name_cost_and_difference():
@@ -261,6 +277,9 @@ def test_sentences_name_cost_and_difference():
         ({"decay": 1.0}, "--decay is a share"),
         ({"splits": ()}, "--splits needs"),
         ({"splits": ("bindings",)}, "did you mean"),
+        ({"base": BindingRecipe(world="tiny", validation=0.0)}, "validation of the recipe must leave pairs"),
+        ({"singles_share": 2.0}, "singles_share is a fraction"),
+        ({"models": ("clip",), "scorers": OTHER_SIZE}, r"an option --oc-clip\.\* is given, but oc-clip is not among"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_made(options, message):

@@ -10,7 +10,8 @@ import pytest
 
 from generators.storage.split_file import content_identity
 from models.library.sources import HuggingFace
-from studies.evaluation.models import Model, short_labels, worded
+from models.towers.config import TowerConfig
+from studies.evaluation.models import Model, models_of, short_labels, worded
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
 
@@ -124,6 +125,15 @@ def test_labels_of_tables_are_as_short_as_they_may_be():
     same = cell("old/a", "clip, seed 0")
     assert list(short_labels([first, same]).values()) == [first.label, same.label]
     assert (worded("pairs", 0.2), worded("seed", 1), worded("factors", ["a", "b"])) == ("20%", "1", "a b")
+
+
+def test_cells_of_one_place_are_told_apart_by_their_ids(folder, tmp_path):
+    """A search, an ablation, or the base of another model: equal axes and seeds, other settings."""
+    (cell,) = (path for path in folder.glob("runs/a/cells/*") if '"clip-gap"' in (path / "result.json").read_text())
+    for name in ("first", "second"):
+        shutil.copytree(cell, tmp_path / "cells" / name)
+    labels = [model.label for model in models_of([str(tmp_path)], [], TowerConfig())]
+    assert labels == [f"{tmp_path}: clip-gap (cell first)", f"{tmp_path}: clip-gap (cell second)"]
 
 
 def test_on_the_split_of_a_run_it_gives_the_runs_numbers(folder):

@@ -19,6 +19,14 @@ MISTAKES = {
     "a fraction below 0": (["--hard-negatives", "-0.1"], "hard_negatives is a fraction from 0 to 1, got -0.1"),
     "no resolution": (["--resolution", "0"], "--resolution must be from 16 to 1024 pixels, got 0"),
     "a resolution between patches": (["--resolution", "33"], "resolution 33 is not a multiple of nano's patch 8"),
+    "a rate that a paper's replaces": (
+        ["--tuned", "paper", "--models", "oc-clip", "--learning-rate", "1e-4"],
+        "--learning-rate is replaced by the recipes of --tuned paper",
+    ),
+    "an option that was tuned": (
+        ["--tuned", "breadth", "--models", "siglip", "clip", "--siglip.logit-bias", "-8"],
+        "--siglip.logit-bias is replaced by the recipes of --tuned breadth",
+    ),
     "no steps": (["--steps", "0"], "--steps must be at least 1, got 0"),
     "a file of no class": (["--models", "nothing.py:Scorer"], "there must be a file 'nothing.py'"),
     "a device that isn't there": (["--device", "tpu"], "unknown --device 'tpu'"),

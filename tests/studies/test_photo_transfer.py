@@ -25,8 +25,9 @@ from studies.photographs.apart import cutouts_in, shared_photographs
 from studies.photographs.bare_tests import BareTests
 from studies.photographs.collection import Photographs, photographs_of, read_photographs
 from studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from studies.photographs.run import left_out
-from studies.photographs.tables import ratio_text
+from studies.photographs.measures import RECOGNITION, SWAPS
+from studies.photographs.run import left_out, some_trainings
+from studies.photographs.tables import gap_words, ratio_text
 from studies.photographs.trainings import (
     BINDING,
     OTHERS,
@@ -47,10 +48,10 @@ from tests.studies.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
 SMOKE = PRESETS["smoke"]
-TESTED = ("elephant", "penguin", "rabbit")
+TESTED = ("crocodile", "elephant", "penguin", "rabbit")
 
 
-def draw_all(folder, each=2, others=("lion", "pig", "zebra")):
+def draw_all(folder, each=2, others=("camel", "lion", "pig", "zebra")):
     """Drawn cut-outs of the tested animals, all different, and one of each other animal."""
     names = [f"{name}-{k}" for name in TESTED for k in range(1, each + 1)] + list(others)
     for number, name in enumerate(names):
@@ -117,16 +118,16 @@ def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tm
     config = replace(SMOKE, photos=photos, photographs=(1, 2), seeds=2)
     photographs = photographs_of(config, tmp_path)
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
-    assert set(photographs.others) == {"lion", "pig", "zebra"}
+    assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
     worlds = write_worlds(config, photographs, tmp_path / "worlds")
     audit = shared_photographs(config, material_of(config, photographs), worlds)
     assert {row.both for row in audit} == {0}
     assert {(row.training, row.trained, row.test, row.tested) for row in audit} == {
-        *((f"own-{n}-{seed}", 3 * n, f"{HELD_OUT}-{seed}", 3) for n in (1, 2) for seed in range(2)),
+        *((f"own-{n}-{seed}", 4 * n, f"{HELD_OUT}-{seed}", 4) for n in (1, 2) for seed in range(2)),
         *(
-            (f"others-3-{seed}", 3, test, n)
+            (f"others-4-{seed}", 4, test, n)
             for seed in range(2)
-            for test, n in ((PHOTOGRAPHS, 9), (f"{HELD_OUT}-{seed}", 3))
+            for test, n in ((PHOTOGRAPHS, 12), (f"{HELD_OUT}-{seed}", 4))
         ),
     }
     sources = {path.read_bytes() for path in photos.glob("cutouts/*")}
@@ -160,6 +161,8 @@ def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
         "left out: factor backgrounds",
     ]
     assert {its.world for its in all_trainings(config, material)} == {SYNTHETIC}
+    with pytest.raises(UserError, match="nothing is left to train; left out: photographs of tested animals"):
+        some_trainings(replace(config, parts=("worth",)), material, left_out(config, photographs, material)[:1])
     with pytest.raises(UserError, match=r"has no photos\.toml"):
         read_photographs(tmp_path, load_world("tiny"))
     with pytest.raises(UserError, match="photographs of 0 animals of world 'synthetic'"):
@@ -265,6 +268,13 @@ def ladder(scratch, tuned, synthetic):
     return questions.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
 
 
+def test_a_model_that_recognises_no_scene_is_reported_all_the_same():
+    level = measures.Level(0.5, 0.4, 0.6, 9)
+    rows = [questions.Gap("mine", "binding", name, level, level, level) for name in (RECOGNITION, SWAPS)]
+    (line,) = gap_words(rows)
+    assert line.endswith("swaps where all is recognised by – (no scene is, rendered).")
+
+
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
@@ -294,6 +304,19 @@ def test_every_run_has_its_split(photos, tmp_path):
     assert views["views"] == 1 < views[""] == 2
 
 
+def test_runs_that_would_see_no_pair_are_refused(tmp_path):
+    """Of three pairs one is the test and one validation; half of the last is none."""
+    pictures = draw_all(tmp_path / "pictures", 3)
+    for path in pictures.glob("crocodile-*"):
+        path.unlink()
+    write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
+    config = replace(SMOKE, photos=tmp_path / "photos")
+    photographs = photographs_of(config, tmp_path)
+    worlds = write_worlds(config, photographs, tmp_path / "worlds")
+    with pytest.raises(UserError, match=r"--pairs 0\.5 of the 3 animals of synthetic is no pair at all"):
+        recipes_of(config, all_trainings(config, material_of(config, photographs)), worlds)
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """The smoke preset of one model, run twice; how often each cell was written."""
@@ -319,7 +342,7 @@ def test_a_whole_study(study):
     rows = rows_of(study / "results.csv")
     assert len({(row["kind"], row["trained_on"], row["images"], row["factor"], row["start"]) for row in rows}) == 10
     tuned = {row["trained_on"] for row in rows if row["start"]}
-    assert tuned == {"1 photographs each", "3 other animals"}
+    assert tuned == {"1 photographs each", "4 other animals"}
     subsets = {row["subset"] for row in rows if row["trained_on"] == SYNTHETIC and not row["factor"]}
     assert {its.partition("/")[0] for its in subsets} == {
         *("validation", "synthetic", "photographs", "held-out", "natural", "synthetic, bare")
@@ -328,7 +351,7 @@ def test_a_whole_study(study):
     assert len(gaps) == 9
     assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != measures.KNOWN)
     steps = rows_of(study / "fine-tuning.csv")
-    assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 3 other animals"}
+    assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
     assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
     assert {row["changed"] for row in rows_of(study / "factors.csv")} == {"augmentation"}
 

@@ -254,6 +254,20 @@ def begin(config):
         ({"mix": (0.5, 0.5)}, "--mix needs one or more different values"),
         ({"parser": ("spacey-rules",)}, "unknown parser 'spacey-rules'"),
         ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
+        (
+            {"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)},
+            "--learning-rate is replaced by the",
+        ),
+        (
+            {"tuned": "paper", "recipe": replace(PLAIN.recipe, weight_decay=0.9)},
+            "--weight-decay is replaced by the recipes of",
+        ),
+        (
+            {"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)},
+            "--warmup is replaced by what each model's paper has",
+        ),
+        ({"split": (Path("none.h5"),)}, "--split names the scenes for --mix, which is 0"),
+        ({"world": "eight"}, "--world names the scenes for --mix, which is 0"),
         ({"caption": "rhymes"}, "unknown caption recipe 'rhymes'"),
         ({"data_root": Path("nowhere")}, r"nowhere/coco/annotations/captions_train2017\.json"),
         ({"images": ("coco/train2018=data",)}, "give FOLDER=PATH, FOLDER one of .*coco/train2017"),

@@ -152,6 +152,8 @@ def test_one_command_waits_for_tasks(tmp_path):
         (["--trials", "0"], "--trials must be at least 1"),
         (["--singles-shares", "2"], "--singles-shares are fractions"),
         (["--reserve", "0"], "--reserve must leave pairs"),
+        (["--patience", "3"], "--patience changes nothing without --budgets"),
+        (["--pairs", "0.5", "--hard-negatives", "0", "--views", "1"], "all settings have as many images"),
         (["--models", "clipp"], "did you mean 'clip'"),
     ],
 )

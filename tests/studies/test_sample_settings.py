@@ -1,5 +1,6 @@
 """Sample efficiency without its runs: what counts as an image, what the searches draw, what watching leaves."""
 
+import contextlib
 import json
 import statistics
 from dataclasses import asdict, replace
@@ -30,10 +31,11 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
+from studies.sample_search.objectives import report
 from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
-from studies.sample_search.samplers import space
+from studies.sample_search.samplers import first_points, space
 from studies.sample_search.study import identity, searches
-from studies.sample_search.tables import HEADER, Point
+from studies.sample_search.tables import HEADER, Point, importances
 from studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
 from studies.trials.queue import Trials
 from studies.trials.space import draw, from_cube, to_cube
@@ -234,6 +236,36 @@ def test_a_target_is_out_of_reach_when_no_seed_to_come_can_change_it(config, val
     assert out_of_reach(config, values) == lost
 
 
+@pytest.mark.parametrize(("values", "pruned"), [([0.97, 0.97], False), ([0.97], True), ([0.97, 0.7], True)])
+def test_a_run_that_can_change_nothing_any_more_is_no_reason_to_prune(values, pruned):
+    """The median of three is above the target whatever the last seed gets."""
+
+    class Slow:
+        user_attrs = {"images": 10}  # noqa: RUF012
+        should_prune = staticmethod(lambda: True)
+        report = staticmethod(lambda accuracy, step: None)
+        set_user_attr = staticmethod(lambda name, value: None)
+
+    results = [{"validation": value, "cell": "", "test": {}} for value in values]
+    with pytest.raises(optuna.TrialPruned) if pruned else contextlib.nullcontext():
+        report(replace(LAPTOP, target=0.9), Slow(), results, 3, 0.1)
+
+
+@pytest.mark.parametrize("config", [LAPTOP, CONVERGED, SMOKE, replace(LAPTOP, singles_shares=(0.2, 0.7))])
+def test_the_first_setting_is_all_data_where_the_space_has_it(config):
+    """Of a range that is no whole number of steps its nearest."""
+    ranges, most = space(config), asdict(everything(config))
+    (first,) = first_points(ranges, most, 1, 0)
+    assert all(ranges[name]._contains(ranges[name].to_internal_repr(value)) for name, value in first.items())
+    assert first == pytest.approx(most, abs=0.06 if config.singles_shares == (0.2, 0.7) else 1e-9)
+
+
+def test_settings_that_are_all_alike_have_no_importances():
+    trials = [judged("front", k, 100 + k, [0.5] * 3, [0.5] * 3) for k in range(12)]
+    alike = [optuna.trial.create_trial(values=[1.0, 0.5], user_attrs=trial.user_attrs) for trial in trials]
+    assert importances([Point("clip", "front", trial) for trial in alike], "clip") == {}
+
+
 def judged(question, number, images, validations, equals, seeds=3):
     """A trial whose runs had these scores on validation in the end, and at equal compute."""
 
@@ -245,6 +277,7 @@ def judged(question, number, images, validations, equals, seeds=3):
         {"cell": "", "validation": v, "step": 1000, "known": tallies([v])[0], "test": tallies([v])[0]} for v in equals
     ]
     attributes = own | {"images": images, "accuracy": statistics.mean(validations), "equals": each}
+    attributes |= {"cells": [f"{images} {k} {validations}" for k in range(seeds)]}
     attributes |= {"steps": [2000] * seeds, "at_caps": [False, True, True], "setting": asdict(least(CONVERGED))}
     return optuna.trial.FrozenTrial(
         **{"number": number, "state": TrialState.COMPLETE, "value": None, "values": [float(images)]},
@@ -280,5 +313,7 @@ def test_both_ratios_of_images_are_reported():
     missed = on_the_test(config, [points[0]._replace(trial=missing(points[1].trial)), *points[3:]])
     assert ["misses it" in line for line in missed] == [True, False]
     assert capped_of(config, points) == {"clip": (6, 9), "oc-clip": (4, 6)}
+    both = [*points, *(point._replace(question="target") for point in points)]
+    assert capped_of(config, both) == capped_of(config, points), "a run that both searches share is one run"
     assert points[0].trial.user_attrs["accuracy"] == pytest.approx(0.7), "the storage's own is as it was"
     assert "compared" not in ratio_table(replace(config, budgets=()), points)

@@ -208,6 +208,10 @@ def test_every_row_is_another_cell():
         ({"parts": ()}, "--parts needs one or more of selection"),
         ({"random_halves": 0}, "must be at least 1"),
         ({"pairs": (0.5, 1.0)}, "slots are studied at one place"),
+        (
+            {"models": ("sparo", "oc-clip")},
+            "no single vector for an image or a text; leave it out of --models, or masks",
+        ),
     ],
 )
 def test_mistakes_are_named_before_anything_is_made(options, message):

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from generators.cluster.worker import Interruption
 from models.training.loop import Diverged
 from studies import tune
 from studies.grids.cells import data_of
+from studies.grids.tuned_recipes import read_tuned
 from studies.runs.scorer_options import scorer_options
 from studies.trials.queue import Search, Trials
 from studies.trials.space import draw
@@ -36,9 +38,9 @@ def learnt(point):
 def untrained(tmp_path, monkeypatch):
     """Runs searches in a folder whose training takes no time; a point for which `fails` holds diverges."""
 
-    def search(folder, trials=7, at_once=2, fails=lambda point: False, stop_at=None):
-        towers = {"architectures": ("nano", "micro")}
-        config = replace(tune.PRESETS["smoke"], trials=trials, at_once=at_once, finalists=2, **towers)
+    def search(folder, trials=7, at_once=2, fails=lambda point: False, stop_at=None, **changed):
+        towers = {"architectures": ("nano", "micro"), "parameters": 10**6}
+        config = replace(tune.PRESETS["smoke"], trials=trials, at_once=at_once, finalists=2, **(towers | changed))
         out = tmp_path / folder
         out.mkdir(exist_ok=True)
         config = replace(config, storage=str(out / "journal.log"))
@@ -107,6 +109,25 @@ def test_a_model_all_of_whose_trials_fail_is_named(untrained, tmp_path):
     with pytest.raises(UserError, match="every trial of clip, oc-clip failed"):
         publish(config, tmp_path, trials)
     assert len(list(csv.DictReader((tmp_path / "trials.csv").open()))) == 4
+    assert "<code>pruned: the loss is nan</code>" in (tmp_path / "report.html").read_text()
+
+
+def test_what_was_chosen_for_others_is_written_where_all_trials_of_one_fail(untrained, tmp_path):
+    config, trials = untrained("a", trials=2)
+    failed = untrained("b", trials=2, fails=lambda point: True)[1]
+    with pytest.raises(UserError, match="every trial of clip failed"):
+        publish(config, tmp_path, trials | {"clip": failed["clip"]})
+    assert set(read_tuned(str(tmp_path / "best.json"), ["clip", "oc-clip"])) == {"oc-clip"}
+    assert (tmp_path / "report.html").exists()
+
+
+def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(untrained):
+    """Options of a model's own are searched too, and decide its size."""
+    tried, _ = untrained("a", trials=3, parameters=1000)[1]["clip"]
+    assert all(trial.state is TrialState.PRUNED for trial in tried)
+    reasons = set(failures("clip", tried).values())
+    assert reasons
+    assert all(re.fullmatch(r"pruned: \d+ parameters, more than --parameters 1000", its) for its in reasons)
 
 
 @pytest.mark.parametrize("stop_at", [1, 6, 12, 16])

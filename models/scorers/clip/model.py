@@ -59,7 +59,9 @@ class CLIPScorer(Scorer):
         super().__init__(towers, texts, config.logit_scale)
         self.config = config
         built = build_towers(towers, texts)
-        if image_read_out or self.reads_tokens:
+        if self.reads_tokens:
+            built.require_tokens(type(self).__name__)
+        elif image_read_out:
             built.require_patches(type(self).__name__)
         self.take_towers(built)
         if config.logit_scale == self.config_class().logit_scale:

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from envs.common.errors import choose
-from models.readouts.tokens import image_tokens, text_tokens
+from models.readouts.tokens import end_token, image_tokens, text_tokens
 from models.scorer import Scorer
 from models.scorers.dcsm.spec import DCSMConfig
 from models.scorers.dcsm.words import FunctionalReader, Tokens
-from models.towers.build import check_patches
+from models.towers.build import check_ends, check_patches
 from models.towers.config import TextSpace, TowerConfig
 
 FUNCTIONAL = ("fixed", "trained")
@@ -58,8 +58,11 @@ class DCSMScorer(Scorer):
         self.log_scale.requires_grad_(False)
         self.config, self.base = config, base
         check_patches(base.model, towers.architecture, "dcsm")
+        check_ends(base.model, towers.architecture, "dcsm")
         self.texts, self.pixel_scale = base.texts, base.pixel_scale
-        self.reader = FunctionalReader(base.reader.tokenizer, base.texts.context, config.functional_words)
+        self.reader = FunctionalReader(
+            base.reader.tokenizer, base.texts.context, config.functional_words, end_token(base.model)
+        )
         self.columns = config.tokens or base.texts.context
         rows = base.model.visual.positional_embedding.shape[0]
         self.network = map_network(rows, self.columns, config.channels, config.hidden)
@@ -68,12 +71,6 @@ class DCSMScorer(Scorer):
             self.functional = nn.Parameter(vectors)
         else:
             self.register_buffer("functional", vectors)
-
-    def train(self, mode: bool = True) -> "DCSMScorer":
-        """The frozen towers stay as they are used: nothing is dropped out in them."""
-        super().train(mode)
-        self.base.eval()
-        return self
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n i d"]:
         """All tokens of the image tower, CLS first, projected, as unit vectors."""

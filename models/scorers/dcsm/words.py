@@ -11,6 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from generators.captions.graph import SceneGraph
+from models.readouts.tokens import ends_of
 from models.towers.tokenizers import Tokenizer
 
 
@@ -29,6 +30,8 @@ class FunctionalReader:
     tokenizer: Tokenizer
     context: int
     words: tuple[str, ...]
+    end: int | None = None
+    """The id that ends a text; None: the largest."""
 
     def __call__(
         self,
@@ -48,7 +51,7 @@ class FunctionalReader:
         places = torch.zeros(len(captions), self.context, dtype=torch.int64)
         found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]
         texts = [captions[row][:end].rstrip() for row, (_, *ends) in found for end in ends]
-        positions = self.tokenizer(texts, self.context).argmax(dim=1).tolist()  # of the end token: the largest id
+        positions = ends_of(self.tokenizer(texts, self.context), self.end).tolist()
         for (row, (number, *_)), start, end in zip(found, positions[::2], positions[1::2], strict=True):
             places[row, start:end] = number
         return places

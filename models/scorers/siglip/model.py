@@ -8,10 +8,12 @@ Where we differ from open_clip:
 
 - Temperature and bias start at the paper's 10 and -10. open_clip's SigLIP configurations set the bias only, and leave
   the temperature at 1 / 0.07 unless its training script is run with `--siglip`.
-- Weights without a bias (CLIP's in a SigLIP model) are loaded there with a bias of 0, at which every pair is as likely
-  right as wrong; we start at the bias of the options.
+- Weights without a bias (CLIP's) are loaded there with a bias of 0, at which every pair is as likely right as wrong,
+  and with their own temperature; we start at the bias and the temperature of the options.
 - The inverse temperature may fall below 1.
 """
+
+import math
 
 import torch
 from jaxtyping import Float
@@ -32,12 +34,14 @@ class SigLIPScorer(CLIPScorer):
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig | None = None) -> None:
         config = config or SigLIPConfig()
         super().__init__(towers, texts, config)
-        start, own = config.logit_bias, getattr(self.model, "logit_bias", None)
+        start, own = 0.0, getattr(self.model, "logit_bias", None)
         if own is not None:
             own.requires_grad_(False)  # one bias, in one place
             if towers.pretrained and towers.load:
-                start = own.item() or start  # 0 stands for weights without one
-        self.bias = nn.Parameter(torch.tensor(start))
+                start = own.item()  # 0 stands for weights without one
+        if not start:  # a temperature without its bias is that of another loss
+            self.log_scale.data.fill_(math.log(config.logit_scale))
+        self.bias = nn.Parameter(torch.tensor(start or config.logit_bias))
 
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
