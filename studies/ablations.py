@@ -47,6 +47,8 @@ from studies.runs.cell import Execution
 from studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
+# What doesn't decide the result of any run: a folder goes on with more of it.
+FURTHER = EXECUTION | {"rows", "seeds"}
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def main() -> None:
         return
     from studies.runs.folder import run_folder
 
-    with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, EXECUTION) as out:
+    with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, FURTHER) as out:
         run(config, out)
 
 

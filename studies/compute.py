@@ -43,8 +43,8 @@ from studies.runs.command_line import parse
 from studies.runs.scorer_options import ScorerOptions, only, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
-# What doesn't decide the result of any run: a folder goes on with more budgets.
-FURTHER = EXECUTION | {"budgets", "patience"}
+# What doesn't decide the result of any run: a folder goes on with more of it.
+FURTHER = EXECUTION | {"budgets", "patience", "seeds"}
 
 
 @dataclass(frozen=True)

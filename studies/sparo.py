@@ -173,7 +173,7 @@ def main() -> None:
     from studies.runs.folder import run_folder
 
     config = chosen_alone(config)
-    with run_folder(config.out or Path(f"runs/sparo-{preset}"), config, EXECUTION) as out:
+    with run_folder(config.out or Path(f"runs/sparo-{preset}"), config, EXECUTION | {"seeds"}) as out:
         run(config, out)
 
 

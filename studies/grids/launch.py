@@ -16,10 +16,14 @@ from studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, spl
 from studies.grids.run import run
 from studies.grids.tuned_recipes import SEARCHED
 from studies.runs.command_line import COMPARE, parse, runs_to_compare
+from studies.runs.data import FRACTIONS
 from studies.runs.device import check_device, check_device_here
 from studies.runs.loggers import check_loggers
 from studies.runs.scorer_options import sized
 from studies.runs.server import start_server
+
+# What decides the result of no cell: a folder goes on with more of it.
+FURTHER = EXECUTION | {"seeds", *FRACTIONS}
 
 
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
@@ -42,7 +46,7 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
 
         plan(grid)
         return
-    with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, EXECUTION) as out:
+    with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, FURTHER) as out:
         run(grid, out)
 
 

@@ -24,6 +24,6 @@ def launch(preset: str, config: Config, plain: Config) -> int | None:
     if config.dry_run:
         plan(config, folders)
         return None
-    with run_folder(out, config, EXECUTION) as folder:
+    with run_folder(out, config, EXECUTION | {"seeds"}) as folder:
         run(config, folder, folders)
     return None

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -148,6 +149,20 @@ def test_a_rerun_skips_what_is_finished(finished):
     assert "2 cells, 2 of them finished before" in again.stdout
     assert outcome(out) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_a_folder_goes_on_with_more_seeds_and_places(finished):
+    """And keeps what a command with fewer leaves out."""
+    shutil.copytree(finished / "runs/a", finished / "runs/more")
+    command = [*GRID, *QUICK, "--out", "runs/more"]
+    more = run_here([*command, "--hard-negatives", "0", "1", "--seeds", "2"], finished)
+    assert "8 cells, 2 of them finished before" in more.stdout, more.stderr
+    rows = list(csv.DictReader((finished / "runs/more/results.csv").open()))
+    assert {(row["seed"], row["hard_negatives"]) for row in rows} == {(s, n) for s in "01" for n in ("0.0", "1.0")}
+    fewer = run_here(command, finished)
+    assert "2 cells, 2 of them finished before" in fewer.stdout
+    assert outcome(finished / "runs/more") == outcome(finished / "runs/a")
+    assert len(list(finished.glob("runs/more/cells/*/result.json"))) == 8
 
 
 def test_killed_while_rendering_and_while_training(finished, tmp_path):
