@@ -81,20 +81,25 @@ def defaults_of(config: Any) -> dict[str, Any]:
 
 
 def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:
-    """How a recorded configuration differs from `config`, as a text; empty where it doesn't."""
+    """How a recorded configuration differs from `config`, as a text; empty where it doesn't.
+
+    What is `ignored` may be a field, or a part of one as "scorers.sparo".
+    """
     wanted = plain(asdict(config)) if is_dataclass(config) else plain(config)
     before = completed(recorded, defaults_of(config)) if is_dataclass(config) else dict(recorded)
     return ", ".join(
         difference
-        for name in sorted((wanted.keys() | before.keys()) - ignored)
-        for difference in differing_parts(name, before.get(name), wanted.get(name))
+        for name in sorted(wanted.keys() | before.keys())
+        for difference in differing_parts(name, before.get(name), wanted.get(name), ignored)
     )
 
 
-def differing_parts(name: str, before: object, wanted: object) -> Iterator[str]:
+def differing_parts(name: str, before: object, wanted: object, ignored: frozenset[str]) -> Iterator[str]:
     """Each part of a field's two values that isn't the same: "recipe.steps (60 there, 40 now)"."""
+    if name in ignored:
+        return
     if isinstance(before, Mapping) and isinstance(wanted, Mapping):
         for part in sorted(before.keys() | wanted.keys()):
-            yield from differing_parts(f"{name}.{part}", before.get(part), wanted.get(part))
+            yield from differing_parts(f"{name}.{part}", before.get(part), wanted.get(part), ignored)
     elif before != wanted:
         yield f"{name} ({before} there, {wanted} now)"

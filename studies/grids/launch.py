@@ -10,7 +10,7 @@ from envs.common.processes import in_child
 from envs.worlds import load_world
 from generators.cluster.options import check_cluster
 from models.recipe import Recipe, negatives_of
-from models.registry import check_scorer, spec_of
+from models.registry import check_scorer, spec_of, specs
 from studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
 from studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
 from studies.grids.run import run
@@ -23,7 +23,7 @@ from studies.runs.scorer_options import sized
 from studies.runs.server import start_server
 
 # What decides the result of no cell: a folder goes on with more of it.
-FURTHER = EXECUTION | {"seeds", *FRACTIONS}
+FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
 
 
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
@@ -46,8 +46,14 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
 
         plan(grid)
         return
-    with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, FURTHER) as out:
+    with run_folder(grid.out or Path(f"runs/{study}-{preset}"), grid, further(grid)) as out:
         run(grid, out)
+
+
+def further(grid: Grid) -> frozenset[str]:
+    """What the folder of a grid may have otherwise: `FURTHER`, and the options of models that aren't the grid's."""
+    others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in grid.models}
+    return FURTHER | {f"scorers.{flag}" for flag in others}
 
 
 def check(grid: Grid) -> None:

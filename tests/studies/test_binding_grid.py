@@ -151,10 +151,14 @@ def test_a_rerun_skips_what_is_finished(finished):
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
-def test_a_folder_goes_on_with_more_seeds_and_places(finished):
+def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     """And keeps what a command with fewer leaves out."""
     shutil.copytree(finished / "runs/a", finished / "runs/more")
     command = [*GRID, *QUICK, "--out", "runs/more"]
+    other = run_here([*command, "--models", "clip-gap", "oc-clip", "--steps", "2"], finished)
+    assert "another configuration: recipe.steps (130 there, 2 now); choose" in other.stderr, "no model is in the way"
+    other = run_here([*command, "--models", "clip-gap", "oc-clip", "--oc-clip.dim", "8"], finished)
+    assert "another configuration: scorers.oc_clip.dim (32 there, 8 now); choose" in other.stderr
     more = run_here([*command, "--hard-negatives", "0", "1", "--seeds", "2"], finished)
     assert "8 cells, 2 of them finished before" in more.stdout, more.stderr
     rows = list(csv.DictReader((finished / "runs/more/results.csv").open()))
