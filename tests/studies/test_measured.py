@@ -1,0 +1,56 @@
+"""The tables of docs/results.md against the results that they are of, where these are kept in docs/measured."""
+
+import re
+from pathlib import Path
+from statistics import mean, stdev
+
+import pandas as pd
+import pytest
+
+from models.registry import specs
+
+DOCS = Path(__file__).parents[2] / "docs"
+LINK = re.compile(r"\(measured/([\w-]+\.csv)\)")
+OTHER = ("search", "parameters", "CPU", "above")  # how columns begin whose numbers are not of these files
+
+
+def measured_tables():
+    """Every table of the page as lines of cells, with the files that the next links below it name."""
+    lines: list[list[str]] = []
+    for line in (DOCS / "results.md").read_text().splitlines():
+        if line.startswith("## "):
+            lines = []
+        elif line.startswith("|"):
+            lines.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif files := LINK.findall(line):
+            starts = [i - 1 for i, cells in enumerate(lines) if all(cell.strip("-") == "" for cell in cells)]
+            for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+                yield pytest.param(lines[start], lines[start + 2 : end], files, id=f"{files[0]} {lines[start][1]}")
+            lines = []
+
+
+def expected(scores, column):
+    """What may stand in a column: a task on what is unseen, or swaps of any test with deviation."""
+    task = column if column in set(scores["task"]) else "swap"
+    own = scores[scores["task"] == task].dropna(subset=["accuracy"])
+    percents = {test: [100 * value for value in its] for test, its in own.groupby("subset")["accuracy"]}
+    if task == column:
+        return {f"{mean(mean(its) for test, its in percents.items() if 'unseen' in test):.1f}"}
+    return {f"{mean(its):.1f} ± {stdev(its):.1f}" for its in percents.values()}
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), list(measured_tables()))
+def test_tables_are_those_of_the_results_they_name(header, rows, files):
+    results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
+    names = {spec.title: name for name, spec in specs().items()}
+    for title, *cells in rows:
+        scores = results[results["model"] == names[title]]
+        for column, cell in zip(header[1:], cells, strict=True):
+            if not column.startswith(OTHER):
+                assert cell in expected(scores, column), f"{title}, {column}"
+
+
+def test_every_file_of_results_is_named():
+    """And some tables are checked."""
+    named = {file for param in measured_tables() for file in param.values[2]}
+    assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
