@@ -33,10 +33,10 @@ def expected(scores, column):
     """What may stand in a column: a task on what is unseen, or swaps of any test with deviation."""
     task = column if column in set(scores["task"]) else "swap"
     own = scores[scores["task"] == task].dropna(subset=["accuracy"])
-    percents = {test: [100 * value for value in its] for test, its in own.groupby("subset")["accuracy"]}
+    tests = {test: its.tolist() for test, its in own.groupby("subset")["accuracy"]}
     if task == column:
-        return {f"{mean(mean(its) for test, its in percents.items() if 'unseen' in test):.1f}"}
-    return {f"{mean(its):.1f} ± {stdev(its):.1f}" for its in percents.values()}
+        return {f"{100 * mean(mean(its) for test, its in tests.items() if 'unseen' in test):.1f}"}
+    return {f"{100 * mean(its):.1f} ± {100 * stdev(its):.1f}" for its in tests.values()}
 
 
 @pytest.mark.parametrize(("header", "rows", "files"), list(measured_tables()))
