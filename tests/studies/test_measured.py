@@ -1,4 +1,4 @@
-"""The tables of docs/results.md against the results that they are of, where these are kept in docs/measured."""
+"""The tables of README and docs/results.md against the results that they are of, where docs/measured keeps these."""
 
 import re
 from pathlib import Path
@@ -9,17 +9,18 @@ import pytest
 
 from models.registry import specs
 
-DOCS = Path(__file__).parents[2] / "docs"
-LINK = re.compile(r"\(measured/([\w-]+\.csv)\)")
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
 OTHER = ("search", "parameters", "CPU", "above")  # how columns begin whose numbers are not of these files
 OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")  # and rows
 UNSEEN = "unseen pairs: "  # before a task, with deviation
 
 
-def measured_tables():
-    """Every table of the page as lines of cells, with the files that the next links below it name."""
+def measured_tables(page):
+    """Every table of a page as lines of cells, with the files that the next links below it name."""
     lines: list[list[str]] = []
-    for line in (DOCS / "results.md").read_text().splitlines():
+    for line in page.read_text().splitlines():
         if line.startswith("## "):
             lines = []
         elif line.startswith("|"):
@@ -27,8 +28,17 @@ def measured_tables():
         elif files := LINK.findall(line):
             starts = [i - 1 for i, cells in enumerate(lines) if all(cell.strip("-") == "" for cell in cells)]
             for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-                yield pytest.param(lines[start], lines[start + 2 : end], files, id=f"{files[0]} {lines[start][1]}")
+                yield lines[start], lines[start + 2 : end], files
             lines = []
+
+
+def all_tables():
+    """Those of both pages. README has models side by side, and below each other what they are tested in."""
+    for header, rows, files in measured_tables(DOCS / "results.md"):
+        yield pytest.param(header, rows, files, id=f"{files[0]} {header[1]}")
+    for header, rows, files in measured_tables(ROOT / "README.md"):
+        header, *rows = map(list, zip(header, *rows, strict=True))
+        yield pytest.param(header, rows, files, id=f"README {files[0]}")
 
 
 def expected(scores, column):
@@ -45,7 +55,7 @@ def expected(scores, column):
     return {f"{100 * mean(its):.1f} ± {100 * stdev(its):.1f}" for its in tests.values()}
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), list(measured_tables()))
+@pytest.mark.parametrize(("header", "rows", "files"), list(all_tables()))
 def test_tables_are_those_of_the_results_they_name(header, rows, files):
     results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
@@ -58,5 +68,5 @@ def test_tables_are_those_of_the_results_they_name(header, rows, files):
 
 def test_every_file_of_results_is_named():
     """And some tables are checked."""
-    named = {file for param in measured_tables() for file in param.values[2]}
+    named = {file for param in all_tables() for file in param.values[2]}
     assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
