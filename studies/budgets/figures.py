@@ -8,6 +8,7 @@ import matplotlib
 from envs.common.figure_style import chance_line, legend_above, line_style
 from studies.budgets.points import Line, Point
 from studies.budgets.words import title
+from studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -67,7 +68,8 @@ def other_scales(lines: Sequence[Line]) -> Figure:
 
 
 def all_tests(lines: Sequence[Line], tests: dict[str, Sequence[str]]) -> Figure:
-    """Accuracy on swaps of validation and every test by operations: a line of panels for each split."""
+    """Accuracy on swaps of validation and every test that has any, by operations: a line of panels for each split."""
+    tests = {split: [name for name in names if has_records(lines, split, name)] for split, names in tests.items()}
     columns = max(map(len, tests.values()))
     figure = Figure((min(SMALL_WIDTH * columns, WIDEST), SMALL_HEIGHT * len(tests)), layout="constrained")
     rows = figure.subplots(len(tests), columns, squeeze=False, sharey=True)
@@ -76,11 +78,17 @@ def all_tests(lines: Sequence[Line], tests: dict[str, Sequence[str]]) -> Figure:
             axis.axis("off")
         for axis, test in zip(row, names, strict=False):
             draw(axis, lines, split, FLOPS, test)
-            axis.set_title(f"{split}\n{test}", fontsize=8, parse_math=False)
+            axis.set_title(TITLES.get(test) or f"{split}:\n{test}", fontsize=8, parse_math=False)
         finish(list(row[: len(names)]), "accuracy (%)")
     figure.supxlabel(FLOPS.name, fontsize=9)
     legend_above(figure, keys(lines))
     return figure
+
+
+def has_records(lines: Sequence[Line], split: str, test: str) -> bool:
+    """Whether a test has swaps, as far as models are finished there."""
+    points = [point for line in lines if line.split == split for point in line.points]
+    return any(point.accuracies(test) for point in points) or not points
 
 
 def draw(axis: Axes, lines: Sequence[Line], split: str, scale: Scale, test: str = "") -> None:

@@ -21,6 +21,7 @@ from studies.budgets.setups import Trained
 from studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
 from studies.budgets.words import VERDICTS, sentences
 from studies.grids.curves import Curve, training_curves
+from studies.grids.figures import TITLES
 from studies.runs.where_it_ran import where_it_ran
 
 
@@ -67,7 +68,7 @@ def judged_by(trained: Trained) -> dict[str, tuple[str, ...]]:
 def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     """All figures that there are runs for."""
     recipes = {split: grid.split_of(0, **grid.places[0]) for split, grid in trained.grids.items()}
-    judged = {split: ", ".join(its) for split, its in judged_by(trained).items()}
+    judged = {split: "; ".join(map(one_line, its)) for split, its in judged_by(trained).items()}
     if not any(line.points for line in lines):
         return {}
     tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}
@@ -76,6 +77,11 @@ def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     longest = [Curve(line.model, line.split, job.folder) for line in lines for job in longest_jobs(line)]
     training = training_curves(longest)
     return figures | ({"training": training} if training else {})
+
+
+def one_line(test: str) -> str:
+    """A test's name in titles of one line."""
+    return TITLES.get(test, test).replace("\n", " ")
 
 
 def one_seed(records: Points) -> Points:
