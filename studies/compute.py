@@ -3,7 +3,7 @@
     python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
     python studies/compute.py                             # laptop: 8 animals, 32 px, to 6000 steps
     python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # goes on from there
-    python studies/compute.py --preset long               # one run of CLIP: pug, 64 px, 16 000 steps
+    python studies/compute.py --preset long               # CLIP alone, one seed: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
 First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
@@ -122,9 +122,9 @@ PRESETS: dict[str, Config] = {
         **{"warmup": 4, "singles_steps": 6, "bar": 0.75, "patience": 1},
     ),
     "laptop": Config(),
-    # As its best trial of `tune` on the same cell: towers, rate, shares.
+    # As its best trial of `tune` on the cell of textures: towers, rate, shares.
     "long": Config(
-        **{"cell": "laptop", "models": ("clip",), "splits": ("binding",), "seeds": 1, "learning_rates": (7.5e-4,)},
+        **{"cell": "laptop", "models": ("clip",), "seeds": 1, "learning_rates": (7.5e-4,)},
         **{"budgets": (2000, 4000, 8000, 16_000), "warmup": 390, "singles_share": 0.37, "singles_steps": 500},
     ),
     # For a GPU or a cluster: 20 towers, batches and rates a model, of which one is left after five budgets.
