@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import matplotlib
 
-from envs.common.figure_style import chance_line, legend_above, line_style
+from envs.common.figure_style import CHANCE, chance_line, legend_above, line_style
 from studies.budgets.points import Line, Point
 from studies.budgets.words import title
 from studies.grids.figures import TITLES
@@ -16,6 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+SIGNS = (
+    Line2D([], [], label="chance", **CHANCE),
+    Line2D([], [], color="0.4", marker="o", markersize=8, linestyle="none", label="large: chosen"),
+)
 WIDTH, HEIGHT = 4.4, 3.4  # inches of a panel of the first figure
 SMALL_WIDTH, SMALL_HEIGHT = 2.6, 2.3
 WIDEST = 9.8  # as wide as a page
@@ -43,12 +47,12 @@ def compute_figure(lines: Sequence[Line], bar: float, judged: dict[str, str]) ->
     axes = figure.subplots(1, len(splits), squeeze=False, sharey=True)[0]
     for axis, split in zip(axes, splits, strict=True):
         draw(axis, lines, split, FLOPS)
-        axis.set_title(f"{split}: {judged[split]}", fontsize=9, parse_math=False)
+        axis.set_title(f"{split}\n{judged[split]}", fontsize=9, parse_math=False)
         axis.axhline(100 * bar, color="0.6", linewidth=1, linestyle="--")
         axis.set_xlabel(FLOPS.name, fontsize=9)
     finish(list(axes), "accuracy (%)")
     level = Line2D([], [], color="0.6", linestyle="--", label=f"the bar, {100 * bar:.0f} %")
-    legend_above(figure, [*keys(lines), level])
+    legend_above(figure, [*keys(lines), level, *SIGNS])
     return figure
 
 

@@ -1,5 +1,6 @@
 """What a study of compute writes: tables as CSV and LaTeX, figures, and `report.html`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def judged_by(trained: Trained) -> dict[str, tuple[str, ...]]:
 def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     """All figures that there are runs for."""
     recipes = {split: grid.split_of(0, **grid.places[0]) for split, grid in trained.grids.items()}
-    judged = {split: "; ".join(map(one_line, its)) for split, its in judged_by(trained).items()}
+    judged = {split: in_title(its) for split, its in judged_by(trained).items()}
     if not any(line.points for line in lines):
         return {}
     tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}
@@ -79,9 +80,10 @@ def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     return figures | ({"training": training} if training else {})
 
 
-def one_line(test: str) -> str:
-    """A test's name in titles of one line."""
-    return TITLES.get(test, test).replace("\n", " ")
+def in_title(tests: Sequence[str]) -> str:
+    """The tests of which a panel shows the mean, in one line."""
+    names = "; ".join(TITLES.get(test, test).replace("\n", " ") for test in tests)
+    return names if len(tests) == 1 else f"mean of {names}"
 
 
 def one_seed(records: Points) -> Points:
