@@ -303,6 +303,9 @@ def test_a_run_ends_with_its_report(folder):
     assert "trained up to the largest budget" in report
     for name in ("compute", "scales", "tests", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (out / "figures/tests.svg").read_text()
+    assert "Unseen pairs" in drawn
+    assert "no records" not in drawn  # without hard negatives no training pair is tested
     rows = list(csv.DictReader((out / "results.csv").open()))
     assert {(row["split"], row["steps"]) for row in rows} == {
         (s, b) for s in ("binding", "spatial") for b in ("12", "24")
