@@ -3,7 +3,7 @@
     python studies/compute.py --preset smoke              # tiny world, a minute on 2 cores
     python studies/compute.py                             # laptop: 8 animals, 32 px, to 6000 steps
     python studies/compute.py --budgets 500 1000 2000 4000 6000 16000     # goes on from there
-    python studies/compute.py --preset long               # CLIP alone, one seed: pug, 64 px, 16 000 steps
+    python studies/compute.py --preset long               # CLIP, one seed: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
 First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
