@@ -1,8 +1,8 @@
 """How little data is enough? Fewest training images against accuracy, and images to a target.
 
     python studies/sample_efficiency.py --preset smoke    # tiny world, under 90 seconds on 2 cores
-    python studies/sample_efficiency.py                   # laptop: a world of 8 animals, 32 px
-    python studies/sample_efficiency.py --preset converged   # until validation stops rising, 5 seeds
+    python studies/sample_efficiency.py                   # laptop: 12 animals, 32 px, 5 seeds
+    python studies/sample_efficiency.py --preset fixed    # 8 animals, 3 seeds, 700 steps for all
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
     optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
@@ -13,10 +13,10 @@ of those with hard negatives, views of the single-object scenes and their share 
 - the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
   where they can't reach it. A model that never does gives a lower bound.
 
-Every setting is the median over seeds, with the same number of optimiser steps, judged on validation;
-the report's figures are from the test of unseen pairs. With --preset converged every run gets larger
-budgets of steps until its own validation stops rising, so that how little data isn't how few steps: both
-ratios of images, at convergence and at equal compute, are reported with intervals over seeds.
+Settings are judged on validation; the report's figures are from the test of unseen pairs. With --budgets,
+as laptop has them, a setting gets larger ones until the mean of its seeds on validation stops rising, so
+that how little data isn't how few steps: both ratios of images, at convergence and at equal compute, are
+reported with intervals over seeds. Without, all take the same steps, and the median over seeds counts.
 
 The same command, on any machine that reaches the storage, joins in; with --cluster slurm --workers 8 the
 workers are tasks of a job array. Stopped and started again it goes on; one worker draws the same trials
@@ -61,7 +61,7 @@ class Config(SampleStudy):
     validation: Annotated[float, DATA] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
-    """Seeds of each setting, of which the median counts. With `budgets` it is the mean. Each decides what is drawn."""
+    """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
     trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Settings that each search tries for each model."""
     target: Annotated[float, WHAT, FIRST] = 0.95
@@ -74,9 +74,9 @@ class Config(SampleStudy):
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Steps of each run, until validation stops. They rise from `steps`; empty: `steps` alone."""
+    """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
     patience: Annotated[int, TRAINING] = 1
-    """Budgets in a row without a rise of a run's validation, after which it gets no larger one."""
+    """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
     rise: Annotated[float, TRAINING] = 0.01
     """The least rise that counts, as a share: 0.01 is a point."""
 
@@ -87,8 +87,17 @@ PRESETS: dict[str, Config] = {
         **SMOKE | RANGES | {"recipe": Recipe(steps=16, batch=16, warmup=4), "test_scenes": 16},
         **{"views": 2, "seeds": 2, "trials": 4, "target": 0.6},
     ),
-    # 8 animals, so that 28 pairs leave 6 for the test and 6 for validation.
+    # 12 animals, so that 66 pairs leave 20 for the test and 9 for validation. What is searched is how many pairs there
+    # are and how many images of lone animals: few settings, each of them with five seeds until it stops rising.
     "laptop": Config(
+        **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "seeds": 5, "trials": 3},
+        **{"reserve": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},
+        tuned="laptop",
+        recipe=Recipe(steps=500, decay=0.2),
+        budgets=(500, 1000, 2000, 4000),
+    ),
+    # 8 animals, so that 28 pairs leave 6 for the test and 6 for validation; hard negatives are searched too.
+    "fixed": Config(
         world="eight",
         resolution=32,
         test_views=2,
@@ -97,15 +106,6 @@ PRESETS: dict[str, Config] = {
         validation=0.2,
         tuned="laptop",
         recipe=Recipe(steps=700),
-    ),
-    # 12 animals, so that 66 pairs leave 20 for the test and 9 for validation. What is searched is how many pairs there
-    # are and how many images of lone animals: fewer settings than with all four, each of them until it stops rising.
-    "converged": Config(
-        **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "seeds": 5, "trials": 4},
-        **{"reserve": 0.31, "validation": 0.14, "hard_negatives": (0.0,), "singles_shares": (0.5,), "target": 0.9},
-        tuned="laptop",
-        recipe=Recipe(steps=500, decay=0.2),
-        budgets=(500, 1000, 2000),
     ),
     "paper": Config(**PAPER | RANGES | {"trials": 60, "views": 16}),
 }

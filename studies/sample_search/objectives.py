@@ -4,6 +4,7 @@ What a trial leaves in the storage (`begin`, `note`) is all that a report needs,
 on a machine that trained none of it. Scores of the test are stored too, and no search reads them.
 """
 
+import statistics
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
 
-# What is known of runs that were trained until they stopped rising alone.
+# What is known only of runs that were trained until they stopped rising.
 CONVERGED = ("step", "known", "equal", "at_cap")
 
 # Receives the number of a check and the accuracy on validation.
@@ -61,6 +62,12 @@ class Runs:
     interruption: Interruption
     """What may end the training runs."""
 
+    def results(self, model: str, setting: Setting) -> list[dict[str, Any]]:
+        """Validation accuracy and test tally of the run of every seed."""
+        if self.config.budgets:
+            return self.converged(model, setting)
+        return [self.result(model, setting, seed) for seed in range(self.config.seeds)]
+
     def result(
         self, model: str, setting: Setting, seed: int, hear: Hear = lambda check, accuracy: None
     ) -> dict[str, Any]:
@@ -68,8 +75,6 @@ class Runs:
 
         `hear` receives validation while it trains, or did train, and may raise to stop it.
         """
-        if self.config.budgets:
-            return self.converged(model, setting, seed)
         job = self.job(model, setting, seed)
         interim = Interim(job, hear)
         with alone(job.folder):
@@ -79,22 +84,28 @@ class Runs:
                 interim.replay()
         return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
 
-    def converged(self, model: str, setting: Setting, seed: int) -> dict[str, Any]:
-        """The budget that is best on validation, of equal ones the smallest, and beside it the one that all runs have;
-        budgets grow until validation stops rising. Each has its tallies of validation and of the test."""
-        ended: list[dict[str, Any]] = []
+    def converged(self, model: str, setting: Setting) -> list[dict[str, Any]]:
+        """The runs of the budget that is best on validation, of equal ones the smallest; beside each the one of the
+        budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
+        is a few hundred records, whose noise would stop runs or drive them on."""
+        ended: list[list[dict[str, Any]]] = []  # by budget and seed
         for steps in self.config.budgets:
-            job = self.job(model, setting, seed, steps)
-            with alone(job.folder):
-                if finished(job.folder) is None:
-                    run_interruptible(job, self.interruption)
-            its = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
-            ended.append({"cell": job.cell.id, "step": steps, **its})
-            if stopped := has_stopped([one["validation"] for one in ended], self.config.patience, self.config.rise):
+            ended.append([self.at_budget(model, setting, seed, steps) for seed in range(self.config.seeds)])
+            means = [statistics.mean(run["validation"] for run in runs) for runs in ended]
+            if stopped := has_stopped(means, self.config.patience, self.config.rise):
                 break
-        best = max(ended, key=lambda one: one["validation"])
-        (equal,) = (one for one in ended if one["step"] == equal_steps(self.config))
-        return best | {"equal": equal, "at_cap": not stopped}
+        best = ended[means.index(max(means))]
+        equal = ended[self.config.budgets.index(equal_steps(self.config))]
+        return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
+
+    def at_budget(self, model: str, setting: Setting, seed: int, steps: int) -> dict[str, Any]:
+        """One run of a budget, with its tallies of validation and of the test."""
+        job = self.job(model, setting, seed, steps)
+        with alone(job.folder):
+            if finished(job.folder) is None:
+                run_interruptible(job, self.interruption)
+        known = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
+        return {"cell": job.cell.id, "step": steps, **known}
 
     def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
         """One training run, with its split file."""
@@ -175,7 +186,7 @@ def front(runs: Runs, model: str, trial: Any) -> tuple[float, float]:
     """Distinct images, and the accuracy on validation over all seeds."""
     setting = begin(runs, trial)
     with divergence(trial):
-        results = [runs.result(model, setting, seed) for seed in range(runs.config.seeds)]
+        results = runs.results(model, setting)
     accuracy = over_seeds(runs.config, [result["validation"] for result in results])
     note(trial, results, accuracy)
     return float(trial.user_attrs["images"]), accuracy
@@ -185,8 +196,10 @@ def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
     """Distinct images of a setting that reaches the target.
 
     Pruned where it can't any more, whatever the seeds to come would get, or where the run in progress is far below
-    every one that reached it (`ReachPruner`).
+    every one that reached it (`ReachPruner`). Budgets end by themselves: all seeds are needed to see if they rise.
     """
+    if runs.config.budgets:
+        return front(runs, model, trial)[:1]
     setting = begin(runs, trial)
     results: list[dict[str, Any]] = []
     with divergence(trial):

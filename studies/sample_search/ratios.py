@@ -88,10 +88,11 @@ def tested(model: str, point: Point, target: float) -> str:
 
 
 def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
-    """Of each model how many runs got the largest budget before their validation had stopped rising, and all runs."""
-    runs: dict[str, dict[str, bool]] = {model: {} for model in config.models}  # by cell: both searches share some
+    """Of each model how many settings got the largest budget before validation had stopped rising, and all settings."""
+    # By the cells of a setting: both searches share some settings.
+    settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in config.models}
     for point in all_points:
         its = point.trial.user_attrs
-        if point.model in runs and "at_caps" in its:
-            runs[point.model] |= dict(zip(its["cells"], its["at_caps"], strict=True))
-    return {model: (sum(its.values()), len(its)) for model, its in runs.items() if its}
+        if point.model in settings and "at_caps" in its:
+            settings[point.model][tuple(its["cells"])] = its["at_caps"][0]  # seeds get budgets together
+    return {model: (sum(its.values()), len(its)) for model, its in settings.items() if its}

@@ -4,6 +4,7 @@ import contextlib
 import json
 import statistics
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import optuna
 import pytest
@@ -11,6 +12,7 @@ from optuna.trial import TrialState
 
 from envs.common.errors import UserError
 from envs.worlds import load_world
+from generators.cluster.worker import Interruption
 from generators.splits.binding import BindingRecipe
 from generators.storage.dataset import SplitDataset
 from generators.storage.image_store import ImageStore
@@ -31,7 +33,7 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
-from studies.sample_search.objectives import report
+from studies.sample_search.objectives import Runs, report
 from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from studies.sample_search.samplers import first_points, space
 from studies.sample_search.study import identity, searches
@@ -42,7 +44,7 @@ from studies.trials.space import draw, from_cube, to_cube
 from studies.trials.workers import work
 from tests.generators.conftest import failed, make_split
 
-SMOKE, LAPTOP = PRESETS["smoke"], PRESETS["laptop"]
+SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
 
 
 @pytest.mark.parametrize("params", [(0.5, 0.5, 1, 0.5), (1.0, 1.0, 2, 0.5), (0.0, 0.5, 2, 0.3)], ids=str)
@@ -67,13 +69,13 @@ def test_the_same_data_has_one_name():
     few, same = (
         {"pairs": pairs, "hard_negatives": 0.1, "singles_views": 1, "singles_share": 0.5} for pairs in (0.1, 0.15)
     )
-    assert setting_of(LAPTOP, few) == setting_of(LAPTOP, same) == Setting(2 / 16, 0.0, 1, 0.5)
-    assert setting_of(LAPTOP, few | {"pairs": 0.0, "hard_negatives": 1.0}).hard_negatives == 0
+    assert setting_of(FIXED, few) == setting_of(FIXED, same) == Setting(2 / 16, 0.0, 1, 0.5)
+    assert setting_of(FIXED, few | {"pairs": 0.0, "hard_negatives": 1.0}).hard_negatives == 0
 
 
 def test_every_setting_trains_alike_and_is_tested_alike():
     """As many steps; the same tests and validation, whatever the data."""
-    recipes = [cell_of(LAPTOP, "store", "clip", setting, 0) for setting in (least(LAPTOP), everything(LAPTOP))]
+    recipes = [cell_of(FIXED, "store", "clip", setting, 0) for setting in (least(FIXED), everything(FIXED))]
     assert {cell.recipe for cell in recipes} == {recipes[0].recipe}
     assert (recipes[0].recipe.steps, recipes[0].recipe.warmup) == (700, round(389 * 700 / 2000))
     subsets = [cell.data.recipe.subsets() for cell in recipes]
@@ -83,7 +85,7 @@ def test_every_setting_trains_alike_and_is_tested_alike():
 
 
 def test_points_of_the_cube_are_settings():
-    ranges = space(LAPTOP)
+    ranges = space(FIXED)
     for point in ([0.0] * 4, [1.0] * 4, [0.25, 0.5, 1.0, 0.5]):
         assert to_cube(from_cube(point, ranges), ranges) == pytest.approx(point)
     assert from_cube([0.33, 0.4, 0.5, 0.1], ranges) == {
@@ -132,7 +134,7 @@ def run_known(storage, config, question, stop_after=None):
 
 @pytest.mark.parametrize("question", ["front", "target"])
 def test_one_worker_tries_the_same_however_often_it_is_stopped(question, tmp_path):
-    config = replace(LAPTOP, trials=9)
+    config = replace(FIXED, trials=9)
     once, _ = run_known(tmp_path / "a.log", config, question)
     stopped, _ = run_known(tmp_path / "b.log", config, question, stop_after=6)
     assert stopped == once
@@ -140,7 +142,7 @@ def test_one_worker_tries_the_same_however_often_it_is_stopped(question, tmp_pat
 
 
 def test_the_boundary_is_found_and_trials_are_spent_there(tmp_path):
-    config = replace(LAPTOP, trials=16, target=0.9)
+    config = replace(FIXED, trials=16, target=0.9)
     _, trials = run_known(tmp_path / "j.log", config, "target")
     reached = min(trial.user_attrs["images"] for trial in trials if trial.user_attrs["accuracy"] >= 0.9)
     grid = [
@@ -202,7 +204,7 @@ def test_all_trials_have_the_words_and_units_of_the_other_tables():
     assert all(name in header for name in HEADER[2:])
 
 
-CONVERGED = PRESETS["converged"]
+CONVERGED = PRESETS["laptop"]
 
 
 def test_budgets_of_a_setting_share_their_first_steps():
@@ -216,6 +218,33 @@ def test_budgets_of_a_setting_share_their_first_steps():
     assert equal_steps(CONVERGED) == 1000
 
 
+@pytest.mark.parametrize(
+    ("rises", "trained", "best", "at_cap"),
+    [
+        ({500: 0.7, 1000: 0.75, 2000: 0.752, 4000: 0.9}, 3, 2000, False),  # no point more after 2000
+        ({500: 0.7, 1000: 0.8, 2000: 0.85, 4000: 0.9}, 4, 4000, True),
+        ({500: 0.7, 1000: 0.65, 2000: 0.9, 4000: 0.9}, 2, 500, False),
+        ({500: 0.5, 1000: 0.5, 2000: 0.5, 4000: 0.8}, 4, 4000, True),  # at chance: it may not have begun to rise
+    ],
+)
+def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, trained, best, at_cap, monkeypatch):
+    """A single seed's course, here up or down by 5 points at every second budget, decides nothing."""
+    ran = []
+
+    def at_budget(self, model, setting, seed, steps):
+        ran.append(steps)
+        noise = 0.05 * (seed - 2) * (-1) ** CONVERGED.budgets.index(steps)
+        return {"cell": f"{seed} {steps}", "step": steps, "validation": rises[steps] + noise}
+
+    monkeypatch.setattr(Runs, "at_budget", at_budget)
+    results = Runs(CONVERGED, None, Path(), Interruption()).results("clip", everything(CONVERGED))
+    assert ran == [steps for steps in CONVERGED.budgets[:trained] for _ in range(5)]
+    assert [its["step"] for its in results] == [best] * 5
+    assert [its["equal"]["step"] for its in results] == [1000] * 5
+    assert [its["cell"] for its in results] == [f"{seed} {best}" for seed in range(5)]
+    assert {its["at_cap"] for its in results} == {at_cap}
+
+
 def test_the_test_of_converged_settings_has_twenty_pairs():
     for setting in (least(CONVERGED), everything(CONVERGED)):
         subsets = cell_of(CONVERGED, "store", "clip", setting, 0).data.recipe.subsets()
@@ -226,10 +255,8 @@ def test_the_test_of_converged_settings_has_twenty_pairs():
 @pytest.mark.parametrize(
     ("config", "values", "lost"),
     [
-        (replace(CONVERGED, target=0.9), [0.6], False),  # (0.6 + 4) / 5 = 0.92
-        (replace(CONVERGED, target=0.9), [0.7, 0.7], True),
-        (replace(LAPTOP, target=0.9), [0.1], False),  # the median of three
-        (replace(LAPTOP, target=0.9), [0.8, 0.8], True),
+        (replace(FIXED, target=0.9), [0.1], False),  # the median of three
+        (replace(FIXED, target=0.9), [0.8, 0.8], True),
     ],
 )
 def test_a_target_is_out_of_reach_when_no_seed_to_come_can_change_it(config, values, lost):
@@ -248,10 +275,10 @@ def test_a_run_that_can_change_nothing_any_more_is_no_reason_to_prune(values, pr
 
     results = [{"validation": value, "cell": "", "test": {}} for value in values]
     with pytest.raises(optuna.TrialPruned) if pruned else contextlib.nullcontext():
-        report(replace(LAPTOP, target=0.9), Slow(), results, 3, 0.1)
+        report(replace(FIXED, target=0.9), Slow(), results, 3, 0.1)
 
 
-@pytest.mark.parametrize("config", [LAPTOP, CONVERGED, SMOKE, replace(LAPTOP, singles_shares=(0.2, 0.7))])
+@pytest.mark.parametrize("config", [FIXED, CONVERGED, SMOKE, replace(FIXED, singles_shares=(0.2, 0.7))])
 def test_the_first_setting_is_all_data_where_the_space_has_it(config):
     """Of a range that is no whole number of steps its nearest."""
     ranges, most = space(config), asdict(everything(config))
@@ -278,7 +305,7 @@ def judged(question, number, images, validations, equals, seeds=3):
     ]
     attributes = own | {"images": images, "accuracy": statistics.mean(validations), "equals": each}
     attributes |= {"cells": [f"{images} {k} {validations}" for k in range(seeds)]}
-    attributes |= {"steps": [2000] * seeds, "at_caps": [False, True, True], "setting": asdict(least(CONVERGED))}
+    attributes |= {"steps": [2000] * seeds, "at_caps": [images > 100] * seeds, "setting": asdict(least(CONVERGED))}
     return optuna.trial.FrozenTrial(
         **{"number": number, "state": TrialState.COMPLETE, "value": None, "values": [float(images)]},
         **{"datetime_start": None, "datetime_complete": None, "params": {}, "distributions": {}},
@@ -312,8 +339,8 @@ def test_both_ratios_of_images_are_reported():
     assert all(line.startswith("On the test the setting by which") for line in better)
     missed = on_the_test(config, [points[0]._replace(trial=missing(points[1].trial)), *points[3:]])
     assert ["misses it" in line for line in missed] == [True, False]
-    assert capped_of(config, points) == {"clip": (6, 9), "oc-clip": (4, 6)}
+    assert capped_of(config, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
     both = [*points, *(point._replace(question="target") for point in points)]
-    assert capped_of(config, both) == capped_of(config, points), "a run that both searches share is one run"
+    assert capped_of(config, both) == capped_of(config, points), "a setting that both searches share is one setting"
     assert points[0].trial.user_attrs["accuracy"] == pytest.approx(0.7), "the storage's own is as it was"
     assert "compared" not in ratio_table(replace(config, budgets=()), points)
