@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import matplotlib
+import numpy as np
 
 from envs.common.figure_style import CHANCE, chance_line, legend_above, line_style
 from studies.budgets.points import Line, Point
@@ -23,7 +24,7 @@ SIGNS = (
 WIDTH, HEIGHT = 4.4, 3.4  # inches of a panel of the first figure
 SMALL_WIDTH, SMALL_HEIGHT = 2.6, 2.3
 WIDEST = 9.8  # as wide as a page
-WIDE = 8  # from so many times on, round numbers of a logarithm are ticks enough
+WIDE = 5  # from so many times on, round numbers of a logarithm are ticks enough
 
 
 class Scale(NamedTuple):
@@ -44,13 +45,13 @@ def compute_figure(lines: Sequence[Line], bar: float, judged: dict[str, str]) ->
     """Accuracy (%) on what is unseen by operations, a panel a split; `judged` says which tests those are."""
     splits = list(dict.fromkeys(line.split for line in lines))
     figure = Figure((WIDTH * len(splits) + 0.4, HEIGHT), layout="constrained")
-    axes = figure.subplots(1, len(splits), squeeze=False, sharey=True)[0]
-    for axis, split in zip(axes, splits, strict=True):
+    rows = figure.subplots(1, len(splits), squeeze=False, sharey=True)
+    for axis, split in zip(rows[0], splits, strict=True):
         draw(axis, lines, split, FLOPS)
         axis.set_title(f"{split}\n{judged[split]}", fontsize=9, parse_math=False)
         axis.axhline(100 * bar, color="0.6", linewidth=1, linestyle="--")
         axis.set_xlabel(FLOPS.name, fontsize=9)
-    finish(list(axes), "accuracy (%)")
+    finish(rows, "accuracy (%)")
     level = Line2D([], [], color="0.6", linestyle="--", label=f"the bar, {100 * bar:.0f} %")
     legend_above(figure, [*keys(lines), level, *SIGNS])
     return figure
@@ -66,7 +67,7 @@ def other_scales(lines: Sequence[Line]) -> Figure:
             draw(axis, lines, split, scale)
             axis.set_title(split, fontsize=9)
             axis.set_xlabel(scale.name, fontsize=8)
-        finish(list(row), "accuracy (%)")
+    finish(rows, "accuracy (%)")
     legend_above(figure, keys(lines))
     return figure
 
@@ -83,7 +84,7 @@ def all_tests(lines: Sequence[Line], tests: dict[str, Sequence[str]]) -> Figure:
         for axis, test in zip(row, names, strict=False):
             draw(axis, lines, split, FLOPS, test)
             axis.set_title(TITLES.get(test) or f"{split}:\n{test}", fontsize=8, parse_math=False)
-        finish(list(row[: len(names)]), "accuracy (%)")
+    finish(rows, "accuracy (%)")
     figure.supxlabel(FLOPS.name, fontsize=9)
     legend_above(figure, keys(lines))
     return figure
@@ -124,9 +125,9 @@ def draw(axis: Axes, lines: Sequence[Line], split: str, scale: Scale, test: str 
     axis.xaxis.set_minor_locator(NullLocator())
 
 
-def finish(axes: Sequence[Axes], name: str) -> None:
-    """Names, limits and chance of panels beside one another."""
-    for axis in axes:
+def finish(rows: np.ndarray, name: str) -> None:
+    """Names, limits and chance of all panels, once they are drawn: they share limits, which stay as they are set."""
+    for axis in rows.flat:
         if not axis.axison:
             continue
         chance_line(axis)
@@ -134,7 +135,8 @@ def finish(axes: Sequence[Axes], name: str) -> None:
         axis.grid(alpha=0.25)
         axis.set_ylim(None, 101)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(name, fontsize=9)
+    for axis in rows[:, 0]:
+        axis.set_ylabel(name, fontsize=9)
 
 
 def keys(lines: Sequence[Line]) -> list[Line2D]:

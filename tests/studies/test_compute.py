@@ -17,6 +17,7 @@ from models.recipe import Recipe
 from studies.analysis.paired_bootstrap import RecordScore
 from studies.binding_grid import PRESETS as GRIDS
 from studies.budgets.costs import Cost, run_flops, step_flops
+from studies.budgets.figures import all_tests
 from studies.budgets.plan import all_runs, steps_taken
 from studies.budgets.points import Line, Point, level
 from studies.budgets.rounds import Course, best_half, course_of, has_stopped, next_runs
@@ -254,6 +255,16 @@ def test_one_seed_of_few_pairs_leaves_it_undecided(accuracy):
     its = line("clip", (0.6, accuracy), seeds=1, pairs=6 if accuracy == 1 else 2)
     assert verdict(PRESETS["laptop"], its) == "undecided"
     assert "no interval]" in sentences(PRESETS["laptop"], [its])[0]
+
+
+def test_no_line_leaves_its_panel(monkeypatch):
+    """Panels share their limits, whichever of them is drawn first."""
+    monkeypatch.setattr(Point, "accuracies", lambda self, test: [{"high": 90.0, "low": 10.0}[test]] * 3)
+    lines = [line("clip", (0.5, 0.6)), line("clip", (0.5, 0.6))._replace(split="spatial")]
+    for tests in ({"binding": ["high"], "spatial": ["low"]}, {"binding": ["low"], "spatial": ["high"]}):
+        for axis in all_tests(lines, tests).axes:
+            least, most = axis.get_ylim()
+            assert all(least <= y <= most for its in axis.get_lines() for y in its.get_ydata())
 
 
 def test_sentences_name_cost_and_difference():
