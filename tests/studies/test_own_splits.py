@@ -156,8 +156,9 @@ def test_every_recipe_is_taken_as_it_is(name):
         assert taken.tests == recipe.all_tests
 
 
-def test_a_search_keeps_its_range():
-    grid = sample_efficiency.PRESETS["fixed"].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
+@pytest.mark.parametrize("preset", ["laptop", "fixed"])
+def test_a_search_keeps_its_range(preset):
+    grid = sample_efficiency.PRESETS[preset].with_recipe(BindingRecipe(world="tiny", pairs=0.3))
     assert grid.pairs == (0.0, 1.0)
     assert grid.world == "tiny"
 

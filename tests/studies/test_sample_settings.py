@@ -255,6 +255,8 @@ def test_the_test_of_converged_settings_has_twenty_pairs():
 @pytest.mark.parametrize(
     ("config", "values", "lost"),
     [
+        (replace(CONVERGED, target=0.9), [0.6], False),  # (0.6 + 4) / 5 = 0.92
+        (replace(CONVERGED, target=0.9), [0.7, 0.7], True),
         (replace(FIXED, target=0.9), [0.1], False),  # the median of three
         (replace(FIXED, target=0.9), [0.8, 0.8], True),
     ],
