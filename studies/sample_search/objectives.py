@@ -4,6 +4,7 @@ What a trial leaves in the storage (`begin`, `note`) is all that a report needs,
 on a machine that trained none of it. Scores of the test are stored too, and no search reads them.
 """
 
+import contextlib
 import statistics
 import warnings
 from collections.abc import Callable
@@ -84,13 +85,19 @@ class Runs:
                 interim.replay()
         return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
 
-    def converged(self, model: str, setting: Setting) -> list[dict[str, Any]]:
+    def converged(self, model: str, setting: Setting, helping: bool = False) -> list[dict[str, Any]]:
         """The runs of the budget that is best on validation, of equal ones the smallest; beside each the one of the
         budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
-        is a few hundred records, whose noise would stop runs or drive them on."""
+        is a few hundred records, whose noise would stop runs or drive them on.
+
+        One that is `helping` begins with the last seed, so as to meet the worker that has the trial half way."""
+        seeds = range(self.config.seeds)
         ended: list[list[dict[str, Any]]] = []  # by budget and seed
         for steps in self.config.budgets:
-            ended.append([self.at_budget(model, setting, seed, steps) for seed in range(self.config.seeds)])
+            runs_of = {
+                seed: self.at_budget(model, setting, seed, steps) for seed in (seeds[::-1] if helping else seeds)
+            }
+            ended.append([runs_of[seed] for seed in seeds])
             means = [statistics.mean(run["validation"] for run in runs) for runs in ended]
             if stopped := has_stopped(means, self.config.patience, self.config.rise):
                 break
@@ -171,6 +178,15 @@ def begin(runs: Runs, trial: Any) -> Setting:
     trial.set_user_attr("setting", asdict(setting))
     trial.set_user_attr("images", images_of(runs.config, setting))
     return setting
+
+
+def help_with(runs: Runs, model: str, trial: Any) -> None:
+    """Train what a trial of another worker still needs; that one judges it, and says if a run diverges."""
+    from models.training.loop import Diverged
+
+    if runs.config.budgets and "setting" in trial.user_attrs:
+        with contextlib.suppress(Diverged):
+            runs.converged(model, Setting(**trial.user_attrs["setting"]), helping=True)
 
 
 def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:

@@ -14,6 +14,7 @@ from studies.sample_search.budget import SampleStudy, everything, images_of, set
 if TYPE_CHECKING:
     from optuna import Trial
     from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
 
     from studies.trials.queue import Search
 
@@ -73,15 +74,21 @@ def run_worker(worker: Worker, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is stopped."""
     from envs.worlds import load_world
     from generators.storage.image_store import ImageStore
-    from studies.sample_search.objectives import OBJECTIVES, Runs
+    from studies.sample_search.objectives import OBJECTIVES, Runs, help_with
     from studies.trials.queue import Trials
     from studies.trials.workers import work
 
     config, study, out = worker
     runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)
 
+    def parts(search: "Search") -> list[str]:
+        return search.name.removeprefix(f"{study} ").split(" ", 1)
+
     def objective(search: "Search", trial: "Trial") -> tuple[float, ...]:
-        question, model = search.name.removeprefix(f"{study} ").split(" ", 1)
+        question, model = parts(search)
         return OBJECTIVES[question](runs, model, trial)
 
-    work(Trials(config.storage), searches(config, study), objective)
+    def helping(search: "Search", trial: "FrozenTrial") -> None:
+        help_with(runs, parts(search)[1], trial)
+
+    work(Trials(config.storage), searches(config, study), objective, helping)

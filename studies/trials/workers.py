@@ -10,6 +10,7 @@ from multiprocessing.queues import SimpleQueue
 from typing import TypeVar
 
 import optuna
+from optuna.trial import FrozenTrial, TrialState
 
 from envs.common.errors import Stopped, UserError
 from envs.common.processes import end_processes, end_with_parent, workers_context
@@ -20,16 +21,19 @@ from studies.trials.queue import Search, Trials
 # Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute
 # "outcome" is printed when the trial has ended.
 Objective = Callable[[Search, optuna.Trial], Sequence[float]]
+# Trains what a trial that another worker runs still needs.
+Help = Callable[[Search, FrozenTrial], None]
 Argument = TypeVar("Argument")
 # One worker. Stopped while it trains, it saves its state after the step and gives its trial back.
 Body = Callable[[Argument, Interruption], None]
 WAIT_SECONDS = 1.0
 
 
-def work(trials: Trials, searches: Sequence[Search], objective: Objective) -> None:
+def work(trials: Trials, searches: Sequence[Search], objective: Objective, help_with: Help | None = None) -> None:
     """Run whatever trial is ready, of the first search that has one, until all trials of all have ended.
 
-    A worker that must stop (an error, a signal that raises) lets its trial wait for another.
+    A worker that must stop (an error, a signal that raises) lets its trial wait for another. One that has no trial
+    helps with those that run, if it can.
     """
     while True:
         taken = next(((search, trial) for search in searches if (trial := trials.take(search))), None)
@@ -38,7 +42,14 @@ def work(trials: Trials, searches: Sequence[Search], objective: Objective) -> No
         elif all(trials.ended(search) == search.trials for search in searches):
             return
         else:
+            for search, trial in running(trials, searches) if help_with else ():
+                help_with(search, trial)
             time.sleep(WAIT_SECONDS)  # others run them; one of them may yet die
+
+
+def running(trials: Trials, searches: Sequence[Search]) -> list[tuple[Search, FrozenTrial]]:
+    """The trials that workers run now; this one runs none when it calls."""
+    return [(search, trial) for search in searches for trial in trials.all(search) if trial.state is TrialState.RUNNING]
 
 
 def run_trial(trials: Trials, search: Search, trial: optuna.Trial, objective: Objective) -> None:

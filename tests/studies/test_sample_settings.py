@@ -245,6 +245,21 @@ def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, 
     assert {its["at_cap"] for its in results} == {at_cap}
 
 
+@pytest.mark.parametrize("helping", [False, True])
+def test_a_helper_begins_with_the_last_seed_and_has_the_same_results(helping, monkeypatch):
+    ran = []
+
+    def at_budget(self, model, setting, seed, steps):
+        ran.append((steps, seed))
+        return {"cell": f"{seed} {steps}", "step": steps, "validation": 0.7}
+
+    monkeypatch.setattr(Runs, "at_budget", at_budget)
+    results = Runs(CONVERGED, None, Path(), Interruption()).converged("clip", everything(CONVERGED), helping)
+    seeds = [4, 3, 2, 1, 0] if helping else [0, 1, 2, 3, 4]
+    assert ran == [(steps, seed) for steps in (500, 1000) for seed in seeds]
+    assert [its["cell"] for its in results] == [f"{seed} 500" for seed in range(5)]
+
+
 def test_the_test_of_converged_settings_has_twenty_pairs():
     for setting in (least(CONVERGED), everything(CONVERGED)):
         subsets = cell_of(CONVERGED, "store", "clip", setting, 0).data.recipe.subsets()

@@ -107,6 +107,21 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     assert other.take(search).number == 0
 
 
+def test_a_worker_without_a_trial_helps_with_one_that_runs(tmp_path):
+    search = cheap_search.search(1)
+    one, other = Trials(str(tmp_path / "j.log")), Trials(str(tmp_path / "j.log"))
+    one.open(search, {})
+    taken, helped = one.take(search), []
+
+    def help_with(search, trial):
+        helped.append((search.name, trial.number))
+        one.end(taken, None)
+
+    work(other, [search], partial(cheap_search.objective, tmp_path, False, []), help_with)
+    assert helped == [("cheap", 0)]
+    assert not (tmp_path / "ended").exists(), "it has run no trial of its own"
+
+
 def test_another_commands_searches_count_until_they_end(tmp_path):
     """What cells share is deleted when nobody needs it any more, and two commands may search in one folder."""
     run_all(tmp_path / "j.log", 2, partial(cheap_search.objective, tmp_path, False, []))
