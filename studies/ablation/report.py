@@ -12,7 +12,7 @@ from studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
 from studies.ablation.every_task import every_task
 from studies.ablation.figures import accuracy_figure
 from studies.ablation.planes import plane_figure, planes
-from studies.ablation.rows import Place, base_row, named_rows
+from studies.ablation.rows import Place, all_rows, base_row
 from studies.ablation.runs import Columns, Run, Runs, columns_of, read_runs
 from studies.ablation.tables import accuracy_table, caption, column_name
 from studies.analysis.glossary import TERMS, explained_as
@@ -143,7 +143,7 @@ def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
     """What each row changes: in words, where the model has any, and as a line of configuration."""
-    lines, words = named_rows(spec.ablations), spec.ablations.says
+    lines, words = all_rows(spec), spec.ablations.says
     its = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in its.items() if row != base_row(spec)}
 

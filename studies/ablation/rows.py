@@ -57,6 +57,11 @@ def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return {name: line for group in together.values() for name, line in group.items()}
 
 
+def all_rows(spec: ScorerSpec) -> dict[str, str]:
+    """Every row that has a name, those of studies too."""
+    return named_rows(spec.ablations) | in_groups(groups(spec))
+
+
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
     as "coefficients" or "oracle"; the first is always the model as it is."""
@@ -67,7 +72,7 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
         elif "=" in name:
             rows[name] = name
         elif name != base_row(spec):
-            known = named_rows(spec.ablations) | in_groups(together)
+            known = all_rows(spec)
             rows[name] = known[choose("row", name, [base_row(spec), *known, *together])]
     for line in rows.values():
         changes(spec, line)
