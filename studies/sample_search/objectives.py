@@ -85,19 +85,17 @@ class Runs:
                 interim.replay()
         return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
 
-    def converged(self, model: str, setting: Setting, helping: bool = False) -> list[dict[str, Any]]:
+    def converged(self, model: str, setting: Setting) -> list[dict[str, Any]]:
         """The runs of the budget that is best on validation, of equal ones the smallest; beside each the one of the
         budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
-        is a few hundred records, whose noise would stop runs or drive them on.
-
-        One that is `helping` begins with the last seed, so as to meet the worker that has the trial half way."""
-        seeds = range(self.config.seeds)
+        is a few hundred records, whose noise would stop runs or drive them on. Workers that need the same runs share
+        them: each trains those that none has begun before it waits for the others."""
         ended: list[list[dict[str, Any]]] = []  # by budget and seed
         for steps in self.config.budgets:
-            runs_of = {
-                seed: self.at_budget(model, setting, seed, steps) for seed in (seeds[::-1] if helping else seeds)
-            }
-            ended.append([runs_of[seed] for seed in seeds])
+            jobs = [self.job(model, setting, seed, steps) for seed in range(self.config.seeds)]
+            for job in jobs:
+                self.train(job, wait=False)
+            ended.append([self.at_budget(job) for job in jobs])
             means = [statistics.mean(run["validation"] for run in runs) for runs in ended]
             if stopped := has_stopped(means, self.config.patience, self.config.rise):
                 break
@@ -105,14 +103,17 @@ class Runs:
         equal = ended[self.config.budgets.index(equal_steps(self.config))]
         return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
 
-    def at_budget(self, model: str, setting: Setting, seed: int, steps: int) -> dict[str, Any]:
-        """One run of a budget, with its tallies of validation and of the test."""
-        job = self.job(model, setting, seed, steps)
-        with alone(job.folder):
-            if finished(job.folder) is None:
+    def train(self, job: Job, wait: bool = True) -> None:
+        """Train a run that isn't finished; without `wait`, unless another worker does."""
+        with alone(job.folder, wait) as ours:
+            if ours and finished(job.folder) is None:
                 run_interruptible(job, self.interruption)
+
+    def at_budget(self, job: Job) -> dict[str, Any]:
+        """One run of a budget, with its tallies of validation and of the test."""
+        self.train(job)
         known = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
-        return {"cell": job.cell.id, "step": steps, **known}
+        return {"cell": job.cell.id, "step": job.cell.recipe.steps, **known}
 
     def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
         """One training run, with its split file."""
@@ -186,7 +187,7 @@ def help_with(runs: Runs, model: str, trial: Any) -> None:
 
     if runs.config.budgets and "setting" in trial.user_attrs:
         with contextlib.suppress(Diverged):
-            runs.converged(model, Setting(**trial.user_attrs["setting"]), helping=True)
+            runs.converged(model, Setting(**trial.user_attrs["setting"]))
 
 
 def note(trial: Any, results: list[dict[str, Any]], accuracy: float) -> None:

@@ -11,11 +11,15 @@ from studies.runs.cell import Job, finished
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep others from training the same cell; they wait and find it finished."""
+def alone(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Keep others from training the same cell; they wait and find it finished, or without `wait` get False."""
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
-        yield
+    lock = FileLock(folder / ".lock")
+    ours = lock.acquire(wait)
+    try:
+        yield ours
+    finally:
+        lock.release()
 
 
 def validation(job: Job) -> float | None:

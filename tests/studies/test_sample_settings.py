@@ -3,6 +3,8 @@
 import contextlib
 import json
 import statistics
+import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from generators.splits.binding import BindingRecipe
 from generators.storage.dataset import SplitDataset
 from generators.storage.image_store import ImageStore
 from models.recipe import Recipe
-from studies.runs.cell import Execution, finished
+from studies.runs.cell import Execution, Job, finished
 from studies.runs.train import Watch, run_cell
 from studies.runs.trunk import trunk_key
 from studies.sample_efficiency import PRESETS
@@ -218,6 +220,22 @@ def test_budgets_of_a_setting_share_their_first_steps():
     assert equal_steps(CONVERGED) == 1000
 
 
+def cell(seed, steps):
+    return cell_of(CONVERGED, "store", "clip", everything(CONVERGED), seed, steps)
+
+
+def without_data(monkeypatch, accuracy):
+    """Runs whose jobs have no split, and an accuracy on validation by seed and steps."""
+
+    def job(self, model, setting, seed, steps=0):
+        return Job(cell(seed, steps), Path(), self.out)
+
+    monkeypatch.setattr(Runs, "job", job)
+    objectives = "studies.sample_search.objectives"
+    monkeypatch.setattr(f"{objectives}.validation", lambda job: accuracy(job.cell.seed, job.cell.recipe.steps))
+    monkeypatch.setattr(f"{objectives}.tally", lambda job, tests=(): {})
+
+
 @pytest.mark.parametrize(
     ("rises", "trained", "best", "at_cap"),
     [
@@ -231,33 +249,44 @@ def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, 
     """A single seed's course, here up or down by 5 points at every second budget, decides nothing."""
     ran = []
 
-    def at_budget(self, model, setting, seed, steps):
-        ran.append(steps)
-        noise = 0.05 * (seed - 2) * (-1) ** CONVERGED.budgets.index(steps)
-        return {"cell": f"{seed} {steps}", "step": steps, "validation": rises[steps] + noise}
+    def accuracy(seed, steps):
+        return rises[steps] + 0.05 * (seed - 2) * (-1) ** CONVERGED.budgets.index(steps)
 
-    monkeypatch.setattr(Runs, "at_budget", at_budget)
+    without_data(monkeypatch, accuracy)
+    monkeypatch.setattr(Runs, "train", lambda self, job, wait=True: ran.append(job.cell.recipe.steps) if wait else None)
     results = Runs(CONVERGED, None, Path(), Interruption()).results("clip", everything(CONVERGED))
     assert ran == [steps for steps in CONVERGED.budgets[:trained] for _ in range(5)]
     assert [its["step"] for its in results] == [best] * 5
     assert [its["equal"]["step"] for its in results] == [1000] * 5
-    assert [its["cell"] for its in results] == [f"{seed} {best}" for seed in range(5)]
+    assert [its["cell"] for its in results] == [cell(seed, best).id for seed in range(5)]
     assert {its["at_cap"] for its in results} == {at_cap}
 
 
-@pytest.mark.parametrize("helping", [False, True])
-def test_a_helper_begins_with_the_last_seed_and_has_the_same_results(helping, monkeypatch):
-    ran = []
+def test_two_workers_with_the_same_setting_share_its_seeds(tmp_path, monkeypatch):
+    """The second waits only for what the first is at; both have the same results."""
+    ran, results = [], []
 
-    def at_budget(self, model, setting, seed, steps):
-        ran.append((steps, seed))
-        return {"cell": f"{seed} {steps}", "step": steps, "validation": 0.7}
+    def run_interruptible(job, interruption):
+        ran.append((threading.get_ident(), job.cell.recipe.steps, job.cell.seed))
+        time.sleep(0.05)
+        (job.folder / "ended").touch()
 
-    monkeypatch.setattr(Runs, "at_budget", at_budget)
-    results = Runs(CONVERGED, None, Path(), Interruption()).converged("clip", everything(CONVERGED), helping)
-    seeds = [4, 3, 2, 1, 0] if helping else [0, 1, 2, 3, 4]
-    assert ran == [(steps, seed) for steps in (500, 1000) for seed in seeds]
-    assert [its["cell"] for its in results] == [f"{seed} 500" for seed in range(5)]
+    def work():
+        runs = Runs(CONVERGED, None, tmp_path, Interruption())
+        results.append(runs.converged("clip", everything(CONVERGED)))
+
+    monkeypatch.setattr("studies.sample_search.objectives.run_interruptible", run_interruptible)
+    monkeypatch.setattr("studies.sample_search.objectives.finished", lambda folder: (folder / "ended").exists() or None)
+    without_data(monkeypatch, lambda seed, steps: 0.7)
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(its[1:] for its in ran) == [(steps, seed) for steps in (500, 1000) for seed in range(5)]
+    assert len({worker for worker, *_ in ran[:2]}) == 2, "both train at once"
+    assert results[0] == results[1]
+    assert [its["cell"] for its in results[0]] == [cell(seed, 500).id for seed in range(5)]
 
 
 def test_the_test_of_converged_settings_has_twenty_pairs():
