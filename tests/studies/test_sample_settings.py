@@ -4,7 +4,6 @@ import contextlib
 import json
 import statistics
 import threading
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -264,11 +263,13 @@ def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, 
 
 def test_two_workers_with_the_same_setting_share_its_seeds(tmp_path, monkeypatch):
     """The second waits only for what the first is at; both have the same results."""
-    ran, results = [], []
+    ran, results, at_once = [], [], threading.Barrier(2, timeout=60)
 
     def run_interruptible(job, interruption):
+        first = threading.get_ident() not in {worker for worker, *_ in ran}
         ran.append((threading.get_ident(), job.cell.recipe.steps, job.cell.seed))
-        time.sleep(0.05)
+        if first:
+            at_once.wait()  # until the other trains too
         (job.folder / "ended").touch()
 
     def work():
@@ -284,7 +285,7 @@ def test_two_workers_with_the_same_setting_share_its_seeds(tmp_path, monkeypatch
     for worker in workers:
         worker.join()
     assert sorted(its[1:] for its in ran) == [(steps, seed) for steps in (500, 1000) for seed in range(5)]
-    assert len({worker for worker, *_ in ran[:2]}) == 2, "both train at once"
+    assert len({worker for worker, *_ in ran}) == 2
     assert results[0] == results[1]
     assert [its["cell"] for its in results[0]] == [cell(seed, 500).id for seed in range(5)]
 
