@@ -56,9 +56,11 @@ def expected(scores, column):
     return {f"{100 * mean(its):.1f} ± {100 * stdev(its):.1f}" for its in tests.values()}
 
 
-def lowest(scores, task):
-    """What stands in a column of an ablation's row: of a task the lowest test, mean over seeds."""
-    tests = scores[(scores["task"] == task) & ~scores["subset"].isin(CHOSEN_BY)].groupby("subset")["accuracy"]
+def lowest(scores, column):
+    """What may stand in a column of an ablation's row: of a task the lowest test, mean over seeds; or swaps of a test."""
+    if column not in set(scores["task"]):
+        return expected(scores, column)
+    tests = scores[(scores["task"] == column) & ~scores["subset"].isin(CHOSEN_BY)].groupby("subset")["accuracy"]
     return {f"{100 * min(mean(its) for _, its in tests):.1f}"}
 
 
