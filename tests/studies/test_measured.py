@@ -57,7 +57,7 @@ def expected(scores, column):
 
 
 def lowest(scores, column):
-    """What may stand in a column of an ablation's row: of a task the lowest test, mean over seeds; or swaps of a test."""
+    """What may stand in a column of an ablation's row: of a task the lowest test, or swaps of one."""
     if column not in set(scores["task"]):
         return expected(scores, column)
     tests = scores[(scores["task"] == column) & ~scores["subset"].isin(CHOSEN_BY)].groupby("subset")["accuracy"]
