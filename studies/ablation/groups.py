@@ -4,7 +4,7 @@
 the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
 
 `negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
-phase bring; single animals that are all in one place; and the sizes that no other table has.
+phase bring; and single animals that are all in one place.
 
 `partial`: captions that leave things and textures out, in training, and what attention does with the things that a
 caption of a test leaves out.
@@ -34,11 +34,6 @@ LEFT_OUT = {
     "things and attributes left out": "mentioned=0.7 attributes=0.8",
 }
 ATTENTION = ("regular attention", "focused competition")  # rows of a model that has them
-SIZES = (
-    *("objects in 16", "objects in 32", "objects in 128"),
-    *("relations in 8", "relations in 16", "relations in 64"),
-    "1 default token",
-)
 
 
 def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
@@ -65,7 +60,7 @@ def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 
 def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Every model with and without swapped captions, what training is made of, and this model's other sizes."""
+    """Every model with and without swapped captions, and what training is made of."""
     for model, its in specs().items():
         if model != spec.name:
             yield titled(model), f"model={model}"
@@ -76,8 +71,6 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
     for model in dict.fromkeys(("clip", spec.name)):
         yield from ((f"{titled(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
-    yield from ((name, line) for name, line in spec.ablations.rows.items() if name in SIZES)
-    yield from spec.ablations.more.get("coefficients", {}).items()
 
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:

@@ -134,12 +134,16 @@ def test_the_rows_of_negatives():
         swapped = {cell.model for cell in rows.values() if cell.recipe.text_negatives == ("swap",)}
         assert plain == set(specs())
         assert swapped == set(specs()) - own
-    assert spatial["1 default token"].options["default_tokens"] == 1
     assert not spatial["CLIP, no false-negative mask"].recipe.mask_false_negatives
     assert spatial["OC-CLIP, no single-object phase"].recipe.single_object_phase == 0
     assert spatial["CLIP, single objects in the centre"].data.recipe.singles_slots == ("center",)
-    assert not [row for row in binding if "centre" in row or "alpha" in row]
-    assert sum("alpha" in row for row in spatial) == 15
+    assert not [row for row in binding if "centre" in row]
+
+
+def test_the_rows_of_coefficients_and_sizes():
+    assert cells_of("1 default token", "spatial")["1 default token"].options["default_tokens"] == 1
+    assert set(cells_of("coefficients", "binding")) == {BASE}
+    assert sum("alpha" in row for row in cells_of("coefficients", "spatial")) == 15
 
 
 def test_the_rows_of_partial_captions():
