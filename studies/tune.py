@@ -25,9 +25,11 @@ import tyro
 from envs.common.errors import UserError, run_command
 from envs.common.options import FIRST, MODEL, PLACE, WHAT
 from envs.common.processes import in_child
-from envs.common.ranges import FIRST_SEED, RUNS, SEEDS, Range
+from envs.common.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
 from generators.cluster.options import Cluster
+from generators.splits.binding import BindingRecipe
 from generators.splits.recipe import SplitRecipe
+from models.recipe import Recipe
 from studies.binding_grid import PRESETS as BINDING
 from studies.grids.grid import Grid, chosen_alone
 from studies.grids.launch import check as check_grid
@@ -60,6 +62,10 @@ class Config:
     """Seeds of a finalist, the trial's own among them."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
+    learning_rates: Annotated[tuple[float, ...], WHAT, RATE] = (3e-4, 1e-2)
+    """The least and the greatest learning rate; one value isn't searched."""
+    singles_shares: Annotated[tuple[float, ...], WHAT] = (0.3, 0.97)
+    """The least and the greatest share of a batch that shows one animal alone; one value isn't searched."""
     parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
     """The most parameters that any model may have in any trial."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
@@ -90,6 +96,16 @@ PRESETS: dict[str, Config] = {
     # At 32 px and in a third of the steps, so that every scorer can have as many trials.
     "breadth": Config(grid=hardest(BINDING["breadth"]), trials=8),
     "breadth-spatial": Config(grid=hardest(SPATIAL["breadth"]), trials=8),
+    # For sample_efficiency.py: its setting with most data, in which single animals always are half of a batch.
+    "twelve": Config(
+        grid=replace(
+            hardest(BINDING["laptop"]),
+            **{"world": "twelve", "resolution": 32, "pairs": (1.0,), "views": 8, "test_views": 2, "test_scenes": 200},
+            base=BindingRecipe(reserve=0.31, validation=0.14, singles_views=8),
+            recipe=Recipe(steps=1000, decay=0.2, learning_rate=7e-4, singles_share=0.5, single_object_phase=0.25),
+        ),
+        **{"trials": 10, "architectures": ("mini",), "learning_rates": (1e-4, 5e-3), "singles_shares": (0.5,)},
+    ),
 }
 
 
@@ -104,12 +120,21 @@ def check(config: Config) -> None:
         raise UserError("tuning needs one cell: one --pairs and --hard-negatives or one --split, and --seeds 1")
     if config.grid.tuned or config.grid.pretrained:
         raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
+    check_searched(config)
     if not config.architectures:
         raise UserError("--architectures needs one or more towers")
     for architecture in config.architectures:
         check_grid(replace(config.grid, architecture=architecture))
         for model in config.grid.models:
             in_child(check_budget, config, model, architecture)
+
+
+def check_searched(config: Config) -> None:
+    """Raise for ranges that hold nothing, or what no recipe may have."""
+    if not config.learning_rates or min(config.learning_rates) <= 0:
+        raise UserError(f"--learning-rates are one or two values above 0, got {config.learning_rates}")
+    if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
+        raise UserError(f"--singles-shares are one or two fractions from 0 to 1, got {config.singles_shares}")
 
 
 def check_budget(config: Config, model: str, architecture: str) -> None:

@@ -29,6 +29,8 @@ class Tuning(Protocol):
     finalists: int
     final_seeds: int
     architectures: tuple[str, ...]
+    learning_rates: tuple[float, ...]
+    singles_shares: tuple[float, ...]
     sampler_seed: int
     storage: str
 
@@ -37,10 +39,10 @@ def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
     """What is searched: the same of every model's recipe, and what its spec names of its own options."""
     own = {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
     shared = {
-        "learning_rate": FloatDistribution(3e-4, 1e-2, log=True),
+        "learning_rate": FloatDistribution(min(config.learning_rates), max(config.learning_rates), log=True),
         "weight_decay": FloatDistribution(1e-2, 1.0, log=True),
         "warmup": IntDistribution(20, max(20, config.grid.recipe.steps // 5)),
-        "singles_share": FloatDistribution(0.3, 0.97),
+        "singles_share": FloatDistribution(min(config.singles_shares), max(config.singles_shares)),
         "single_object_phase": CategoricalDistribution(PHASES),
         "architecture": CategoricalDistribution(config.architectures),
     }

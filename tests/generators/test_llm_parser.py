@@ -19,6 +19,7 @@ from generators.parsers.parser import CaptionParser
 from generators.parsers.registry import open_parser
 from generators.sources.coco import one_node
 from tests.generators.chat_service import ChatService, Request, Sent
+from tests.studies.command import WAIT_SECONDS
 
 # Table 10 of OC-CLIP: what its language model gives.
 TABLE_10 = {
@@ -343,13 +344,13 @@ def test_a_command_that_is_killed_goes_on(kind, tmp_path):
 
     with ChatService(answer) as service:
         process = command(tmp_path, service)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=WAIT_SECONDS)
         assert process.returncode in (130, -signal.SIGKILL), errors
         assert "Traceback" not in errors
         assert not (tmp_path / "graphs.json").exists()
     with ChatService(good) as service:
         process = command(tmp_path, service)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=WAIT_SECONDS)
         assert process.returncode == 0, errors
         (lines,) = (tmp_path / "parses").glob("*/graphs.jsonl")
         kept = [json.loads(line)["caption"] for line in lines.read_text().splitlines()]

@@ -15,6 +15,7 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 GRID = [sys.executable, str(ROOT / "studies" / "binding_grid.py")]
+WAIT_SECONDS = 600  # for a command: a machine may be four times slower than ours
 # The smoke preset, smaller still: two cells of a few steps.
 QUICK = ["--preset", "smoke", "--hard-negatives", "0", "--steps", "130", "--batch", "8", "--views", "1"]
 
@@ -26,9 +27,9 @@ WITH_TESTS = os.environ | {"PYTHONPATH": str(ROOT)}
 def run(
     command: list[str], folder: Path, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end in `folder`; a machine may be four times slower than ours."""
+    """Run to the end in `folder`."""
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
     )
 
 
@@ -91,19 +92,38 @@ def forget() -> None:
 def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:
     """Start, and kill -9 the command's process alone as soon as `reached()`."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while not reached():
-        assert process.poll() is None, "the command ended before it could be killed"
-        assert time.monotonic() < end, "the moment to kill never came"
-        time.sleep(0.01)
+    until(reached, process, often=0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def until(reached: Callable[[], bool], process: subprocess.Popen, seconds: float = 200) -> None:
-    """Wait for a moment in the life of a command."""
+def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    """Start in `folder`; SIGABRT has the command print where it is."""
+    environment = os.environ | {"PYTHONFAULTHANDLER": "1"}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """Wait for the end of a command that was `started`; of one that hangs report where."""
+    try:
+        output, errors = process.communicate(timeout=WAIT_SECONDS)
+    except subprocess.TimeoutExpired as hung:
+        if process.poll() is not None:
+            raise AssertionError(f"{hung}: it has ended, but a process that it left behind has not") from None
+        process.send_signal(signal.SIGABRT)
+        _, where = process.communicate(timeout=WAIT_SECONDS)
+        raise AssertionError(f"{hung}:\n{where}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def until(
+    reached: Callable[[], bool], process: subprocess.Popen, seconds: float = WAIT_SECONDS, often: float = 0.05
+) -> None:
+    """Wait for a moment in the life of a command, looking every `often` seconds."""
     end = time.monotonic() + seconds
     while not reached():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, ("it ended before that moment", process.communicate())
         assert time.monotonic() < end, "the moment never came"
-        time.sleep(0.05)
+        time.sleep(often)

@@ -5,13 +5,11 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import time
 
 import pytest
 
 from studies.runs.results import COLUMNS
-from tests.studies.command import GRID, QUICK, kill_when, run, run_here
+from tests.studies.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
 
 
 @pytest.fixture(scope="module")
@@ -182,15 +180,13 @@ def test_killed_while_rendering_and_while_training(finished, tmp_path):
 
 def test_ctrl_c_leaves_everything_usable(finished, tmp_path):
     command = [*GRID, *QUICK, "--out", "runs/c", "--workers", "1"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not any(tmp_path.glob("runs/c/cells/*/result.json")):
-        assert process.poll() is None
-        time.sleep(0.02)
+    process = started(command, tmp_path)
+    until(lambda: any(tmp_path.glob("runs/c/cells/*/result.json")), process)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.startswith("interrupted: ")
-    assert "Traceback" not in errors
+    result = ended(process)
+    assert result.returncode == 130
+    assert result.stderr.startswith("interrupted: ")
+    assert "Traceback" not in result.stderr
     assert (tmp_path / "runs/c/report.html").exists()
     assert run_here(command, tmp_path).returncode == 0
     assert outcome(tmp_path / "runs" / "c") == outcome(finished / "runs" / "a")
@@ -199,16 +195,12 @@ def test_ctrl_c_leaves_everything_usable(finished, tmp_path):
 def test_sigterm_ends_in_one_line_and_leaves_everything_usable(finished, tmp_path):
     """Also with processes that prepare batches, whose semaphores nobody else would free."""
     command = [*GRID, *QUICK, "--out", "runs/t", "--workers", "2"]
-    process = subprocess.Popen(
-        [*command, "--loaders", "1"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    while not any(tmp_path.glob("runs/t/cells/*/training.csv")):
-        assert process.poll() is None
-        time.sleep(0.02)
+    process = started([*command, "--loaders", "1"], tmp_path)
+    until(lambda: any(tmp_path.glob("runs/t/cells/*/training.csv")), process)
     process.terminate()
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert errors == "stopped: what was finished is kept; the same command goes on from there\n"
+    result = ended(process)
+    assert result.returncode == 143
+    assert result.stderr == "stopped: what was finished is kept; the same command goes on from there\n"
     assert run_here(command, tmp_path).returncode == 0
     assert outcome(tmp_path / "runs" / "t") == outcome(finished / "runs" / "a")
 

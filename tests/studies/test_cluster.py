@@ -21,7 +21,7 @@ from studies.grids.cells import cells
 from studies.runs.cell import Job
 from studies.runs.dispatch import run_cells
 from tests.slurm import output_of
-from tests.studies.command import GRID, QUICK, run_here, until
+from tests.studies.command import GRID, QUICK, ended, run_here, started, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
 
@@ -77,29 +77,29 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     """Ctrl-C leaves the array in the queue, a task that gets SIGTERM goes on where it was; nothing is done twice."""
     out = alone / "runs/slurm"
     command = [*GRID, *QUICK, *CELLS, "--cluster", "slurm", "--slurm.at-once", "2", "--out", "runs/slurm"]
-    launcher = subprocess.Popen(command, cwd=alone, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    launcher = started(command, alone)
     until(lambda: any(out.glob("cells/*/state.pt")), launcher)
     cell = next(out.glob("cells/*/state.pt")).parent.name
     task = json.loads((out / "cluster/tasks.json").read_text())[cell][1]
     preempt = subprocess.Popen(["scancel", "--signal=TERM", task])  # not waited for: it tries again if all goes well
     launcher.send_signal(signal.SIGINT)
-    output, errors = launcher.communicate(timeout=200)
+    interrupted = ended(launcher)
     array = task.partition("_")[0]
-    assert launcher.returncode == 130
+    assert interrupted.returncode == 130
     # On a busy machine some have ended by now.
     told_of = "[1-4] tasks stay with Slurm: the same command waits for them again, "
-    assert re.search(rf"{told_of}`scancel {array}` ends them", output), output
-    assert errors.startswith("interrupted: ")
+    assert re.search(rf"{told_of}`scancel {array}` ends them", interrupted.stdout), interrupted.stdout
+    assert interrupted.stderr.startswith("interrupted: ")
     with pytest.raises(UserError, match=rf"[1-4] tasks of this run are still queued or running; .*`scancel {array}`"):
         run_cells(jobs(out), Cluster(), 1, out, lambda job: None)
 
-    second = subprocess.Popen(command, cwd=alone, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    second = started(command, alone)
     until(lambda: "PENDING" in output_of("squeue", "--noheader", "--array", f"--jobs={task}", "--format=%T"), second)
     preempt.kill()
     preempt.wait()
     output_of("scontrol", "update", f"JobId={task}", "StartTime=now")  # Slurm lets a requeued job rest for two minutes
-    output, errors = second.communicate(timeout=200)
-    assert second.returncode == 0, errors
+    result = ended(second)
+    assert result.returncode == 0, result.stderr
     assert outcome(out) == outcome(alone / "runs/alone")
     assert (out / "results.csv").read_bytes() == (alone / "runs/alone/results.csv").read_bytes()
     handles = json.loads((out / "cluster/tasks.json").read_text())

@@ -27,7 +27,7 @@ from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
 from studies.trials.launch import one_command
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, kill_when, run, run_here, until
+from tests.studies.command import ROOT, ended, kill_when, run, run_here, started, until
 
 SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
@@ -114,16 +114,16 @@ def test_two_workers_on_slurm_try_the_same(study, slurm):
     """
     folder, out = study.parents[1], study.parent / "slurm"
     command = [*STUDY, *QUICK, "--cluster", "slurm", "--workers", "2", "--out", "runs/slurm"]
-    launcher = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    launcher = started(command, folder)
     until(lambda: any("trial" in log.read_text() for log in out.glob("cluster/*_0_0_log.out")), launcher)
     worker = json.loads((out / "cluster/tasks.json").read_text())["worker 0"]
     preempt = subprocess.Popen(["scancel", "--signal=TERM", worker[1]])  # it tries again if all goes well
-    output, errors = launcher.communicate(timeout=300)
+    result = ended(launcher)
     preempt.kill()
     preempt.wait()
-    assert launcher.returncode == 0, errors
+    assert result.returncode == 0, result.stderr
     assert trials_of(out) == trials_of(study)
-    assert "12 of 12 trials have ended" in output
+    assert "12 of 12 trials have ended" in result.stdout
     assert "Requeued job" in Path(worker[2]).read_text()
     assert not still_running(out / "cluster")
 
