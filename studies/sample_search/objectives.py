@@ -7,7 +7,7 @@ on a machine that trained none of it. Scores of the test are stored too, and no 
 import contextlib
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -97,11 +97,16 @@ class Runs:
                 self.train(job, wait=False)
             ended.append([self.at_budget(job) for job in jobs])
             means = [statistics.mean(run["validation"] for run in runs) for runs in ended]
-            if stopped := has_stopped(means, self.config.patience, self.config.rise):
+            if stopped := self.has_converged(means):
                 break
         best = ended[means.index(max(means))]
         equal = ended[self.config.budgets.index(equal_steps(self.config))]
         return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
+
+    def has_converged(self, means: Sequence[float]) -> bool:
+        """Whether no larger budget is trained: the last ones brought no rise, or there is no room for one below 100 %."""
+        no_room = len(means) > self.config.patience and max(means) > 1 - self.config.rise
+        return no_room or has_stopped(means, self.config.patience, self.config.rise)
 
     def train(self, job: Job, wait: bool = True) -> None:
         """Train a run that isn't finished; without `wait`, unless another worker does."""

@@ -205,16 +205,16 @@ def test_all_trials_have_the_words_and_units_of_the_other_tables():
     assert all(name in header for name in HEADER[2:])
 
 
-CONVERGED = PRESETS["laptop"]
+CONVERGED = replace(PRESETS["laptop"], budgets=(500, 1000, 2000, 4000))
 
 
 def test_budgets_of_a_setting_share_their_first_steps():
     """So that a longer run goes on from a shorter one; the first is the study's own."""
-    recipes = [cell_of(CONVERGED, "store", "clip", everything(CONVERGED), 0, steps).recipe for steps in (500, 2000)]
+    recipes = [cell_of(CONVERGED, "store", "oc-clip", everything(CONVERGED), 0, steps).recipe for steps in (500, 2000)]
     assert [recipe.steps for recipe in recipes] == [500, 2000]
     assert {round(recipe.single_object_phase * recipe.steps) for recipe in recipes} == {125}
     assert len({recipe.warmup for recipe in recipes}) == 1
-    cells = [cell_of(CONVERGED, "store", "clip", everything(CONVERGED), 0, steps) for steps in (500, 2000)]
+    cells = [cell_of(CONVERGED, "store", "oc-clip", everything(CONVERGED), 0, steps) for steps in (500, 2000)]
     assert trunk_key(cells[0]) == trunk_key(cells[1])
     assert equal_steps(CONVERGED) == 1000
 
@@ -242,6 +242,8 @@ def without_data(monkeypatch, accuracy):
         ({500: 0.7, 1000: 0.8, 2000: 0.85, 4000: 0.9}, 4, 4000, True),
         ({500: 0.7, 1000: 0.65, 2000: 0.9, 4000: 0.9}, 2, 500, False),
         ({500: 0.5, 1000: 0.5, 2000: 0.5, 4000: 0.8}, 4, 4000, True),  # at chance: it may not have begun to rise
+        ({500: 0.7, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 2, 1000, False),  # no room for a point more
+        ({500: 0.995, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 2, 500, False),
     ],
 )
 def test_a_setting_gets_budgets_until_the_mean_of_its_seeds_stops_rising(rises, trained, best, at_cap, monkeypatch):

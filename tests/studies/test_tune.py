@@ -16,12 +16,13 @@ from envs.common.identity import completed
 from envs.common.records import read_record
 from models.recipe import Recipe
 from models.towers.config import TowerConfig
-from studies import binding_grid, spatial_grid, tune
+from studies import binding_grid, sample_efficiency, spatial_grid, tune
 from studies.grids.cells import recipe_line, training_recipe
 from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
 from studies.runs.scorer_options import scorer_options
+from studies.sample_search.budget import everything, split_recipe
 from studies.tuning.report import RING, history
-from studies.tuning.space import first_point
+from studies.tuning.space import first_point, sampler_of, space
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import GRID, ROOT, kill_when, run, run_here
 
@@ -149,6 +150,8 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
         (["--storage", "nowhere/journal.log"], "there is no folder nowhere"),
         (["--tuned", "best.json"], "leave out --tuned and --pretrained"),
         (["--architectures", "nanno"], "did you mean 'nano'"),
+        (["--learning-rates", "0", "1e-3"], "--learning-rates are one or two values above 0"),
+        (["--singles-shares", "1.5"], "--singles-shares are one or two fractions from 0 to 1"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message, tmp_path):
@@ -226,7 +229,8 @@ def test_a_grid_says_all_options_of_a_model():
 @pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.json")])
 def test_shipped_recipes_fit_a_preset(name):
     """Every file of recipes is some preset's, has all of its models, and evidence beside it."""
-    grid = next(preset for study in GRIDS for preset in study.PRESETS.values() if preset.tuned == name)
+    studies = (*GRIDS, sample_efficiency)
+    grid = next(preset for study in studies for preset in study.PRESETS.values() if preset.tuned == name)
     assert set(read_tuned(name, grid.models)) == set(grid.models)
     rows = list(csv.DictReader((SHIPPED / f"{name}-trials.csv").open()))
     recipes = json.loads((SHIPPED / f"{name}.json").read_text())
@@ -247,6 +251,23 @@ def test_the_first_trial_is_the_grids_own_recipe(tuned):
     }
     first = trials(tuned / "runs/t")[0]
     assert (float(first["learning_rate"]), first["architecture"]) == (2e-3, "nano")
+
+
+def test_a_range_of_one_value_is_not_searched():
+    config = replace(tune.Config(), learning_rates=(1e-3,), singles_shares=(0.5,), trials=4)
+    assert space(config, "clip")["learning_rate"].single()
+    study = optuna.create_study(sampler=sampler_of(config, "clip", 0))
+    drawn = [study.ask(space(config, "clip")).params for _ in range(4)]
+    assert {(params["learning_rate"], params["singles_share"]) for params in drawn} == {(1e-3, 0.5)}
+    assert len({params["weight_decay"] for params in drawn}) == 4
+
+
+def test_the_recipes_of_sample_efficiency_are_tuned_on_its_setting_with_most_data():
+    study, grid = sample_efficiency.PRESETS["laptop"], tune.PRESETS["twelve"].grid
+    assert study.tuned == "twelve"
+    assert grid.split_of(0, **grid.places[0]) == split_recipe(study, everything(study), seed=0)
+    assert grid.recipe.singles_share == everything(study).singles_share
+    assert grid.recipe.decay == study.recipe.decay
 
 
 def test_the_chosen_trial_is_marked(tuned):
