@@ -78,7 +78,7 @@ class Config(SampleStudy):
     patience: Annotated[int, TRAINING] = 1
     """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
     rise: Annotated[float, TRAINING] = 0.01
-    """The least rise that counts, as a share: 0.01 is a point. A setting that lacks less to 100 % gets no larger one."""
+    """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
 
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}

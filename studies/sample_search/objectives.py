@@ -104,7 +104,7 @@ class Runs:
         return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
 
     def has_converged(self, means: Sequence[float]) -> bool:
-        """Whether no larger budget is trained: the last ones brought no rise, or there is no room for one below 100 %."""
+        """Whether no larger budget is trained: the last ones brought no rise, or there is no room for one."""
         no_room = len(means) > self.config.patience and max(means) > 1 - self.config.rise
         return no_room or has_stopped(means, self.config.patience, self.config.rise)
 
