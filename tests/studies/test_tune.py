@@ -233,7 +233,7 @@ def test_shipped_recipes_fit_a_preset(name):
     grid = next(preset for study in studies for preset in study.PRESETS.values() if preset.tuned == name)
     assert set(read_tuned(name, grid.models)) == set(grid.models)
     rows = list(csv.DictReader((SHIPPED / f"{name}-trials.csv").open()))
-    recipes = json.loads((SHIPPED / f"{name}.json").read_text())
+    recipes = read_record(SHIPPED / f"{name}.json")
     for model, entry in recipes.items():
         values = [float(row["repeated"] or 0) for row in rows if row["model"] == model]
         assert entry["validation"] == max(values)
