@@ -1,7 +1,7 @@
 """How little data is enough? Fewest training images against accuracy, and images to a target.
 
     python studies/sample_efficiency.py --preset smoke    # tiny world, under 90 seconds on 2 cores
-    python studies/sample_efficiency.py                   # laptop: 12 animals, 32 px, 5 seeds, under an hour
+    python studies/sample_efficiency.py                   # laptop: 12 animals, 32 px, 5 seeds
     python studies/sample_efficiency.py --preset fixed    # 8 animals, 3 seeds, 700 steps for all
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
     optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
