@@ -131,10 +131,9 @@ class Pool:
         if worker is None:
             inbox = self.context.Queue()
             # Not a daemon, which could start no loaders.
-            process = self.context.Process(target=work, args=(inbox, self.messages))
-            process.start()
-            worker = Worker(process, inbox)
-            self.workers.append(worker)
+            worker = Worker(self.context.Process(target=work, args=(inbox, self.messages)), inbox)
+            self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
+            worker.process.start()
         worker.job = job
         worker.inbox.put(job)
 
