@@ -21,6 +21,7 @@ from envs.common.locks import FileLock
 from envs.common.reading import Unreadable
 from envs.common.records import read_record, write_record
 from envs.common.version import commit
+from studies.runs.processor import processor
 
 # In the URL of a database.
 PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
@@ -89,12 +90,3 @@ def provenance() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "versions": {name: version(name) for name in LIBRARIES},
     }
-
-
-def processor() -> str:
-    """The processor's name, as the system names it."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
