@@ -59,6 +59,8 @@ class Ablations:
     """Groups of further rows that are requested together, by name."""
     planes: tuple[tuple[str, str], ...] = ()
     """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
+    axes: Mapping[str, str] = field(default_factory=dict)
+    """What their axes say of these options, beside the name."""
     relational: frozenset[str] = frozenset()
     """Fields that change nothing where no caption states a relation."""
     ratio: tuple[str, str] | None = None

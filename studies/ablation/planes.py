@@ -66,7 +66,7 @@ def rest_of(cell: Cell, fields: Sequence[str]) -> dict[str, Any]:
     return cell.settings | {"options": {name: its for name, its in options_of(cell).items() if name not in fields}}
 
 
-def plane_figure(done: Runs, plane: Plane, columns: Columns) -> Figure:
+def plane_figure(done: Runs, plane: Plane, columns: Columns, says: Mapping[str, str]) -> Figure:
     """A panel for each column: accuracy (%), mean and deviation over seeds."""
     up, across = plane.sides
     width, height = 1.0 + 0.85 * len(across), 0.6 + 0.62 * len(up)
@@ -82,8 +82,13 @@ def plane_figure(done: Runs, plane: Plane, columns: Columns) -> Figure:
         axis.set_title(subset.replace("_", " ") + ("" if task == "swap" else f"\n{task}"), fontsize=9)
         axis.set_xticks(range(len(across)), across)
         axis.set_yticks(range(len(up)), up)
-    figure.supylabel(plane.up, fontsize=9)
-    figure.supxlabel(plane.across, fontsize=9)
+    figure.supylabel(axis_label(plane.up, says), fontsize=9)
+    figure.supxlabel(axis_label(plane.across, says), fontsize=9)
     bar = bar_above(figure, image, axes, "accuracy (%), dotted line: chance", width=1.6)
     chance_line(bar.ax, "x", color="white", linewidth=2)
     return figure
+
+
+def axis_label(name: str, says: Mapping[str, str]) -> str:
+    """An option, and what it is where its model says so."""
+    return f"{name}: {says[name]}" if name in says else name

@@ -95,7 +95,7 @@ def draw_planes(
     """What is varied up and across, and the file, of the heat maps of a split."""
     for plane in planes(spec, jobs, split, base_row(spec)):
         file = out / "figures" / f"{split}-{plane.up}-{plane.across}.png"
-        yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns))
+        yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, spec.ablations.axes))
 
 
 def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:

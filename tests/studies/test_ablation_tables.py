@@ -8,7 +8,7 @@ import pytest
 
 from studies.ablation.cells import row_cells
 from studies.ablation.every_task import every_task
-from studies.ablation.planes import planes
+from studies.ablation.planes import plane_figure, planes
 from studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
 from studies.ablation.runs import Run
 from studies.ablations import PRESETS, grid_of
@@ -40,6 +40,9 @@ def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
     }
     (plane,) = planes(SPEC, jobs, "spatial", BASE)
     assert (plane.up, plane.across) == sides
+    figure = plane_figure({place: [] for place in jobs}, plane, (("unseen_pairs", "swap"),), SPEC.ablations.axes)
+    texts = (figure.get_supylabel(), figure.get_supxlabel())
+    assert texts == tuple(f"{side}: {SPEC.ablations.axes[side]}" for side in sides)
     assert len(plane.rows) == 16
     assert Place("spatial", "regular attention") not in plane.rows.values()
     own = asdict(SPEC.config()) | jobs[Place("spatial", BASE)][0].cell.options

@@ -62,6 +62,12 @@ ABLATIONS = Ablations(
         ),
     },
     planes=(("beta", "alpha"), ("dim", "relation_dim")),
+    axes={
+        "beta": "where the weight of relations starts",
+        "alpha": "where the weight of things starts",
+        "dim": "numbers in the vector of a thing",
+        "relation_dim": "numbers in the vector of a relation",
+    },
     relational=frozenset(
         {"local_weight", "local_negatives", "local_mean", "relation", "relation_dim", "alpha", "beta"}
     ),
