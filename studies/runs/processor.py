@@ -11,7 +11,7 @@ NUMBERS = ("cpu family", "model")
 def processor() -> str:
     """Its name, family, model and widest vectors, as the system has them.
 
-    Clouds have one name for several, which don't sum in the same order: a run repeats to the last digit on one of them.
+    Clouds have one name for several, which need not sum in the same order.
     """
     with contextlib.suppress(OSError):
         if known := described(Path("/proc/cpuinfo").read_text()):
