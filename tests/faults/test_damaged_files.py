@@ -52,6 +52,7 @@ EXEMPT = {
     "models.library.pictures": "pictures that a caller has opened",
     "studies.__main__": "reads the source itself",
     "studies.real_training.rehearsal": "reads an export that it has just written",
+    "studies.runs.processor": "what the kernel says of processors",
     "studies.runs.cell": "hashes a user's code and weights",
     "studies.runs.result_file": "an entry",
     "studies.trials.journal": "an entry",

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import resource
 import shutil
 import sys
 from collections import Counter
@@ -154,11 +153,8 @@ def test_unknown_words_are_skipped_visibly(folder):
     assert sum(int(row["n"]) for row in rows_of(folder / "runs/ours")) > 0
 
 
-def test_check_on_an_empty_root_lists_all_in_seconds(tmp_path):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def test_check_on_an_empty_root_lists_all(tmp_path):
     done = run([*TRANSFER, "--check"], tmp_path)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
     assert lines[-1] == f"0 of {len(names())} benchmarks are complete in data"
@@ -168,7 +164,7 @@ def test_check_on_an_empty_root_lists_all_in_seconds(tmp_path):
     assert sum("there is no" in line for line in lines) == len(names())
 
 
-# The command, where the counts of the fixtures are the official ones.
+# The command, where the counts of the fixtures are the official ones, and none of what makes a start slow.
 OWN_COUNTS = """
 import json, sys
 from dataclasses import replace
@@ -176,17 +172,16 @@ from generators.benchmarks import registry
 from studies import transfer
 counts, load = json.loads(sys.argv.pop(1)), registry.load
 registry.load = lambda name: replace(load(name), counts=counts[name], sets={})
-sys.exit(transfer.main())
+status = transfer.main()
+assert not {"models", "open_clip", "torchvision", "transformers", "spacy", "scipy"} & sys.modules.keys()
+sys.exit(status)
 """
 
 
-def test_check_on_all_fixtures_says_complete_in_seconds(tmp_path):
+def test_check_on_all_fixtures_says_complete_and_imports_no_models(tmp_path):
     counts = every_benchmark(tmp_path / "data")
     command = [sys.executable, "-c", OWN_COUNTS, json.dumps(counts), "--check", "--data-root", "data"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run(command, tmp_path, WITH_TESTS)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
     assert (done.returncode, done.stderr) == (0, "")
     *lines, last = done.stdout.splitlines()
     assert [line.partition(": complete, ")[0] for line in lines] == list(names())
