@@ -11,7 +11,7 @@ from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job, finished
 from studies.runs.train import Watch, run_cell
-from studies.runs.training_log import Latest
+from studies.runs.training_log import Latest, Release
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
@@ -31,11 +31,11 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
         if lines.due():
             line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
             print(f"{line}, {latest.text}" if latest.text else line, flush=True)
-        interruption.held = step < job.cell.recipe.steps
+        interruption.held = True
         interruption.check()
 
     try:
-        run_cell(job, report, watch, [latest])
+        run_cell(job, report, watch, [latest, Release(interruption)])
     finally:
         interruption.release()  # `watch` may have ended it between two steps
 

@@ -21,7 +21,7 @@ from envs.common.progress import PlainLines, progress_bar
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
 from studies.runs.server import start_server
-from studies.runs.training_log import Latest
+from studies.runs.training_log import Latest, Release
 
 POLL_SECONDS = 0.2
 DONE = -1  # in place of a step: the cell is finished
@@ -57,14 +57,13 @@ def run_one(job: Job, messages: Any) -> None:
 
     def report(step: int) -> None:
         nonlocal sent
-        ending.held = step < job.cell.recipe.steps
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
             messages.put((job.cell.id, News(step, latest.text)))
 
     try:
-        run_cell(job, report, loggers=[latest])
+        run_cell(job, report, loggers=[latest, Release(ending)])
         ending.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))

@@ -1,13 +1,25 @@
 """Worker processes of a study, which end with it."""
 
+import gc
 import multiprocessing
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import SemLock
 from unittest import mock
 
 import pytest
 
 from envs.common.processes import end_processes
-from studies.runs.cell import Job
+from envs.worlds import load_world
+from generators.cluster.worker import Interruption
+from generators.storage.image_store import ImageStore
+from generators.storage.split_file import make_split
+from models.recipe import Recipe
+from studies.binding_grid import PRESETS
+from studies.grids.cells import cells
+from studies.grids.grid import chosen_alone, splits
+from studies.runs.cell import Execution, Job
+from studies.runs.dispatch import run_interruptible
 from studies.runs.local import Pool
 
 
@@ -27,3 +39,27 @@ def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):
     left = [process for process in multiprocessing.active_children() if process not in before]
     end_processes(left)
     assert not left
+
+
+def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
+    """A signal that raised while Python frees their semaphores would leave one of those behind."""
+
+    left = []
+
+    class Watched(Interruption):
+        """Counts the semaphores of this process whenever a request begins to end the cell at once."""
+
+        def __setattr__(self, name, value):
+            if name == "held" and not value:
+                left.append(sum(issubclass(type(its), SemLock) for its in gc.get_objects()))
+            super().__setattr__(name, value)
+
+    grid = replace(chosen_alone(PRESETS["smoke"]), recipe=Recipe(steps=2, batch=4), test_scenes=4)
+    store = ImageStore(tmp_path / "store", load_world(grid.world), grid.resolution)
+    recipe = splits(grid)[0]
+    store.add(recipe.scenes_to_render())
+    cell = cells(grid, store.identity)[0]
+    job = Job(cell, make_split(store, recipe), tmp_path / "run", execution=Execution(loaders=1))
+    run_interruptible(job, Watched())
+    before, *after = left
+    assert set(after) == {before}
