@@ -107,13 +107,13 @@ def test_processes_that_prepare_batches_know_a_reader_of_ones_own(data, tmp_path
     texts = fresh("clip", data).texts
     models = [build_scorer(f"{folder}/mine.py:Mine", TOWERS, texts) for folder in ("one", "two")]
     assert type(models[0].reader) is not type(models[1].reader)
-    for model in models:
-        feed = Feed(data, model.reader, RECIPE, 0)
-        assert torch.equal(in_child(first_texts, feed), feed[0].texts)
+    feeds = [Feed(data, model.reader, RECIPE, 0) for model in models]
+    for there, here in zip(in_child(first_texts, feeds), first_texts(feeds), strict=True):
+        assert torch.equal(there, here)
 
 
-def first_texts(feed):
-    return feed[0].texts
+def first_texts(feeds):
+    return [feed[0].texts for feed in feeds]
 
 
 def loss_of(model, data, indices, recipe, seed):

@@ -24,7 +24,7 @@ from studies.analysis.tables import DASH, WAITING
 from studies.grids.cells import cells, parser_hash
 from studies.runs.cell import Job
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, run, run_here
+from tests.studies.command import ROOT, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
@@ -256,7 +256,7 @@ BEYOND = ("model=clip-phrases", "20% nodes dropped in tests", "graphs of rules",
 def beyond(tmp_path_factory):
     """A small run with other models, graphs and splits."""
     folder = tmp_path_factory.mktemp("beyond")
-    result = run([*ABLATIONS, "--steps", "4", "--seen-order", "--rows", *BEYOND], folder)
+    result = run_here([*ABLATIONS, "--steps", "4", "--seen-order", "--rows", *BEYOND], folder)
     assert result.returncode == 0, result.stderr
     return folder / "runs/ablations-smoke"
 
@@ -279,7 +279,7 @@ ROWS = ("no local loss", "default_tokens=2", "seen_order=True")  # of the last t
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
-    result = run([*ABLATIONS, "--steps", "6", "--rows", *ROWS], folder)
+    result = run_here([*ABLATIONS, "--steps", "6", "--rows", *ROWS], folder)
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder

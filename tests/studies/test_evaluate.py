@@ -13,7 +13,7 @@ from models.library.sources import HuggingFace
 from models.towers.config import TowerConfig
 from studies.evaluation.models import Model, models_of, short_labels, worded
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
-from tests.studies.command import GRID, QUICK, ROOT, kill_when, run, run_here
+from tests.studies.command import GRID, QUICK, ROOT, kill_when, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 PACK = [sys.executable, "-m", "generators", "pack"]
@@ -60,7 +60,7 @@ def folder(tmp_path_factory):
     (split,) = folder.glob("store/*/binding-*.h5")
     assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
     shutil.copy(split, split.with_name("same.h5"))
-    done = run([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
+    done = run_here([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
     assert done.returncode == 0, done.stderr
     (folder / "output.txt").write_text(done.stdout)
     return folder

@@ -11,7 +11,7 @@ import pytest
 from generators.splits.binding import BindingRecipe
 from generators.splits.recipe_file import KINDS, read_recipe
 from studies import binding_grid, sample_efficiency, spatial_grid, split_study
-from tests.studies.command import GRID, ROOT, run, run_here
+from tests.studies.command import GRID, ROOT, run_here
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
 RULES = ("texture=red & animal=rabbit", "texture[0]=grass")
@@ -31,7 +31,7 @@ TESTS = {"seen_pairs", "unseen_pairs", "different_bag", "train_pairs", "held_out
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "mine.toml").write_text(MINE)
-    result = run([*STUDY, *SHORT, "--recipe", "mine.toml", "--out", "runs/recipe"], folder)
+    result = run_here([*STUDY, *SHORT, "--recipe", "mine.toml", "--out", "runs/recipe"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 

@@ -27,7 +27,7 @@ from studies.sample_efficiency import PRESETS
 from studies.sample_search.budget import cell_of, job_of, least
 from studies.trials.launch import one_command
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, ended, kill_when, run, run_here, started, until
+from tests.studies.command import ROOT, ended, kill_when, run_here, started, until
 
 SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
@@ -38,7 +38,7 @@ QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", 
 def study(tmp_path_factory):
     """A folder with one undisturbed run by one worker."""
     folder = tmp_path_factory.mktemp("sample")
-    result = run([*STUDY, *QUICK, "--out", "runs/a"], folder)
+    result = run_here([*STUDY, *QUICK, "--out", "runs/a"], folder)
     assert result.returncode == 0, result.stderr
     return folder / "runs/a"
 

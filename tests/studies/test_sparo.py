@@ -34,7 +34,7 @@ from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selectio
 from studies.slots.verdicts import of_masks, of_selection, of_sweeps
 from studies.sparo import PRESETS, check, rows_of
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, run, run_here
+from tests.studies.command import ROOT, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
 SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", "--slot-widths", "8"]
@@ -222,7 +222,7 @@ def test_mistakes_are_named_before_anything_is_made(options, message):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sparo")
-    result = run([*SPARO, *SMALL], folder)
+    result = run_here([*SPARO, *SMALL], folder)
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder

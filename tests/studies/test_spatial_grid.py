@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from studies.spatial_grid import Config
-from tests.studies.command import ROOT, run, run_here
+from tests.studies.command import ROOT, run_here
 
 SPATIAL = [sys.executable, str(ROOT / "studies" / "spatial_grid.py"), "--preset", "smoke", "--hard-negatives", "0"]
 SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]
@@ -16,7 +16,7 @@ SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spatial")
-    result = run([*SPATIAL, *SHORT, "--out", "runs/a"], folder)
+    result = run_here([*SPATIAL, *SHORT, "--out", "runs/a"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 

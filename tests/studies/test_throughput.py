@@ -3,7 +3,7 @@
 import sys
 
 from studies.analysis.part_counts import Row, build, distinct_captions, multiplications
-from tests.studies.command import ROOT, run
+from tests.studies.command import ROOT, run, run_here
 
 
 def test_rendering_is_compared(tmp_path):
@@ -34,7 +34,7 @@ def test_parts_of_clip_are_counted_as_formulas_have_them():
 def test_parts_are_counted_and_timed(tmp_path):
     options = ["--rows", "clip=nano/20", "oc-clip=nano/20", "--resolution", "32", "--nodes", "2", "--batch", "4"]
     options += ["--timed", "2", "--repeats", "1"]
-    result = run([sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", *options], tmp_path)
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", *options], tmp_path)
     assert result.returncode == 0, result.stderr
     rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if " nano " in line}
     assert float(rows["clip"][-2]) == 1.0
@@ -46,7 +46,7 @@ def test_a_strange_row_is_named(tmp_path):
     said_of = {"clip": "SCORER=TOWERS/CONTEXT", "clap=nano/20": "clap", "clip=nona/20": "nano", "": "one or more"}
     for row, said in said_of.items():
         command = [sys.executable, str(ROOT / "studies" / "throughput.py"), "parts", "--rows", *row.split()]
-        result = run(command, tmp_path)
+        result = run_here(command, tmp_path)
         assert result.returncode != 0
         assert said in result.stderr
         assert "Traceback" not in result.stderr

@@ -19,7 +19,7 @@ from studies.transferring.chances import chances_in
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, WITH_TESTS, kill_when, run
+from tests.studies.command import ROOT, WITH_TESTS, kill_when, run, run_here
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
 OPEN_CLIP = "ViT-S-32-alt"  # the smallest that open_clip knows; without weights they are random
@@ -143,7 +143,7 @@ def test_retrieval_is_that_of_the_library(folder):
 def test_unknown_words_are_skipped_visibly(folder):
     """Texts keep the words that our model knows; those without one are not scored, and counted."""
     options = ["--benchmarks", "sugarcrepe", "retrieval-coco", "--unknown-words", "skip", "--out", "runs/ours"]
-    done = run([*TRANSFER, "ours", *options], folder)
+    done = run_here([*TRANSFER, "ours", *options], folder)
     assert done.returncode == 0, done.stderr
     results = {its["benchmark"]: its for its in map(json.loads, (folder / "runs/ours/results.jsonl").open())}
     assert results.keys() == {"sugarcrepe", "retrieval-coco"}
@@ -154,7 +154,7 @@ def test_unknown_words_are_skipped_visibly(folder):
 
 
 def test_check_on_an_empty_root_lists_all(tmp_path):
-    done = run([*TRANSFER, "--check"], tmp_path)
+    done = run_here([*TRANSFER, "--check"], tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
     assert lines[-1] == f"0 of {len(names())} benchmarks are complete in data"
@@ -249,7 +249,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     ],
 )
 def test_mistakes_are_one_line_and_make_nothing(arguments, reason, folder):
-    done = run([*TRANSFER, *arguments, "--out", "runs/none"], folder)
+    done = run_here([*TRANSFER, *arguments, "--out", "runs/none"], folder)
     assert done.returncode == 2
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
@@ -280,7 +280,7 @@ def scores_in(out):
 
 def test_a_run_in_one_go_without_codes_is_the_same(folder):
     """As the one that was killed twice and kept codes: the same tables and scores, byte by byte."""
-    done = run([*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/whole", "--codes-limit", "0"], folder)
+    done = run_here([*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/whole", "--codes-limit", "0"], folder)
     assert done.returncode == 0, done.stderr
     whole, all_ = folder / "runs/whole", folder / "runs/all"
     assert scores_in(whole) == scores_in(all_)

@@ -24,7 +24,7 @@ from studies.sample_search.budget import everything, split_recipe
 from studies.tuning.report import RING, history
 from studies.tuning.space import first_point, sampler_of, space
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import GRID, ROOT, kill_when, run, run_here
+from tests.studies.command import GRID, ROOT, kill_when, run_here
 
 GRIDS = (binding_grid, spatial_grid)
 
@@ -35,7 +35,7 @@ SMALL = ["--views", "1", "--test-scenes", "8", "--trials", "5", "--at-once", "2"
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tune")
-    result = run([*TUNE, *SMALL, "--out", "runs/t"], folder)
+    result = run_here([*TUNE, *SMALL, "--out", "runs/t"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 
