@@ -12,8 +12,9 @@ from models.registry import specs
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
-OTHER = ("search", "parameters", "CPU", "above")  # how columns begin whose numbers are not of these files
-OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")  # and rows
+# How columns begin whose numbers are not of these files, and rows.
+OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha")
+OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")
 UNSEEN = "unseen pairs: "  # before a task, with deviation
 CHOSEN_BY = {"validation", "train_pairs"}  # not among the tests whose lowest a table of an ablation's rows has
 
@@ -51,6 +52,8 @@ def expected(scores, column):
         scores = scores[scores["subset"] == "unseen_pairs"]
     own = scores[scores["task"] == task].dropna(subset=["accuracy"])
     tests = {test: its.tolist() for test, its in own.groupby("subset")["accuracy"]}
+    test = re.sub("[/, ]+", "_", column)
+    tests = {test: tests[test]} if test in tests else tests
     if task == column:
         return {f"{100 * mean(mean(its) for test, its in tests.items() if 'unseen' in test):.1f}"}
     return {f"{100 * mean(its):.1f} ± {100 * stdev(its):.1f}" for its in tests.values()}
