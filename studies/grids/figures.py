@@ -144,7 +144,7 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
 
 
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
-    """Images in a row, each with its caption and, in red, its hard negative.
+    """Images of one size in a row, each with its caption and, in red, its hard negative.
 
     All in one pair of axes: a pair for each image takes several times as long.
     """
@@ -155,10 +155,10 @@ def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequenc
     axis = figure.add_axes((0, beside / (shown + 2 * beside), 1, shown / (shown + 2 * beside)))
     axis.axis("off")
     axis.imshow(np.hstack([np.pad(image, ((0, 0), (gap, gap), (0, 0)), constant_values=255) for image in images]))
-    for number, both in enumerate(captions):
+    for number, (_, both) in enumerate(zip(images, captions, strict=True)):
         middle = (number + 0.5) * (width + 2 * gap)
         for text, y, side, colour in zip(
-            both, (-height / 32, height * 65 / 64), ("bottom", "top"), ("#0a5c2c", "#a01818"), strict=True
+            both, (-width / 32, height + width / 64), ("bottom", "top"), ("#0a5c2c", "#a01818"), strict=True
         ):
             axis.text(middle, y, wrap(text), fontsize=8, color=colour, ha="center", va=side)
     return figure

@@ -11,7 +11,7 @@ from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job, finished
 from studies.runs.train import Watch, run_cell
-from studies.runs.training_log import Latest, Release
+from studies.runs.training_log import Latest
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
@@ -35,9 +35,9 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
         interruption.check()
 
     try:
-        run_cell(job, report, watch, [latest, Release(interruption)])
+        run_cell(job, report, watch, [latest], interruption.release)
     finally:
-        interruption.release()  # `watch` may have ended it between two steps
+        interruption.release()  # `watch` may have ended it between two steps, or an error
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from envs.common.progress import PlainLines, progress_bar
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
 from studies.runs.server import start_server
-from studies.runs.training_log import Latest, Release
+from studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
 DONE = -1  # in place of a step: the cell is finished
@@ -63,7 +63,7 @@ def run_one(job: Job, messages: Any) -> None:
             messages.put((job.cell.id, News(step, latest.text)))
 
     try:
-        run_cell(job, report, loggers=[latest, Release(ending)])
+        run_cell(job, report, loggers=[latest], after_training=ending.release)
         ending.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))

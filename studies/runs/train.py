@@ -57,11 +57,18 @@ class Watch(NamedTuple):
     """The first step at which it wants that accuracy."""
 
 
-def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequence[Logger] = ()) -> None:
+def run_cell(
+    job: Job,
+    report: Report,
+    watch: Watch | None = None,
+    loggers: Sequence[Logger] = (),
+    after_training: Callable[[], None] = lambda: None,
+) -> None:
     """Train and evaluate; ends with the result file, whole or not at all.
 
-    `report` receives each finished step, `loggers` the rows of the training log. A run that was stopped goes on from
-    its last state.
+    `report` receives each finished step, `loggers` the rows of the training log. `after_training` is called between
+    the two, when the processes that prepare batches have ended and loggers are closed. A run that was stopped goes on
+    from its last state.
     """
     import torch
 
@@ -75,6 +82,7 @@ def run_cell(job: Job, report: Report, watch: Watch | None = None, loggers: Sequ
     material = material_of(job)
     graphs = read_graphs(job, material)
     scorer, step_seconds = trained(job, material, graphs, report, watch, loggers)
+    after_training()
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     subsets = evaluate(job.folder, material.tests, scorer)
     result = {

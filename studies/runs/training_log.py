@@ -19,7 +19,6 @@ from jaxtyping import Float64
 from envs.common.errors import UserError
 from envs.common.files import write_csv
 from envs.common.reading import read_text
-from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
 from studies.runs.loggers import LOGGERS, Logger
 from studies.runs.result_file import checked_file
@@ -74,21 +73,6 @@ class Latest:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-class Release:
-    """Has a cell that was held while it trained end at once from then on, as there is nothing left that would be cut
-    off: the processes that prepare batches have ended, and loggers given before this one are closed."""
-
-    def __init__(self, interruption: Interruption) -> None:
-        self.interruption = interruption
-
-    def write(self, rows: Sequence["Row"]) -> None:
-        """Nothing is written."""
-
-    def close(self) -> None:
-        """Raise `Stopped` if the end was requested meanwhile."""
-        self.interruption.release()
 
 
 class TrainingLog:

@@ -16,6 +16,7 @@ LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha")
 OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")
 UNSEEN = "unseen pairs: "  # before a task, with deviation
+SHORT = {"seen pairs, swapped": "seen_pairs", "different bag: other textures": "different_bag"}  # names of tests
 CHOSEN_BY = {"validation", "train_pairs"}  # not among the tests whose lowest a table of an ablation's rows has
 
 
@@ -43,26 +44,25 @@ def all_tables():
         yield pytest.param(header, rows, files, id=f"README {files[0]}")
 
 
-def expected(scores, column):
-    """What may stand in a column: a task on what is unseen, or of unseen pairs or swaps of any test with deviation."""
-    named = column.removeprefix(UNSEEN)
-    task = named if named in set(scores["task"]) else "swap"
-    if named != column:
-        assert task == named, column
-        scores = scores[scores["subset"] == "unseen_pairs"]
+def expected(scores, column, relation):
+    """What stands in a column: a task, its mean over what is unseen; a task of unseen pairs, or the swaps of a test,
+    with deviation. A test may be named without its relation, if that is the one of a column before it."""
+    tasks = set(scores["task"])
+    task, test = column.removeprefix(UNSEEN), "unseen_pairs"
+    if task not in tasks:
+        task, test = "swap", column if "/" in column or not relation else f"{relation}, {column}"
+        test = SHORT.get(test, re.sub("[/, ]+", "_", test))
     own = scores[scores["task"] == task].dropna(subset=["accuracy"])
-    tests = {test: its.tolist() for test, its in own.groupby("subset")["accuracy"]}
-    test = re.sub("[/, ]+", "_", column)
-    tests = {test: tests[test]} if test in tests else tests
+    tests = {name: its.tolist() for name, its in own.groupby("subset")["accuracy"]}
     if task == column:
-        return {f"{100 * mean(mean(its) for test, its in tests.items() if 'unseen' in test):.1f}"}
-    return {f"{100 * mean(its):.1f} ± {100 * stdev(its):.1f}" for its in tests.values()}
+        return f"{100 * mean(mean(its) for name, its in tests.items() if 'unseen' in name):.1f}"
+    return f"{100 * mean(tests[test]):.1f} ± {100 * stdev(tests[test]):.1f}"
 
 
 def lowest(scores, task):
     """What stands in a column of an ablation's row: of a task the lowest test, mean over seeds."""
     tests = scores[(scores["task"] == task) & ~scores["subset"].isin(CHOSEN_BY)].groupby("subset")["accuracy"]
-    return {f"{100 * min(mean(its) for _, its in tests):.1f}"}
+    return f"{100 * min(mean(its) for _, its in tests):.1f}"
 
 
 @pytest.mark.parametrize(("header", "rows", "files"), list(all_tables()))
@@ -72,11 +72,14 @@ def test_tables_are_those_of_the_results_they_name(header, rows, files):
     ablation = "row" in results
     for title, *cells in (row for row in rows if not OTHER_ROWS.fullmatch(row[0])):
         scores = results[results["row"] == title] if ablation else results[results["model"] == names[title]]
+        relation = ""
         for column, cell in zip(header[1:], cells, strict=True):
-            if not column.startswith(OTHER):
-                lowest_of = ablation and column in set(results["task"])
-                allowed = lowest(scores, column) if lowest_of else expected(scores, column)
-                assert cell in allowed, f"{title}, {column}"
+            if column.startswith(OTHER):
+                continue
+            relation = column.partition(", ")[0] if "/" in column else relation
+            lowest_of = ablation and column in set(results["task"])
+            right = lowest(scores, column) if lowest_of else expected(scores, column, relation)
+            assert cell == right, f"{title}, {column}"
 
 
 def test_every_file_of_results_is_named():
