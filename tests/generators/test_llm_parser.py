@@ -221,7 +221,7 @@ def test_an_answer_that_drips_is_a_timeout(monkeypatch):
     with Dripping(good) as service:
         parser, start = opened(service, timeout=0.2, attempts=1, allow=True), time.monotonic()
         assert parser("a cat on a mat") == one_node("a cat on a mat")
-        assert time.monotonic() - start < 4  # all of it takes 5
+        assert time.monotonic() - start < 2
         assert parser.counts().fell_back == {"timeout": 1}
 
 
