@@ -1,11 +1,15 @@
-"""What a training step costs, part by part, in processor time: for `studies/throughput.py training`."""
+"""What a training step costs, part by part: for `studies/throughput.py training`.
+
+On a CPU parts are processor time. On a GPU they are time that passed until the device had finished, and the largest
+allocation of memory stands beside them.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from envs.common.errors import UserError
 from envs.common.files import check_place
@@ -14,6 +18,7 @@ from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
 from models.recipe import Recipe
 from models.registry import check_scorer
+from studies.runs.device import check_device_here
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +34,9 @@ class Training:
     """Time the parts of a training step of every model, and the comparison of a batch's texts."""
 
     models: tuple[str, ...] = ("clip", "oc-clip")
-    """Scorers by name, in their sizes for small towers."""
+    """Scorers by name."""
+    sizes: Literal["small", "paper"] = "small"
+    """The scorers' own sizes: those for small towers, or their papers'."""
     architecture: str = "mini"
     """Towers."""
     world: str = "eight"
@@ -42,6 +49,8 @@ class Training:
     """Steps; the figures are medians over them."""
     store: Path = Path("store")
     """Folder of the image stores."""
+    device: str = "cpu"
+    """cpu or cuda."""
 
 
 def training_data(config: Training) -> "SplitDataset":
@@ -56,41 +65,60 @@ def training_data(config: Training) -> "SplitDataset":
     return SplitDataset(make_split(store, recipe), "train")
 
 
-def milliseconds(call: Callable[[int], object], repeats: int) -> float:
-    """Median processor time of `call(number)`."""
+def clock_of(device: "torch.device") -> Callable[[], float]:
+    """Processor seconds on a CPU; on a GPU seconds that passed until it had finished what it was given."""
+    import torch
+
+    def finished() -> float:
+        torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return finished if device.type == "cuda" else time.process_time
+
+
+def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[], float] = time.process_time) -> float:
+    """Median time of `call(number)`."""
     spans = []
     for number in range(-WARM_UP, repeats):
-        start = time.process_time()
+        start = clock()
         call(number + WARM_UP)
-        spans.append(time.process_time() - start)
+        spans.append(clock() - start)
     return 1000 * median(spans[WARM_UP:])
 
 
 def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, float]:
-    """CPU-ms of each part of a model's step, and of the whole."""
+    """Milliseconds of each part of a model's step, and GiB on a GPU. `prepare` is always of the CPU."""
     import torch
 
     from models.checkpoint import build_scorer
     from models.registry import spec_of
+    from models.scorer import moved
     from models.towers.config import TowerConfig
     from models.towers.tokenizers import text_space
     from models.training.feed import Feed
     from models.training.loop import batch_loss, train_step
     from models.training.optimizer import build_optimizer
 
-    towers = TowerConfig(config.architecture, resolution=config.resolution)
+    towers, spec = TowerConfig(config.architecture, resolution=config.resolution), spec_of(model)
     torch.manual_seed(0)
-    scorer = build_scorer(model, towers, text_space(towers, data.texts()), dict(spec_of(model).small)).train()
+    options = dict(spec.small if config.sizes == "small" else {})
+    scorer = build_scorer(model, towers, text_space(towers, data.texts()), options).to(config.device).train()
+    device = scorer.device
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
     recipe = Recipe(steps=10_000, batch=config.batch, singles_share=0.5)
-    optimizer, feed = build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec_of(model).negatives)
+    optimizer, feed = build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     parts = {"prepare": milliseconds(feed.__getitem__, config.repeats)}
-    batches = [feed[number] for number in range(config.repeats + WARM_UP)]
-    parts["forward"] = milliseconds(lambda number: batch_loss(scorer, batches[number], recipe), config.repeats)
+    batches = [moved(feed[number], device) for number in range(config.repeats + WARM_UP)]
+    clock = clock_of(device)
+    parts["forward"] = milliseconds(lambda number: batch_loss(scorer, batches[number], recipe), config.repeats, clock)
 
     def step(number: int) -> "torch.Tensor":
         return train_step(scorer, optimizer, batches[number], recipe, 0, number)
 
-    parts["whole step"] = parts["prepare"] + milliseconds(step, config.repeats)
+    parts["whole step"] = parts["prepare"] + milliseconds(step, config.repeats, clock)
+    if device.type == "cuda":
+        parts["GiB"] = torch.cuda.max_memory_allocated(device) / 2**30
     return parts
 
 
@@ -124,13 +152,29 @@ def training(config: Training) -> int:
     for model in config.models:
         check_scorer(model)
     check_towers(TowerConfig(config.architecture, resolution=config.resolution))
+    check_device_here(config.device)
     torch.set_num_threads(1)
     data = training_data(config)
-    print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")
-    print(f"{'':<12}{'prepare':>10}{'forward':>10}{'whole step':>12}")
+    names = ["prepare", "forward", "whole step"]
+    place, unit = f"1 thread, {processor()}", "CPU-ms"
+    if config.device != "cpu":
+        place, unit = torch.cuda.get_device_name(config.device), "ms"
+        names.append("GiB")
+    print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, {place}; {unit}")
+    print(f"{'':<14}" + "".join(f"{name:>12}" for name in names))
     for model in config.models:
-        parts = step_parts(config, model, data)
-        print(f"{model:<12}{parts['prepare']:>10.1f}{parts['forward']:>10.1f}{parts['whole step']:>12.1f}")
+        print(f"{model:<14}{line(config, model, data)}", flush=True)
     for batch, cost in target_times(config, data):
         print(f"which texts are right of which images, batch {batch:>5}: {cost:.2f}")
     return 0
+
+
+def line(config: Training, model: str, data: "SplitDataset") -> str:
+    """A model's row of the table."""
+    import torch
+
+    try:
+        parts = step_parts(config, model, data)
+    except torch.cuda.OutOfMemoryError:
+        return "  more memory than the device has"
+    return "".join(f"{value:>12.1f}" for value in parts.values())
