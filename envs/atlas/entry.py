@@ -48,7 +48,7 @@ class Entry:
     light: Float32[np.ndarray, "h w 3"]  # light space, mean over the covered samples
     colors: UInt8[np.ndarray, "textures backgrounds h w 6"]  # lit and unlit
     shadow_box: Int64[np.ndarray, "backgrounds 4"]  # row, column, height, width in the image
-    shadow: UInt8[np.ndarray, "pixels"]  # share of the sun, backgrounds one after the other
+    shadow: UInt8[np.ndarray, " pixels"]  # share of the sun, backgrounds one after the other
     map_corner: Int64[np.ndarray, "2"]  # first row and column in the sun's depth map
     map_depth: Float32[np.ndarray, "map_h map_w"]
 
@@ -114,7 +114,7 @@ def _layers(
     mesh: Mesh,
     samples: Samples,
     view: View,
-    sunlit: Float32[np.ndarray, "n"],
+    sunlit: Float32[np.ndarray, " n"],
     textures: tuple[str, ...],
     backgrounds: tuple[str, ...],
     window: _Window,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from envs.common.errors import UserError
 from envs.common.files import check_place
 from envs.common.ranges import FIRST_SEED, SIDE, Range
 

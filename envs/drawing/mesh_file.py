@@ -26,7 +26,7 @@ class MeshAnimal:
     hover: float = 0.0
     paint: None = None
 
-    def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, "n"]:
+    def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
         """All skin."""
         return np.zeros(len(points), np.uint8)
 

@@ -19,14 +19,14 @@ EMPTY = np.float32(1e9)  # depth where there is nothing
 class Samples:
     """The visible surface of one thing: one row for each sample that it covers."""
 
-    rows: Int[np.ndarray, "n"]
-    columns: Int[np.ndarray, "n"]
-    depth: Float32[np.ndarray, "n"]  # metres along the view axis
+    rows: Int[np.ndarray, " n"]
+    columns: Int[np.ndarray, " n"]
+    depth: Float32[np.ndarray, " n"]  # metres along the view axis
     body: Float32[np.ndarray, "n 3"]  # body coordinates
     world: Float32[np.ndarray, "n 3"]
     normals: Float32[np.ndarray, "n 3"]  # unit, in the world
     to_eye: Float32[np.ndarray, "n 3"]  # unit
-    ambient: Float32[np.ndarray, "n"]
+    ambient: Float32[np.ndarray, " n"]
 
 
 def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:

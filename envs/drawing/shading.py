@@ -62,7 +62,7 @@ class Skin:
 
 def albedo(
     body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh, texture: Texture
-) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, "n"]]:
+) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, " n"]]:
     """Linear colour and tag of points on an animal's surface, in body coordinates."""
     colors = texture.colors(body * np.float32(mesh.scale))
     if animal.paint is not None:

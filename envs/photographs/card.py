@@ -143,7 +143,7 @@ def contact(
     return shares
 
 
-def feet(card: Card) -> Float32[np.ndarray, "places"]:
+def feet(card: Card) -> Float32[np.ndarray, " places"]:
     """How near the card comes to the ground along its width and a quarter beyond on both sides, 0..1, softened."""
     middle = (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75
     rows = np.linspace(0, CONTACT_HEIGHT, 12)

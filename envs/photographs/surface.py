@@ -31,14 +31,14 @@ def skins(card: Card, cutout: Cutout, seen: Seen, textures: tuple[str, ...]) -> 
         yield Skin(albedo.astype(np.float32), none, none)
 
 
-def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n"]:
+def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
     """Luminance of colours relative to the photograph's mean, with less contrast."""
     share = np.maximum(colors @ LUMINANCE, 0) / np.float32(card.photograph.luminance)
     return np.clip(share ** np.float32(CONTRAST), 0, BRIGHTEST).astype(np.float32)
 
 
 def painted(
-    texture: Texture, body: Float32[np.ndarray, "n 3"], relative: Float32[np.ndarray, "n"]
+    texture: Texture, body: Float32[np.ndarray, "n 3"], relative: Float32[np.ndarray, " n"]
 ) -> Float32[np.ndarray, "n 3"]:
     """A texture's colours at points in metres, each as bright as the photograph is there."""
     return np.clip(texture.colors(body) * relative[:, None], 0, 1)

@@ -19,7 +19,7 @@ TAG_COLORS: dict[str, tuple[float, float, float]] = {
 }
 TAGS = tuple(TAG_COLORS)
 
-PointFunction = Callable[[Float32[np.ndarray, "n 3"]], Float32[np.ndarray, "n"]]
+PointFunction = Callable[[Float32[np.ndarray, "n 3"]], Float32[np.ndarray, " n"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Animal:
     relief: PointFunction | None = None
     paint: PointFunction | None = None
 
-    def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, "n"]:
+    def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
         """Index into `TAGS` for points on the surface: the tagged part nearest within `margin`."""
         points = mirrored(points)
         nearest = np.full(len(points), margin, np.float32)

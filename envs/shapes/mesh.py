@@ -25,7 +25,7 @@ class Mesh:
     vertices: Float32[np.ndarray, "v 3"]
     faces: Int32[np.ndarray, "f 3"]
     normals: Float32[np.ndarray, "v 3"]
-    ambient: Float32[np.ndarray, "v"]  # share of the sky's light that reaches the vertex, 0..1
+    ambient: Float32[np.ndarray, " v"]  # share of the sky's light that reaches the vertex, 0..1
     scale: float
     origin: Float32[np.ndarray, "3"]
     cell: float  # size of a grid cell, body units
