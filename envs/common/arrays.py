@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.common.reading import Unreadable, read_bytes
+from envs.common.reading import Unreadable, read_bytes, reading
 
 LARGEST = 1 << 30  # bytes of a file
 
@@ -18,13 +18,13 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     No array may be larger than what the file holds of it, none is compressed, and none is of Python's objects.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(read_bytes(path, LARGEST))) as archive:
+        with reading(path), zipfile.ZipFile(io.BytesIO(read_bytes(path, LARGEST))) as archive:
             return {info.filename.removesuffix(".npy"): read_array(archive, info) for info in archive.infolist()}
     except Unreadable:
         raise
     except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, OverflowError) as error:
         raise Unreadable(f"{path} is no file of arrays ({error})") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, UnicodeError, MemoryError, RecursionError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"{path} is no file of arrays ({error})") from error
 
 

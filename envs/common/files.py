@@ -2,9 +2,12 @@
 
 import contextlib
 import csv
+import errno
 import os
 import re
+import resource
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -15,26 +18,109 @@ from envs.common.life import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
+# Errors of a write that tell of the disk, and those of which more room is the way out.
+NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk that can't keep room for a file
+BLOCK = 1 << 20
+OF_THE_DISK = NO_ROOM | {errno.EIO, errno.EROFS}
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
+
+
+class Unwritable(UserError, OSError):
+    """Why a file can't be written: the disk is full, or may not be written to."""
+
+    def __init__(self, message: str, number: int = 0) -> None:
+        super().__init__(message)
+        self.errno = number
+
+
+def unwritable(path: Path, error: OSError) -> Unwritable:
+    """What to say where `path` can't be written, with the way out."""
+    way = "choose another place"
+    if error.errno == errno.EFBIG:
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        way = "raise the limit on the size of files, 'ulimit -f'" + f", from {most} bytes" * (most > 0)
+    elif error.errno in NO_ROOM:
+        way = f"make room there, {free_bytes(path)} bytes are free"
+    return Unwritable(
+        f"{path} can't be written ({error.strerror or error}); {way}; what was finished is kept", error.errno or 0
+    )
+
+
+def free_bytes(path: Path) -> int:
+    """What is free on the disk of a file that is to be written."""
+    return shutil.disk_usage(next(place for place in path.absolute().parents if place.is_dir())).free
+
+
+@contextlib.contextmanager
+def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Turn what the system says of writing `path`, perhaps under a `temporary` name, into an `Unwritable` with it.
+
+    An error of a write has no path of its own.
+    """
+    try:
+        yield
+    except Unwritable:
+        raise
+    except OSError as error:
+        places = (path, temporary, *path.parents)
+        if error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places:
+            raise unwritable(path, error) from error
+        raise
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success flush it to disk and rename it.
+    """Yield a temporary path beside `path`; on success flush it to disk and rename it. Raises `Unwritable`.
 
-    The temporary name keeps `path`'s suffix, because some writers append their own. A killed
-    process leaves at most a file whose name starts with a dot; the next one that writes into the folder deletes it.
+    The temporary name keeps `path`'s suffix, because some writers append their own. It is that of an empty file that
+    was made for it, and never a link that somebody planted; writers that put another file in its place don't decide
+    its permissions. A killed process leaves at most a file whose name starts with a dot; the next one that writes into
+    the folder deletes it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    clear_once(path.parent.absolute())
     temporary = path.with_name(f".{path.stem}.{system_name()}-{os.getpid()}.tmp{path.suffix}")
     try:
-        yield temporary
-        with temporary.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        temporary.replace(path)
+        with writing(path, temporary):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            clear_once(path.parent.absolute())
+            mode = make_empty(temporary)
+            yield temporary
+            with temporary.open("rb+") as handle:
+                os.fchmod(handle.fileno(), mode)
+                os.fsync(handle.fileno())
+            temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # also where its folder couldn't be made
+            temporary.unlink(missing_ok=True)
+
+
+def make_empty(path: Path) -> int:
+    """Make a new empty file in place of whatever has its name, following no link; returns its permissions."""
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+
+
+def reserve(path: Path, start: int, size: int) -> None:
+    """Have the disk keep room for `size` bytes from byte `start` of a file; raises `OSError` where there is none."""
+    with path.open("rb+") as file:
+        try:
+            os.posix_fallocate(file.fileno(), start, size)
+        except OSError as error:
+            if error.errno not in UNKNOWN:
+                raise OSError(error.errno, f"{os.strerror(error.errno)} for {size} bytes more") from error
+            file.seek(start)
+            for done in range(0, size, BLOCK):
+                file.write(bytes(min(BLOCK, size - done)))
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all."""
+    with whole_file(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,8 +1,11 @@
 """Locks between processes of one machine, or of several on a file system with `flock`."""
 
 import fcntl
+import os
 from pathlib import Path
 from typing import IO
+
+from envs.common.files import Unwritable
 
 
 class FileLock:
@@ -16,10 +19,10 @@ class FileLock:
         self._file: IO[str] | None = None
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take the lock exclusively; without `wait`, return False if another process holds it."""
-        file = self.path.open("a")
+        """Take the lock exclusively; without `wait`, return False if another process holds it. Raises `Unwritable`."""
+        file = self._opened()
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            self._lock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             file.close()
             return False
@@ -28,8 +31,31 @@ class FileLock:
 
     def share(self) -> None:
         """Take the lock shared with others; an exclusive one becomes shared."""
-        self._file = self._file or self.path.open("a")
-        fcntl.flock(self._file, fcntl.LOCK_SH)
+        self._file = self._file or self._opened()
+        self._lock(self._file, fcntl.LOCK_SH)
+
+    def _opened(self) -> IO[str]:
+        try:
+            return self.path.open("a")
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _lock(self, file: IO[str], how: int) -> None:
+        try:
+            fcntl.flock(file, how)
+        except BlockingIOError:
+            raise
+        except OSError as error:  # which has no path
+            file.close()
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> Unwritable:
+        reason = os.strerror(error.errno) if error.errno else error
+        return Unwritable(
+            f"{self.path} can't be locked ({reason}); choose a place that may be written to and whose file system has "
+            "locks",
+            error.errno or 0,
+        )
 
     def release(self) -> None:
         """Release the lock."""

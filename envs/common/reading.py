@@ -1,9 +1,12 @@
 """The door through which files are opened: what is one, how much of it is read, how deep it nests, what shape it has.
 
 Only regular files are opened. A pipe would wait for ever, a device has no end, links may lead in a circle. Whatever is
-wrong is an `Unreadable` with one line that names the file; who knows what the file is for adds the way out.
+wrong with a file is an `Unreadable` with one line that names it; who knows what the file is for adds the way out. What
+the system refuses, such as a permission, says nothing of the file: that is an `Inaccessible`, with no such advice.
 """
 
+import contextlib
+import errno
 import json
 import os
 import stat
@@ -25,18 +28,46 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+# Errors that tell of the path or of the bytes behind it. All others tell of the system, and may be over the next time.
+OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
 
 class Unreadable(UserError, ValueError):
     """Why a file can't be read as what it should be; a `ValueError`, for those who say in other words what it was."""
 
 
+class Inaccessible(UserError):
+    """Why the system doesn't let a file be read, whose bytes may be right: no permission, no file handle, no memory.
+
+    No `ValueError`, so that nobody takes it for damage.
+    """
+
+
+def check_accessible(path: Path, error: BaseException) -> None:
+    """Raise `Inaccessible` if `error`, met while `path` was read, tells of the system and not of the file."""
+    if isinstance(error, MemoryError):
+        raise Inaccessible(f"{path} can't be read (there is not enough memory)") from error
+    if isinstance(error, OSError) and error.errno and error.errno not in OF_THE_FILE:
+        raise Inaccessible(f"{path} can't be read ({os.strerror(error.errno)})") from error
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what the system says while `path` is read into `Inaccessible`, or `Unreadable` if it tells of the file."""
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        check_accessible(path, error)
+        raise Unreadable(f"{path} can't be read ({getattr(error, 'strerror', None) or error})") from error
+
+
 def check_regular(path: Path, most: int | None = None) -> int:
     """The bytes of a regular file, for libraries that open it themselves; anything else raises, or more than `most`."""
     try:
-        state = os.stat(path)
-    except (OSError, ValueError) as error:  # a name with a zero in it is a ValueError
-        raise Unreadable(f"{path} can't be read ({getattr(error, 'strerror', None) or error})") from error
+        with reading(path):
+            state = os.stat(path)
+    except ValueError as error:  # also a name with a zero in it
+        raise error if isinstance(error, Unreadable) else Unreadable(f"{path} can't be read ({error})") from error
     if not stat.S_ISREG(state.st_mode):
         raise Unreadable(f"{path} is no file, but {KINDS.get(stat.S_IFMT(state.st_mode), 'something else')}")
     if most is not None and state.st_size > most:
@@ -47,15 +78,13 @@ def check_regular(path: Path, most: int | None = None) -> int:
 def open_file(path: Path, most: int | None = None, buffering: int = -1) -> BinaryIO:
     """A regular file, opened to read bytes."""
     check_regular(path, most)
-    try:
+    with reading(path):
         return open(path, "rb", buffering)
-    except OSError as error:
-        raise Unreadable(f"{path} can't be read ({error.strerror})") from error
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
     """All of a regular file."""
-    with open_file(path, most) as file:
+    with open_file(path, most) as file, reading(path):
         content = file.read(most + 1)
     if len(content) > most:  # it grew
         raise Unreadable(f"{path} has more than {most >> 20} MB")
@@ -72,7 +101,7 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
 
 def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
     """The lines of a file of at most `most` bytes; one that is longer than `longest` comes in several parts."""
-    with open_file(path, most) as file:
+    with open_file(path, most) as file, reading(path):
         while line := file.readline(longest):
             yield line
 

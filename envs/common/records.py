@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.files import write_text
-from envs.common.reading import LARGEST_RECORD, Unreadable, check_regular, open_file, parse_json, read_text, shaped
+from envs.common.reading import (
+    LARGEST_RECORD,
+    Unreadable,
+    check_regular,
+    open_file,
+    parse_json,
+    read_text,
+    reading,
+    shaped,
+)
 
 KEY, MARK = "digest", "sha256:"
 LETTERS = 32  # of a SHA-256 in hexadecimal
@@ -98,5 +107,5 @@ def sha256(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _sha256(path: Path, *state: int) -> bytes:
-    with open_file(path) as file:
+    with open_file(path) as file, reading(path):
         return hashlib.file_digest(file, "sha256").digest()

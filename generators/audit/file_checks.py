@@ -8,6 +8,7 @@ from envs.common.errors import UserError
 from generators.audit.findings import Finding
 from generators.storage.image_store import check_shard
 from generators.storage.split_file import REMEDY, Split, check_store
+from generators.storage.tables import open_to_read
 
 FITS = "the store shows the scenes that the split lists"
 
@@ -36,7 +37,7 @@ def check_shards(split: Split) -> Iterator[Finding]:
             )
         start += rows
     yield Finding("shards are listed with their rows", not strange, f"{strange}; {REMEDY}" if strange else "")
-    with h5py.File(split.path) as file:
+    with open_to_read(split.path) as file:
         links = [file.get(f"shards/{i}", getlink=True) for i in range(len(split.shards))]
     wrong = [
         f"shards/{i} leads to {link.filename}:{link.path}, not to {shard.file}"

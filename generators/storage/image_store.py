@@ -9,6 +9,7 @@ numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from jaxtyping import UInt8
 
 from envs.checks.scenes import RenderChecks
 from envs.common.errors import UserError
-from envs.common.files import clear_leftovers, whole_file
+from envs.common.files import clear_leftovers, whole_file, writing
 from envs.common.locks import FileLock
 from envs.scene import Scene
 from envs.world import World
@@ -32,12 +33,22 @@ from generators.storage.digests import (
     digests_of,
     write_digests,
 )
-from generators.storage.tables import checked_table, create_hdf5, open_hdf5, read_attribute, read_table, write_attribute
+from generators.storage.tables import (
+    checked_table,
+    create_hdf5,
+    hdf5_bytes,
+    open_hdf5,
+    read_attribute,
+    read_table,
+    write_attribute,
+)
 from generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
+ROW_BYTES = 256  # at most, of a row beside its pixels: digests, checksums, where they lie
 SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
 INDEX = "index.h5"
+READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 Progress = Callable[[str, int, int], None]
 
@@ -90,10 +101,11 @@ class ImageStore:
         path = self.folder / INDEX
         if not path.exists():
             return [], np.empty(0, SCENE_TYPE)
-        with open_hdf5(path, f"delete the folder {self.folder} and run again to render it anew") as file:
+        with open_hdf5(path, "delete it and run again: what it lists is rendered anew") as file:
             shards, scenes = read_shard_table(file, "shards"), read_table(file, "scenes", SCENE_TYPE)
             if DIGEST in file.attrs and read_attribute(file, DIGEST) != digest_of_table(scenes, shard_table(shards)):
                 raise ValueError("it was changed since it was written")
+            check_identity(path, read_attribute(file, "identity"), self.identity)
             return shards, scenes
 
     def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
@@ -123,9 +135,12 @@ class ImageStore:
         """
         codec_options(codec)
         report = progress or (lambda stage, done, total: None)
-        with self.locked():
+        asked = [self.world.check(scene) for scene in scenes]
+        with self.locked() as writable:
+            if not writable:
+                return self._check_complete(asked)
             self._restore_shards(workers)
-            missing = self.missing([self.world.check(scene) for scene in scenes])
+            missing = self.missing(asked)
             if not missing:
                 return
             renderer, checks = self.renderer(workers), RenderChecks()
@@ -144,24 +159,54 @@ class ImageStore:
         return open_renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other writers out of the folder, or wait until they are done."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / ".lock"):
+    def locked(self) -> Iterator[bool]:
+        """Keep other writers out of the folder, or wait until they are done; gives whether it may be written to.
+
+        One that may not, as on a read-only disk, needs no lock to be read: files are only ever replaced whole.
+        """
+        lock = FileLock(self.folder / ".lock")
+        try:
+            with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in READ_ONLY or not self.folder.is_dir():
+                raise
+            yield False
+            return
+        try:
             clear_leftovers(self.folder, alone=True)  # all write under the lock, ...
             clear_leftovers(self.folder, below=True)  # ... but for tasks, into folders of their own
-            yield
+            yield True
+        finally:
+            lock.release()
 
-    def _restore_shards(self, workers: int) -> None:
-        """Render again the shards whose files were deleted; one cut short raises."""
+    def _check_complete(self, scenes: Sequence[Scene]) -> None:
+        """Raise unless all of `scenes` can be read, of a store that can't be written."""
+        if lacking := self.missing(scenes) or self._lost_shards():
+            raise UserError(
+                f"the store {self.folder} lacks {len(lacking)} scenes or shards and can't be written to; copy it to "
+                "another --store, or have its disk written to"
+            )
+
+    def _lost_shards(self) -> list[Shard]:
+        """The shards whose files were deleted; one that is cut short, or shows other scenes than listed, raises."""
         shards, table = self.index()
         for shard in shards:
-            path = self.folder / shard.file
-            if path.exists():
-                check_shard(ShardLocation(path), self.identity)
-            else:
-                scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-                write_shard(path, self.identity, self.vocabulary, *self._rendered(scenes, workers), shard.codec)
+            location = ShardLocation(self.folder / shard.file)
+            if location.file.exists():
+                shown = check_shard(location, self.identity)
+                if not np.array_equal(shown, table[shard.start : shard.start + shard.rows]):
+                    raise UserError(f"{location.file} is another shard under this one's name; {location.remedy}")
+        return [shard for shard in shards if not (self.folder / shard.file).exists()]
+
+    def _restore_shards(self, workers: int) -> None:
+        """Render again the shards whose files were deleted."""
+        table = self.index()[1]
+        for shard in self._lost_shards():
+            scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
+            rendered = self._rendered(scenes, workers)
+            write_shard(self.folder / shard.file, self.identity, self.vocabulary, *rendered, shard.codec)
 
     def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
@@ -198,12 +243,17 @@ class ImageStore:
         shards, table = self.index()
         rows = self.vocabulary.encode(scenes)
         shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
-        with whole_file(self.folder / INDEX) as temporary, create_hdf5(temporary) as file:
+        whole, listed = np.concatenate([table, rows]), shard_table(shards)
+
+        def fill(file: h5py.File) -> None:
             write_attribute(file, "identity", self.identity)
             write_attribute(file, "vocabulary", self.vocabulary.to_json())
-            file["scenes"] = scenes = np.concatenate([table, rows])
-            file["shards"] = shard_table(shards)
-            write_attribute(file, DIGEST, digest_of_table(scenes, shard_table(shards)))
+            file["scenes"], file["shards"] = whole, listed
+            write_attribute(file, DIGEST, digest_of_table(whole, listed))
+
+        content = hdf5_bytes(fill)
+        with whole_file(self.folder / INDEX) as temporary:
+            temporary.write_bytes(content)
 
 
 def check_resolution(resolution: int) -> None:
@@ -216,31 +266,41 @@ def check_resolution(resolution: int) -> None:
 
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
+    largest = largest_side()
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
         if DIGEST in shard.attrs and read_attribute(shard, DIGEST) != digest_of_table(scenes):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
-        check_pixels(shard, len(scenes))
-    if own_identity != identity:
-        raise UserError(
-            f"{location.file} belongs to store {own_identity:.50}, not to {identity:.50}; "
-            "keep each store in its own folder"
-        )
+        check_pixels(shard, len(scenes), largest)
+    check_identity(location.file, own_identity, identity)
     return scenes
 
 
-def check_pixels(shard: h5py.Group, rows: int) -> None:
-    """Raise `ValueError` unless a shard has as many square images and masks, of a size that is rendered."""
+def check_identity(path: Path, found: str, identity: str) -> None:
+    """Raise where a file is of another store."""
+    if found != identity:
+        raise UserError(
+            f"{path} belongs to store {found:.50}, not to {identity:.50}; keep each store in its own folder"
+        )
+
+
+def largest_side() -> int:
+    """Pixels of the largest image that is rendered."""
     from envs.render.renderer import LARGEST
 
+    return LARGEST
+
+
+def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
+    """Raise `ValueError` unless a shard has as many square images and masks, with sides of at most `largest`."""
     if any(len(shard[name]) != rows for name in (*PIXELS, *({DIGESTS} & shard.keys()))):
         raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
     masks = shard["masks"]
     side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
     for name, shape in (("images", (rows, side, side, 3)), ("masks", (rows, side, side))):
         table = shard[name]
-        if not isinstance(table, h5py.Dataset) or (table.shape, table.dtype) != (shape, np.uint8) or side > LARGEST:
+        if not isinstance(table, h5py.Dataset) or (table.shape, table.dtype) != (shape, np.uint8) or side > largest:
             raise ValueError(f"its {name} are no table {shape} of bytes")
         if table.chunks != (1, *shape[1:]) and rows:
             raise ValueError(f"its {name} don't lie one by one")
@@ -270,7 +330,8 @@ def write_shard(
     codec: str = "none",
 ) -> None:
     """Write one shard with the digests of its pixels, whole or not at all."""
-    with whole_file(path) as temporary, create_hdf5(temporary) as file:
+    with whole_file(path) as temporary, create_hdf5(temporary) as (file, reserve):
+        reserve(rows.nbytes + len(rows) * ROW_BYTES + images.nbytes + masks.nbytes)
         create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
         file["images"][:] = images
         file["masks"][:] = masks

@@ -5,6 +5,7 @@ shard `/shards/0`. Pixels have the same paths as through the links of a split fi
 so that a packed split is read like any other, from any folder.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,10 @@ from jaxtyping import Int64
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from generators.storage.digests import PIXELS, write_digests
-from generators.storage.image_store import Progress, Shard, codec_options, create_shard
+from generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
 from generators.storage.pixels import PixelReader, open_split
 from generators.storage.split_file import Records, Split, write_tables
-from generators.storage.tables import create_hdf5
+from generators.storage.tables import Reserve, create_hdf5, hdf5_bytes
 
 Rows = Int64[np.ndarray, " n"]
 
@@ -35,9 +36,12 @@ def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None =
     split = open_split(path)
     rows, reader = needed_rows(split.subsets.values()), PixelReader(split)
     with whole_file(out) as temporary:
-        with create_hdf5(temporary) as file:
-            write_tables(file, renumbered(split, rows, codec))
-            write_pixels(file.create_group("shards").create_group("0"), reader, rows, codec, report)
+        with create_hdf5(temporary) as (file, reserve):
+            packed = renumbered(split, rows, codec)
+            reserve(len(hdf5_bytes(lambda file: write_tables(file, packed))))
+            write_tables(file, packed)
+            group = file.create_group("shards").create_group("0")
+            write_pixels(group, reader, rows, codec, reserve, report)
         check_packed(temporary, reader, rows, report)
 
 
@@ -65,15 +69,20 @@ def renumbered(split: Split, rows: Rows, codec: str) -> Split:
     return replace(split, shards=[Shard("", 0, len(rows), codec)], subsets=subsets)
 
 
-def write_pixels(group: h5py.Group, reader: PixelReader, rows: Rows, codec: str, report: Progress) -> None:
+def write_pixels(
+    group: h5py.Group, reader: PixelReader, rows: Rows, codec: str, reserve: Reserve, report: Progress
+) -> None:
     """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
 
     Digests are copied if all rows have one; none are computed here, where an image could be another one already.
     """
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
+    of_row = 4 * math.prod(size)  # bytes of an image and a mask, which no codec makes more than `ROW_BYTES` longer
+    reserve(len(rows) * (ROW_BYTES + (of_row if codec == "none" else 0)))
     create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
     tables = {name: group[name] for name in PIXELS}
     for new, old in enumerate(rows.tolist()):
+        reserve(of_row + ROW_BYTES)
         for name, table in tables.items():
             table[new] = reader.read(old, name)
         report("pack", new + 1, len(rows))

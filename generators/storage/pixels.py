@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from envs.common.errors import UserError
-from envs.common.reading import check_regular
+from envs.common.reading import check_accessible, check_regular
 from generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
 from generators.storage.image_store import ShardLocation, codec_options
 from generators.storage.split_file import Split, check_store, read_split
-from generators.storage.tables import BROKEN, open_hdf5, read_table
+from generators.storage.tables import BROKEN, open_hdf5, open_to_read, read_table
 
 
 class PixelReader:
@@ -33,16 +33,17 @@ class PixelReader:
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index, name)
         location = self.split.location(index)
+        codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
         try:
             if key not in self._open:
-                codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
                 check_regular(location.file)
-                self._open[key] = h5py.File(location.file, "r")[f"{location.group}/{name}"]
+                self._open[key] = open_to_read(location.file)[f"{location.group}/{name}"]
             found = np.asarray(self._open[key][row - self.starts[index]])
             if self.verify and name in PIXELS and not found.any():
                 self._check_zeros(row, name, found)
             return found
         except BROKEN as error:
+            check_accessible(location.file, error)
             raise UserError(
                 f"the shard {location.file} is damaged at row {row} ({error}); {location.remedy}"
             ) from error

@@ -19,7 +19,7 @@ from jaxtyping import Int64
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
-from envs.common.identity import defaults_version, digest, identity_of
+from envs.common.identity import defaults_version, digest, identity_of, plain
 from envs.common.reading import parse_json, shaped
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
@@ -27,7 +27,7 @@ from generators.captions.templates import SWAPS
 from generators.splits.recipe import VERSION, SplitRecipe
 from generators.storage.image_store import ImageStore, Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from generators.storage.tables import (
-    create_hdf5,
+    hdf5_bytes,
     open_hdf5,
     read_attribute,
     read_graphs,
@@ -127,15 +127,14 @@ def recorded(recipe: SplitRecipe) -> dict:
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
     """Write the split of `recipe` into the folder of `store`, which must hold all its scenes.
 
-    An existing file that is intact and consistent with the store is kept.
+    An existing file is kept if it is intact, consistent with the store and of this recipe.
     """
     path = store.folder / split_name(recipe)
     with store.locked():
         try:
             kept = read_split(path)
             check_store(kept)
-            if kept.subsets.keys() != {"train", "validation", *recipe.all_tests}:
-                raise UserError(f"{path} is of an earlier version")
+            check_recipe(kept, recipe, store.identity)
         except UserError:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
@@ -145,15 +144,30 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
     return path
 
 
+def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
+    """Raise unless a split was made of a recipe and of the image store of this identity, by what the recipe means now.
+
+    Whatever a file is called, it may be another one that was copied there.
+    """
+    same = split.recipe == plain(recorded(recipe)) and split.identity == store
+    same &= split.recipe_version in ("", recipe_version(recipe))
+    if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
+        raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
+
+
 def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str = "") -> None:
     """Write a split file, whole or not at all."""
     shards, _ = store.index()
-    with whole_file(path) as temporary, create_hdf5(temporary) as file:
-        whole = Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version)
-        write_tables(file, whole)
+
+    def fill(file: h5py.File) -> None:
+        write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version))
         links = file.create_group("shards")
         for i, shard in enumerate(shards):
             links[str(i)] = h5py.ExternalLink(shard.file, "/")
+
+    content = hdf5_bytes(fill)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_tables(file: h5py.File, split: Split) -> None:

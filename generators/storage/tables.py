@@ -1,25 +1,64 @@
-"""Scenes and graphs as HDF5 tables, and HDF5 files opened with clear errors."""
+"""Scenes and graphs as HDF5 tables, and HDF5 files opened and written with clear errors.
+
+HDF5 crashes where it can't write, as on a full disk. So small files are made in memory, and for large ones the disk
+has to keep room before HDF5 writes.
+"""
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_regular
+from envs.common.files import reserve
+from envs.common.reading import Unreadable, check_accessible, check_regular
 from generators.captions.graph import Edge, SceneGraph
 
 # What h5py raises for files that are damaged, and what we do with what it then gives.
 BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
-FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of contents
+FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of contents; damage of data ours notice
+SPARE = 1 << 20  # bytes that HDF5 may write besides what it is given
+END = slice(28, 36)  # of a file's first bytes: where it ends, as HDF5's format has it in "superblocks" 2 and 3
+Reserve = Callable[[int], None]  # has the disk keep room for so many bytes more
 
 
-def create_hdf5(path: Path) -> h5py.File:
-    """A new file, in which HDF5 notices damage of what is no data; data have checksums of ours."""
-    return h5py.File(path, "w", libver=FORMAT)
+def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
+    """A new file that `fill` has written to, made in memory."""
+    with h5py.File("in memory", "w", libver=FORMAT, driver="core", backing_store=False) as file:
+        fill(file)
+        file.flush()
+        return file.id.get_file_image()
+
+
+@contextlib.contextmanager
+def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
+    """A new file, and what reserves room for what is written to it next; that raises `OSError` where there is none."""
+    kept = 0
+
+    def keep(size: int) -> None:
+        nonlocal kept
+        if size > kept:
+            reserve(path, kept, size - kept)
+            kept = size
+
+    keep(SPARE)  # else already an empty file may find no room
+    with h5py.File(path, "w", libver=FORMAT) as file:
+        kept = 0  # HDF5 has emptied it
+        keep(SPARE)
+        yield file, lambda size: keep(file.id.get_filesize() + size + SPARE)
+    with path.open("rb+") as handle:
+        handle.truncate(int.from_bytes(handle.read(END.stop)[END], "little"))
+
+
+def open_to_read(path: Path) -> h5py.File:
+    """An HDF5 file that is only read. Whoever holds it locked changes nothing: ours are replaced, never changed."""
+    try:
+        return h5py.File(path, "r")
+    except OSError:  # locked, perhaps; without locks from the start, nobody else in this process could open it as usual
+        return h5py.File(path, "r", locking=False)
 
 
 def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
@@ -94,7 +133,10 @@ def read_attribute(group: h5py.Group, name: str) -> str:
 
 @contextlib.contextmanager
 def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
-    """Open `path` to read; a file that is missing, truncated or of another kind raises with `remedy`."""
+    """Open `path` to read; a file that is missing, truncated or of another kind raises with `remedy`.
+
+    What has to be imported to read it is imported before: what an import raises would be taken for damage.
+    """
     if not path.exists() and not path.is_symlink():
         raise UserError(f"there is no file {path}; {remedy}")
     try:
@@ -102,10 +144,11 @@ def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
     except Unreadable as error:
         raise UserError(f"{error}; {remedy}") from error
     try:
-        with h5py.File(path, "r") as file:
+        with open_to_read(path) as file:
             yield file
     except UserError as error:
         raise UserError(f"{path}: {error}; {remedy}") if isinstance(error, Unreadable) else error from None
     except BROKEN as error:
+        check_accessible(path, error)
         detail = str(error).strip("'\"")
         raise UserError(f"{path} is damaged or not of this project ({detail}); {remedy}") from error
