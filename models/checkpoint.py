@@ -1,5 +1,10 @@
-"""A checkpoint is a folder: `config.json` and `model.safetensors`, nothing that runs code."""
+"""A checkpoint is a folder: `config.json` and `model.safetensors`, nothing that runs code.
 
+In a cell's folder the result notes the digest of the weights, so that no other cell's pass for them.
+"""
+
+import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +16,8 @@ from torch import Tensor
 
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
-from envs.common.reading import Unreadable, check_regular, shaped
+from envs.common.noted import noted_digest
+from envs.common.reading import Unreadable, check_accessible, check_regular, shaped
 from envs.common.records import check_file, file_digest, read_record, write_record
 from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from models.scorer import Scorer
@@ -85,12 +91,40 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     if isinstance(base := getattr(scorer, "base", None), Scorer):
         config["base"] = asdict(base.config)
     with whole_file(folder / WEIGHTS) as temporary:
-        save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
+        except SafetensorError as error:
+            raise system_error(error) from error
     write_record(folder / CONFIG, config | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 
+def system_error(error: SafetensorError) -> Exception:
+    """What the system said, of which this library gives the number in its text; another error as it is."""
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
+
+
 def read_config(folder: Path) -> CheckpointConfig:
-    """What the checkpoint in `folder` says of its scorer; one that is damaged or of another project raises."""
+    """What the checkpoint in `folder` says of its scorer; one that is damaged, of another project or of another cell
+    than the result beside it raises."""
+    config = own_config(folder)
+    check_place(folder, config.digest)
+    return config
+
+
+def check_place(folder: Path, digest: str) -> None:
+    """Raise where the result of the cell that a checkpoint lies in notes other weights than those of `digest`."""
+    place = folder.absolute()
+    noted = noted_digest(place.parent, f"{place.name}/{WEIGHTS}")
+    if noted and noted != digest:
+        raise UserError(
+            f"{folder} has other weights than the result in {place.parent} is of: files of two cells were exchanged; "
+            "put them back, or delete that folder's result and run its study again"
+        )
+
+
+def own_config(folder: Path) -> CheckpointConfig:
+    """What the checkpoint in `folder` says of its scorer, whatever lies beside it."""
     try:
         config = read_record(folder / CONFIG, ConfigFile)
         texts = TextSpace(tuple(config["texts"]["words"]), int(config["texts"]["context"]))
@@ -110,7 +144,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     try:
         check_file(folder / WEIGHTS, digest) if digest else check_regular(folder / WEIGHTS)
         return load_file(folder / WEIGHTS)
-    except (OSError, Unreadable, SafetensorError) as error:
+    except (OSError, Unreadable, SafetensorError, MemoryError) as error:
+        check_accessible(folder / WEIGHTS, error)
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 

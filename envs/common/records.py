@@ -63,14 +63,23 @@ def text_digest(text: str, salt: str = "") -> str:
     return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
 
 
-def write_record(path: Path, content: dict[str, Any], indent: int | None = None) -> None:
-    """Write an object with its digest, whole or not at all."""
-    write_text(path, sealed(content, indent) + ("\n" if indent is not None else ""))
+def unsealed_of(text: str, name: object, owner: str, shape: Any = None) -> Any:
+    """What a record says that was sealed with its owner's name as salt, so that no other owner's passes for it; or one
+    of before owners were named."""
+    try:
+        return unsealed(text, name, owner, shape)
+    except Unreadable:
+        return unsealed(text, name, shape=shape)
 
 
-def read_record(path: Path, shape: Any = dict[str, Any]) -> Any:
+def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
+    """Write an object with its digest, whole or not at all; `owner`, the name of what it is of, is part of that."""
+    write_text(path, sealed(content, indent, owner) + ("\n" if indent is not None else ""))
+
+
+def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any:
     """The object that `write_record` wrote, or one of before there were digests; of a shape that msgspec knows."""
-    return unsealed(read_text(path, LARGEST_RECORD), path, shape=shape)
+    return unsealed_of(read_text(path, LARGEST_RECORD), path, owner, shape)
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import UInt8
 
 from envs.atlas.entry import Entry, EntryKey
 from envs.common.arrays import read_arrays
 from envs.common.files import whole_file
 from envs.common.reading import Unreadable
 
+OWNER = "of"  # the array beside those of an entry that says which it is
 # Type and number of axes of each array of an entry.
 FORMS = {
     **{name: (np.dtype(np.int64), 1) for name in ("corner", "map_corner")},
@@ -25,18 +27,27 @@ def entry_path(folder: Path, key: EntryKey) -> Path:
 
 
 def write_entry(path: Path, entry: Entry) -> None:
-    """Write an entry, whole or not at all."""
+    """Write an entry with the name that it has there, whole or not at all."""
     with whole_file(path) as temporary:
-        np.savez(temporary, **entry.arrays())
+        np.savez(temporary, **entry.arrays(), **{OWNER: owner(path)})
 
 
 def read_entry(path: Path) -> Entry | None:
-    """The entry in a file; None if it is missing, cut short, damaged or of another form: then it is rendered anew."""
+    """The entry in a file; None if it is missing, cut short, damaged, of another form or another one under this name,
+    or doesn't say which it is, as those of before: then it is rendered anew."""
     try:
-        entry = Entry(**read_arrays(path))
+        arrays = read_arrays(path)
+        if not np.array_equal(arrays.pop(OWNER, None), owner(path)):
+            return None
+        entry = Entry(**arrays)
     except (Unreadable, TypeError):
         return None
     return entry if is_sound(entry) else None
+
+
+def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
+    """What a file at `path` is, as it says itself: its folder, which is named by what decides pixels, and its key."""
+    return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
 
 
 def is_sound(entry: Entry) -> bool:

@@ -11,7 +11,7 @@ from envs.common.files import write_text
 from envs.common.identity import digest
 from envs.common.locks import FileLock
 from envs.common.reading import Unreadable, read_lines
-from envs.common.records import sealed, unsealed
+from envs.common.records import sealed, unsealed_of
 from generators.captions.graph import SceneGraph
 from generators.parsers.graph_json import NotAGraph, as_json, from_json
 
@@ -24,7 +24,8 @@ class ParseCache:
 
     Which folder below `root` follows from the identity, so another prompt or model has another one. Lines are only
     added, each in one write with a digest, also by several processes at once; what a killed one left half-written, or
-    the disk changed, is passed over and parsed anew. Lines of before there were digests are read as they are.
+    the disk changed, is passed over and parsed anew, and so are lines that were copied from another parser's folder.
+    Lines of before there were digests, or before these said whose they are, are read as they are.
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
@@ -57,7 +58,7 @@ class ParseCache:
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
         """Keep a graph, or why there is none."""
         what = as_json(graph) if graph else {"problem": problem}
-        line = sealed({"caption": caption, **what}).encode()
+        line = sealed({"caption": caption, **what}, salt=self.folder.name).encode()
         with self._lock, self.path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
             if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # half a line, of a process that was killed
@@ -76,16 +77,17 @@ class ParseCache:
 
     def _take(self, line: bytes) -> None:
         try:
-            caption, entry = read_line(line)
+            caption, entry = read_line(line, self.folder.name)
         except ValueError:
             self.damaged += 1
         else:
             self._entries[caption] = entry
 
 
-def read_line(line: bytes) -> tuple[str, Entry]:
-    """A caption and what is known of it; raises `ValueError` for a line that isn't whole."""
-    content = unsealed(line.decode(), "a line")
+def read_line(line: bytes, owner: str) -> tuple[str, Entry]:
+    """A caption and what `owner`, the name of a parser's folder, made of it; raises `ValueError` for a line that isn't
+    whole or that another parser has written."""
+    content = unsealed_of(line.decode(), "a line", owner)
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):
         raise NotAGraph("no caption: a line of something else")

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int64, UInt8
 
 from envs.common.arrays import read_arrays
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from envs.common.progress import progress_bars
-from envs.common.reading import check_regular, parse_json
+from envs.common.reading import Inaccessible, check_regular, parse_json
 from generators.sources.shard import Sample, read_shard
 from generators.sources.texts import Texts
 
@@ -79,21 +79,27 @@ def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) ->
     numbers = {name: getattr(index, name) for name in ("offsets", "sizes", "flickr")}
     refused = np.frombuffer(json.dumps(dict(index.refused)).encode(), np.uint8)
     with whole_file(path) as temporary:
-        np.savez(temporary, signature=signature, refused=refused, **letters, **ends, **numbers)
+        np.savez(temporary, signature=signature, refused=refused, of=owner(path), **letters, **ends, **numbers)
 
 
 def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
     """An index that was kept of the same shard; None where there is none, or where it is damaged."""
     try:
         held = read_arrays(path)
-        if not np.array_equal(held["signature"], signature):
+        own = owner(path)
+        if not (np.array_equal(held["signature"], signature) and np.array_equal(held.get("of", own), own)):
             return None
         texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
         refused = parse_json(held["refused"].tobytes(), path)
         index = Index(*texts, *(held[name] for name in ("offsets", "sizes", "flickr")), refused)
         return index if is_sound(index, int(signature[1])) else None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):  # no such file, or not an index
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, Inaccessible):  # no such file, not an index
         return None
+
+
+def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
+    """Of which shard an index is, as it says itself; those of before don't say it."""
+    return np.frombuffer(path.stem.encode(), np.uint8)
 
 
 def is_sound(index: Index, size: int) -> bool:

@@ -1,8 +1,8 @@
 """Codes of images on disk: rows of bytes under the fingerprints of images, no more than a limit of them.
 
 A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes
-may share a folder and die in it. A record that was damaged has another digest and is made anew. Of files beyond the
-limit those go first that were used longest ago.
+may share a folder and die in it. A record that was damaged, or is another model's, has another digest and is made anew.
+Of files beyond the limit those go first that were used longest ago.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from envs.common.errors import UserError
 from envs.common.files import whole_file
 from envs.common.locks import FileLock
-from envs.common.reading import check_regular, open_file, read_bytes
+from envs.common.reading import Inaccessible, check_regular, open_file, read_bytes
 
 SUFFIX = ".codes"
 DIGEST = 32  # bytes of a SHA-256
@@ -73,6 +73,7 @@ class Shelf:
     def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
         """`owner` is the name of all that decides the rows, but for the images."""
         self._files, self._folder, self._length = files, files.folder / owner, 2 * DIGEST + width
+        self._owner = owner.encode()
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._used: set[Path] = set()
         for path in sorted(self._folder.glob(f"[!.]*{SUFFIX}")):
@@ -89,7 +90,7 @@ class Shelf:
         path, offset = self._places[key]
         found = self._read(path, offset)
         row = found[2 * DIGEST :]
-        if found != record(key, row):
+        if found != record(self._owner, key, row):
             self._drop(path)
             return None
         if path not in self._used:
@@ -100,7 +101,7 @@ class Shelf:
 
     def put(self, rows: Mapping[str, bytes]) -> None:
         """Keep the rows of some images; a full disk is a warning."""
-        content = b"".join(record(bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
+        content = b"".join(record(self._owner, bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
         if len(content) != len(rows) * self._length:
             raise ValueError("rows of another width")
         if len(content) > self._files.limit:
@@ -115,14 +116,14 @@ class Shelf:
 
     def _list(self, path: Path) -> None:
         """Take note of what a file has."""
-        with contextlib.suppress(OSError, ValueError), open_file(path, self._files.limit, buffering=0) as file:
+        with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, self._files.limit, 0) as file:
             for offset in range(0, check_regular(path) - self._length + 1, self._length):
                 file.seek(offset)
                 self._places[file.read(DIGEST)] = path, offset
 
     def _read(self, path: Path, offset: int) -> bytes:
         """A record; less of it where the file ends, nothing where another process has deleted it."""
-        with contextlib.suppress(OSError, ValueError), open_file(path, buffering=0) as file:
+        with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, buffering=0) as file:
             file.seek(offset)
             return file.read(self._length)
         return b""
@@ -130,15 +131,15 @@ class Shelf:
     def _drop(self, path: Path) -> None:
         """Forget a file that is damaged or gone; its records that are whole are written anew."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, Inaccessible):
             content = read_bytes(path)
             path.unlink(missing_ok=True)
             parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
-            whole = [part for part in parts if part == record(part[:DIGEST], part[2 * DIGEST :])]
+            whole = [part for part in parts if part == record(self._owner, part[:DIGEST], part[2 * DIGEST :])]
             if whole:
                 self.put({part[:DIGEST].hex(): part[2 * DIGEST :] for part in whole})
 
 
-def record(key: bytes, row: bytes) -> bytes:
-    """A row as it lies in a file."""
-    return key + hashlib.sha256(key + row).digest() + row
+def record(owner: bytes, key: bytes, row: bytes) -> bytes:
+    """A row of `owner`, a model's folder, as it lies in a file."""
+    return key + hashlib.sha256(owner + b"\0" + key + row).digest() + row

@@ -42,6 +42,9 @@ class Checkpoint(Source):
 
     def identity(self) -> str:
         """Of its two files, and of the own class's."""
+        from models.checkpoint import read_config
+
+        read_config(self.folder)  # raises for weights that aren't this cell's
         code = [own_file(self.model)] if is_own(self.model) else []
         return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
 

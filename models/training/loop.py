@@ -17,7 +17,7 @@ from models.training.augment import augment
 from models.training.feed import Batch, Feed, batches
 from models.training.history import History
 from models.training.optimizer import build_optimizer, set_rates
-from models.training.state import load_state, save_state
+from models.training.state import StateFile, load_state, save_state
 
 # Gradients of every model are clipped to this norm, which no paper's recipe does.
 LARGEST_GRADIENT = 1.0
@@ -56,7 +56,7 @@ def train(
     data: Captioned,
     recipe: Recipe,
     seed: int,
-    state_file: Path | None = None,
+    state_file: StateFile | Path | None = None,
     save_every: int = 100,
     report: Callable[[Progress], None] = lambda progress: None,
     *,

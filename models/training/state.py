@@ -1,18 +1,21 @@
 """Everything that the rest of a training run depends on, and what it was like so far, as one file.
 
-It is a zip with a checksum of every part, which torch writes and doesn't look at; here it is looked at.
+It is a zip with a checksum of every part, which torch writes and doesn't look at; here it is looked at. It says whose
+state it is, so that no other run's passes for it.
 """
 
 import contextlib
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import torch
 
 from envs.common.errors import UserError
 from envs.common.files import whole_file
-from envs.common.reading import Unreadable, check_regular
+from envs.common.reading import Unreadable, check_accessible, open_file
 from models.scorer import Scorer
 from models.training.history import History
 
@@ -20,26 +23,35 @@ from models.training.history import History
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
-def save_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History) -> None:
+@dataclass(frozen=True)
+class StateFile:
+    """Where a run keeps its states."""
+
+    path: Path
+    run: str = ""
+    """Its name; without one its states don't say whose they are."""
+
+
+def save_state(
+    file: StateFile | Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History
+) -> None:
     """Everything that the rest of the run depends on, and the rows of all steps before."""
     state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
-    with whole_file(path) as temporary:
-        torch.save(state | {"history": history.table()}, temporary)
+    write_state(as_state_file(file), state | {"history": history.table()})
 
 
-def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None) -> int:
+def load_state(
+    file: StateFile | Path, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None
+) -> int:
     """Load what `save_state` wrote and return the step to go on from; 0 where there is no file.
 
     One that was damaged on the disk is left aside, with a line: training begins anew. A state of another run raises. A
     state of before there was a history leaves `history` without the steps before.
     """
-    if not path.exists() and not path.is_symlink():
+    state = read_state(as_state_file(file))
+    if state is None:
         return 0
-    if problem := damage(path):
-        print(f"warning: {path} is damaged ({problem}); this run is trained from its first step", flush=True)
-        return 0
-    with damaged_state(path):
-        state = torch.load(path, weights_only=True, map_location="cpu")  # steps of the optimiser stay there
+    with damaged_state(as_state_file(file).path):
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         if history is not None:
@@ -47,16 +59,75 @@ def load_state(path: Path, scorer: Scorer, optimizer: torch.optim.Optimizer, his
         return state["step"]
 
 
+def as_state_file(file: StateFile | Path) -> StateFile:
+    """A path alone is that of a run without a name."""
+    return file if isinstance(file, StateFile) else StateFile(file)
+
+
+def write_state(file: StateFile, state: dict[str, Any]) -> None:
+    """Write a state under its run's name, whole or not at all."""
+    with whole_file(file.path) as temporary, temporary.open("wb") as opened:
+        noted = NotedErrors(opened)
+        try:
+            torch.save(state | ({"run": file.run} if file.run else {}), noted)
+        except RuntimeError:  # torch says of a full disk that it is at an unexpected place
+            if noted.error:
+                raise noted.error from None
+            raise
+
+
+def read_state(file: StateFile) -> dict[str, Any] | None:
+    """A state of a run; None where there is none, or where it was damaged, with a line. Another run's raises."""
+    path = file.path
+    if not path.exists() and not path.is_symlink():
+        return None
+    if problem := damage(path):
+        print(f"warning: {path} is damaged ({problem}); this run is trained from its first step", flush=True)
+        return None
+    with damaged_state(path):
+        state = torch.load(path, weights_only=True, map_location="cpu")  # steps of the optimiser stay there
+        run = state.get("run", file.run)  # states of before don't say it
+    if file.run and run != file.run:
+        raise UserError(f"{path} is a state of another run, {run!s:.50}; put it back there: then this run goes on")
+    return state
+
+
+def hand_on(source: StateFile, target: StateFile) -> None:
+    """Copy the state of one run for another one, which goes on from it; nothing is copied where it was damaged."""
+    if (state := read_state(source)) is not None:
+        write_state(target, state)
+
+
+class NotedErrors:
+    """A file as torch writes it; what the system said of a failed write is kept, which torch passes over."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def write(self, content: bytes) -> int:
+        """Write bytes."""
+        try:
+            return self.file.write(content)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        """Have all of it written."""
+        self.file.flush()
+
+
 def damage(path: Path) -> str:
     """What is wrong with a state as a file; empty where it is whole."""
     try:
-        check_regular(path)
-        with zipfile.ZipFile(path) as parts:
+        with open_file(path) as file, zipfile.ZipFile(file) as parts:
             wrong = parts.testzip()
         return f"{wrong} was changed since it was written" if wrong else ""
     except Unreadable as error:
         raise UserError(f"{path} can't be resumed from ({error}); delete it to train anew") from error
     except BROKEN as error:
+        check_accessible(path, error)
         return str(error)
 
 
@@ -66,4 +137,10 @@ def damaged_state(path: Path):
     try:
         yield
     except Exception as error:
+        check_accessible(path, MemoryError() if is_out_of_memory(error) else error)
         raise UserError(f"{path} can't be resumed from ({type(error).__name__}); delete it to train anew") from error
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether torch found no memory, on the processor or on a GPU."""
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)

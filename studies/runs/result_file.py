@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from envs.common.errors import UserError
+from envs.common.noted import FILES, RESULT, noted_in
 from envs.common.reading import Unreadable
 from envs.common.records import check_file, file_digest, read_record, write_record
 
-RESULT = "result.json"
-FILES = "files"  # digests by name, in the result; in its provenance those of files that differ from run to run
+HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them
 Numbers = dict[str, float | None]
 
 
@@ -58,6 +58,8 @@ def read_result(folder: Path) -> dict[str, Any] | None:
         result = read_record(file, Result)
         if not result.keys() & {"subsets", "groups"}:
             raise Unreadable(f"{file} has no numbers")
+        if folder.parent.name in HOLDERS and result["id"] != folder.name:
+            raise Unreadable(f"it is the result of {result['id']:.50}")
     except Unreadable as error:
         raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
     return result
@@ -68,8 +70,6 @@ def checked_file(folder: Path, name: str) -> Path:
 
     Results of before there were digests have none; their files are taken as they are.
     """
-    result = read_result(folder) or {}
-    digests = result.get("provenance", {}).get(FILES, {}) | result.get(FILES, {})
-    if name in digests:
-        check_file(folder / name, digests[name])
+    if digest := noted_in(read_result(folder) or {}, name):
+        check_file(folder / name, digest)
     return folder / name

@@ -14,7 +14,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envs.common.files import whole_file
 from envs.common.identity import digest, identity_of
 from envs.common.locks import FileLock
 from models.recipe import Recipe, negatives_of
@@ -42,7 +41,7 @@ def start_from_shared_phase(
     from models.training.feed import single_steps
     from models.training.optimizer import build_optimizer
     from models.training.sampling import SINGLES
-    from models.training.state import load_state
+    from models.training.state import StateFile, hand_on, load_state
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
@@ -58,9 +57,10 @@ def start_from_shared_phase(
         with first_come(ready.with_suffix(".lock"), report):
             if not ready.exists():
                 train_phase(job, material, scorer, report, steps, ready, log)
-        with whole_file(state) as temporary:
-            shutil.copyfile(ready, temporary)
-    return 0 if look is None else load_state(state, scorer, build_optimizer(scorer, job.cell.recipe))
+        hand_on(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
+    if look is None:
+        return 0
+    return load_state(StateFile(state, job.cell.id), scorer, build_optimizer(scorer, job.cell.recipe))
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int]) -> bool:
@@ -77,6 +77,7 @@ def train_phase(
     The rows of `log` are part of that state: whoever goes on from it has them too.
     """
     from models.training.loop import train
+    from models.training.state import StateFile
 
     cell, unfinished = job.cell, ready.with_suffix(".unfinished.pt")
 
@@ -85,7 +86,7 @@ def train_phase(
         report(progress.step)
 
     train(
-        *(scorer, material.train, cell.recipe, cell.seed, unfinished),
+        *(scorer, material.train, cell.recipe, cell.seed, StateFile(unfinished, ready.stem)),
         report=pass_on,
         until=steps,
         negatives=cell.negatives,

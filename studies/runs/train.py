@@ -1,6 +1,5 @@
 """Trains and evaluates one cell."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from envs.common.files import write_text
+from envs.common.files import copy_file, write_text
 from envs.common.records import read_record, write_record
 from models.registry import spec_of
 from studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
@@ -72,7 +71,7 @@ def run_cell(
     """
     import torch
 
-    from models.checkpoint import save_checkpoint
+    from models.checkpoint import WEIGHTS, save_checkpoint
 
     cell = job.cell
     torch.set_num_threads(cell.threads)
@@ -96,7 +95,7 @@ def run_cell(
         "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
     }
-    write_result(job.folder, result, (FILE,), (LOG,))
+    write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)
 
 
@@ -170,8 +169,7 @@ def trained_before(job: Job) -> "Scorer | None":
     other = replace(job, cell=job.cell.trained_as)
     if other.cell == job.cell or finished(other.folder) is None:
         return None
-    job.folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(other.folder / LOG, job.folder / LOG)
+    copy_file(other.folder / LOG, job.folder / LOG)
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model).to(job.cell.device)
 
 
@@ -202,6 +200,7 @@ def train_cell(
     Returns the median processor time of a step, looks and saves not counted; None where no step was left.
     """
     from models.training.loop import train
+    from models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
     validation = material.tests.get("validation")
@@ -219,7 +218,7 @@ def train_cell(
     def train_until(step: int | None = None) -> None:
         clock.pause()
         train(
-            *(scorer, material.train, cell.recipe, cell.seed, job.folder / STATE),
+            *(scorer, material.train, cell.recipe, cell.seed, StateFile(job.folder / STATE, cell.id)),
             report=pass_on,
             until=step,
             negatives=cell.negatives,

@@ -6,15 +6,15 @@ it: with the same bytes as if it had trained all steps by itself. Shorter cells 
 begin, else steps are taken twice.
 """
 
-import shutil
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-from envs.common.files import whole_file
 from envs.common.identity import digest
 from studies.runs.cell import STATE, Cell, Job
 
 FOLDER = "trunks"
+NUMBER = re.compile("[0-9]+")
 
 
 def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
@@ -22,6 +22,8 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
 
     `train_until` trains the cell from its own state, if it has one, to a step, and saves its state there.
     """
+    from models.training.state import StateFile, hand_on
+
     branch, state = job.cell.recipe.stable_steps, job.folder / STATE
     if not branch:
         return
@@ -29,26 +31,28 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
     if branch not in kept:
         nearest = max((step for step in kept if step < branch), default=None)
         if not state.exists() and nearest is not None:
-            copy(kept[nearest], state)
+            hand_on(StateFile(kept[nearest], trunk_key(job.cell)), StateFile(state, job.cell.id))
         if not state.exists() or saved_step(state) < branch:
             train_until(branch)
         if saved_step(state) == branch:  # not where the kept state was deleted while the rate decays
             keep(job, state, branch)
     elif not state.exists():
-        copy(kept[branch], state)
+        hand_on(StateFile(kept[branch], trunk_key(job.cell)), StateFile(state, job.cell.id))
 
 
 def keep(job: Job, state: Path, branch: int) -> None:
     """Keep a state, and delete those of shorter cells, which no longer cell begins with any more."""
-    copy(state, folder_of(job) / f"{branch}.pt")
+    from models.training.state import StateFile, hand_on
+
+    hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
     for step, file in states(job).items():
         if step < branch:
             file.unlink(missing_ok=True)
 
 
 def states(job: Job) -> dict[int, Path]:
-    """What is kept of the cell's stable phase, by step."""
-    return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt")}
+    """What is kept of the cell's stable phase, by step; files that somebody else put there are passed over."""
+    return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 
 
 def folder_of(job: Job) -> Path:
@@ -75,9 +79,3 @@ def saved_step(state: Path) -> int:
         return 0
     with damaged_state(state):
         return int(torch.load(state, weights_only=True, map_location="cpu", mmap=True)["step"])
-
-
-def copy(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all."""
-    with whole_file(target) as temporary:
-        shutil.copyfile(source, temporary)

@@ -133,14 +133,14 @@ class Interim:
     def __init__(self, job: Job, hear: Hear) -> None:
         self.steps, self.hear = job.cell.recipe.steps, hear
         self.every = max(1, self.steps // (CHECKS + 1))
-        self.file = job.folder / "interim.json"
+        self.file, self.cell = job.folder / "interim.json", job.cell.id
 
     def known(self) -> dict[str, float]:
         """Accuracy by number of the check."""
         if not self.file.exists():
             return {}
         try:
-            known = read_record(self.file, dict[str, float])
+            known = read_record(self.file, dict[str, float], owner=self.cell)
             if not all(map(str.isdecimal, known)):
                 raise Unreadable(f"{self.file} has other keys than numbers of checks")
             return known
@@ -155,7 +155,7 @@ class Interim:
         known = self.known()
         if str(check) not in known:
             known[str(check)] = accuracy()
-            write_record(self.file, known)
+            write_record(self.file, known, owner=self.cell)
         self.hear(check, known[str(check)])
 
     def replay(self) -> None:
