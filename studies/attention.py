@@ -57,7 +57,7 @@ def read_config(run: Path) -> tuple[Path, list[Path]]:
 def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
     from generators.splits.recipe_file import KINDS, typed
-    from generators.storage.split_file import content_identity, read_split, split_name
+    from generators.storage.split_file import check_recipe, content_identity, read_split, split_name
 
     data = cell["settings"]["data"]
     if "split_file" in data:
@@ -65,7 +65,10 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
         place = f"among {', '.join(map(str, given))}"
     else:
         kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-        paths = list(store.glob(f"*-{data['store']}/{split_name(kind(**typed(kind, data['split'])))}"))
+        recipe = kind(**typed(kind, data["split"]))
+        paths = list(store.glob(f"*-{data['store']}/{split_name(recipe)}"))
+        for path in paths:
+            check_recipe(read_split(path), recipe, data["store"])
         place = f"below the folder {store.resolve()}"
     if len(paths) != 1:
         raise UserError(

@@ -1,15 +1,19 @@
 """Checks of the file itself: its checksum, its shards and its links to them."""
 
+import re
 from collections.abc import Iterator
 
 import h5py
 
 from envs.common.errors import UserError
 from generators.audit.findings import Finding
+from generators.audit.regeneration import Incomparable, recipe_of
+from generators.splits.recipe_file import KINDS
 from generators.storage.image_store import check_shard
-from generators.storage.split_file import REMEDY, Split, check_store
+from generators.storage.split_file import REMEDY, Split, check_store, recipe_version, split_name
 from generators.storage.tables import open_to_read
 
+NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
 FITS = "the store shows the scenes that the split lists"
 
 
@@ -49,4 +53,21 @@ def check_shards(split: Split) -> Iterator[Finding]:
     yield Finding("every link leads to its own shard", not strange, f"{strange}; {REMEDY}" if strange else "")
 
 
-CHECKS = (check_file,)
+def check_name(split: Split) -> Iterator[Finding]:
+    """A file that is named as `make` names them has the recipe of that name; other names say nothing."""
+    if not NAMED.fullmatch(split.path.name) or split.recipe_version != version_now(split):
+        return
+    try:
+        own = split_name(recipe_of(split))
+    except (Incomparable, UserError):  # other checks say why
+        return
+    wrong = "" if own == split.path.name else f"its recipe is that of {own}: another file was copied here; {REMEDY}"
+    yield Finding("the recipe is the one that the file is named by", not wrong, wrong)
+
+
+def version_now(split: Split) -> str:
+    """The version that a recipe of the split's kind has by now: of another one the same recipe has another name."""
+    return recipe_version(KINDS[split.recipe["kind"]])
+
+
+CHECKS = (check_file, check_name)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError
-from envs.common.files import write_text
+from envs.common.files import write_text, writing
 from envs.common.identity import digest
 from envs.common.locks import FileLock
 from envs.common.reading import Unreadable, read_lines
@@ -59,7 +59,7 @@ class ParseCache:
         """Keep a graph, or why there is none."""
         what = as_json(graph) if graph else {"problem": problem}
         line = sealed({"caption": caption, **what}, salt=self.folder.name).encode()
-        with self._lock, self.path.open("ab+") as file:
+        with writing(self.path), self._lock, self.path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
             if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # half a line, of a process that was killed
                 line = b"\n" + line

@@ -111,9 +111,10 @@ def split_name(recipe: SplitRecipe) -> str:
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
-def recipe_version(recipe: SplitRecipe) -> str:
+def recipe_version(recipe: SplitRecipe | type[SplitRecipe]) -> str:
     """The version of what a recipe means: another one gives other scenes or texts for the same fields."""
-    return f"{VERSION}.{defaults_version(type(recipe)).get('defaults', 1)}"
+    kind = recipe if isinstance(recipe, type) else type(recipe)
+    return f"{VERSION}.{defaults_version(kind).get('defaults', 1)}"
 
 
 def recorded(recipe: SplitRecipe) -> dict:

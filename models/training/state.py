@@ -105,7 +105,7 @@ class NotedErrors:
         self.file = file
         self.error: OSError | None = None
 
-    def write(self, content: bytes) -> int:
+    def write(self, content: bytes | memoryview) -> int:
         """Write bytes."""
         try:
             return self.file.write(content)

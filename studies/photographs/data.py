@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.common.seeds import generator
-from studies.runs.data import Material, SplitData, split_material, split_texts
+from studies.runs.data import Material, SplitData, split_texts
 
 if TYPE_CHECKING:
     from generators.benchmarks.split_tests import SplitTests
@@ -85,7 +85,7 @@ class TransferData:
         """What is trained on, and every test."""
         from generators.sources.part import Part
 
-        whole = split_material(file)
+        whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
             own = tests_in(test)
@@ -122,4 +122,5 @@ def tests_in(test: Tested) -> dict[str, "SplitTests"]:
     from studies.photographs.bare_tests import BareTests
 
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
+    test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}

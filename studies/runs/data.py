@@ -111,8 +111,16 @@ class SplitData:
         return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
 
     def open(self, file: Path) -> Material:
-        """The split's training subset, and a benchmark of each other one."""
-        return split_material(file)
+        """The split's training subset, and a benchmark of each other one; raises for another split in that file."""
+        material = split_material(file)
+        self.check(material.train.split)
+        return material
+
+    def check(self, split: "Split") -> None:
+        """Raise unless a file is of this split: a whole one may be another that was copied to its name."""
+        from generators.storage.split_file import check_recipe
+
+        check_recipe(split, self.recipe, self.store)
 
 
 def split_material(file: Path) -> Material:

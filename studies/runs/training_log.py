@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from envs.common.errors import UserError
-from envs.common.files import write_csv
+from envs.common.files import write_csv, writing
 from envs.common.reading import read_text
 from studies.runs.cell import Job
 from studies.runs.loggers import LOGGERS, Logger
@@ -43,14 +43,15 @@ class CsvFile:
             write_csv(self.path, COLUMNS, map(fields_of, rows))
             self.file = self.path.open("a", newline="", encoding="utf-8")
             return
-        csv.writer(self.file, lineterminator="\n").writerows(map(fields_of, rows))
-        self.file.flush()
+        with writing(self.path):
+            csv.writer(self.file, lineterminator="\n").writerows(map(fields_of, rows))
+            self.file.flush()
 
     def close(self) -> None:
         """Flush it to disk."""
         if self.file is not None:
-            os.fsync(self.file.fileno())
-            self.file.close()
+            with writing(self.path), self.file:
+                os.fsync(self.file.fileno())
 
 
 def fields_of(row: "Row") -> tuple[str, ...]:
