@@ -17,7 +17,7 @@ from torch import Tensor
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
 from envs.common.noted import noted_digest
-from envs.common.reading import Unreadable, check_accessible, check_regular, shaped
+from envs.common.reading import Unreadable, check_accessible, open_file, shaped
 from envs.common.records import check_file, file_digest, read_record, write_record
 from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from models.scorer import Scorer
@@ -142,7 +142,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """
     digest = read_config(folder).digest
     try:
-        check_file(folder / WEIGHTS, digest) if digest else check_regular(folder / WEIGHTS)
+        open_file(folder / WEIGHTS).close()  # the library says of one that it may not read that it isn't there
+        if digest:
+            check_file(folder / WEIGHTS, digest)
         return load_file(folder / WEIGHTS)
     except (OSError, Unreadable, SafetensorError, MemoryError) as error:
         check_accessible(folder / WEIGHTS, error)

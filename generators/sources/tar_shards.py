@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.reading import check_accessible
 from generators.captioned import Indices, all_texts
 from generators.captions.templates import Caption
 from generators.sources.json_file import read_text
@@ -70,6 +71,7 @@ class ShardImages:
                 file.seek(offset)
                 return square(open_picture(BytesIO(file.read(size))), self.resolution)
         except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
+            check_accessible(shard, error)
             problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
         name = f"{self.names[index]!r:.200}"
         raise UserError(f"the image {name} {problem}; get {shard} again, or write its name into {LEFT_OUT} beside it")

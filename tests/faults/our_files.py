@@ -312,7 +312,7 @@ def is_earlier(found: Any, intact: Any) -> bool:
     )
 
 
-CHECKPOINTS = ("models.checkpoint", "models.library.sources", "envs.common.records")
+CHECKPOINTS = ("models.checkpoint", "envs.common.noted", "models.library.sources", "envs.common.records")
 CELLS = ("studies.runs.result_file",)
 STORES = ("generators.storage.tables", "generators.storage.split_file", "generators.storage.image_store")
 OURS = [

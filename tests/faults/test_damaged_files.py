@@ -12,6 +12,7 @@ from tests.faults.damage import FAULTS, NAMES, STEPS, Damage, faults_of
 from tests.faults.file_kinds import FileKind, made
 from tests.faults.judge import BAD, ERROR, RIGHT, TRACEBACK, outcome
 from tests.faults.our_files import OURS
+from tests.faults.refusals import complaints
 from tests.faults.their_files import THEIRS
 
 KINDS = [*OURS, *THEIRS]
@@ -66,7 +67,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_damaged_file_is_one_line_or_changes_nothing(kind: FileKind, folder):
-    """What isn't shrinks to the least place and amount at which it isn't."""
+    """What isn't shrinks to the least place and amount at which it isn't. A whole file is never called damaged."""
     intact = made(kind, folder / kind.name / "made")
     numbers = st.integers(0, STEPS - 1)
 
@@ -84,6 +85,7 @@ def test_a_damaged_file_is_one_line_or_changes_nothing(kind: FileKind, folder):
         assert verdict is None or verdict.kind not in BAD, f"{damage}: {verdict.kind}\n{verdict.detail}"
 
     check()
+    assert complaints(intact) == []
 
 
 def test_names_are_different():

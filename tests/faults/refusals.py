@@ -1,0 +1,67 @@
+"""What the system refuses though a file is whole: then nothing is called damaged, and nobody is told to delete it."""
+
+import os
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.faults.file_kinds import Made
+from tests.faults.judge import ANEW, outcome
+
+NOBODY = 65534
+# What advises to throw away, or to make what is there.
+ADVICE = ("damage", "delete", "again", "anew")
+
+
+def without_permission(path: Path) -> None:
+    """From now on this process may not read a file."""
+    path.chmod(0)
+    if os.geteuid() == 0:
+        os.seteuid(NOBODY)
+
+
+def without_handles(path: Path) -> None:
+    """From now on this process can open nothing."""
+    held = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return
+
+
+REFUSALS: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    ("Permission denied", without_permission),
+    ("Too many open files", without_handles),
+)
+
+
+def complaints(intact: Made) -> list[str]:
+    """What is wrong about what is said of a whole file of a kind that the system refuses."""
+    found = []
+    for reason, refuse in REFUSALS:
+        work = Path(tempfile.mkdtemp())
+        try:
+            shutil.copytree(intact.folder, work / "made", symlinks=True)
+            for place in (work, *work.rglob("*")):
+                place.chmod(0o755)
+
+            def read(path: Path, refuse: Callable[[Path], None] = refuse) -> Any:
+                intact.kind.read(path)  # imports what it needs
+                refuse(path)
+                return intact.kind.read(path)
+
+            what, value = outcome(read, work / "made" / intact.file.relative_to(intact.folder))
+        finally:
+            shutil.rmtree(work)
+        if what == "value" and (value in (ANEW, {}) or intact.kind.same(value, intact.intact)):
+            continue
+        said = value if what == "error" else value.strip().splitlines()[-1]
+        named = what == "error" or (said.startswith(("OSError: [Errno", "PermissionError: [Errno")) and "'/" in said)
+        if not named or reason not in said or any(word in said for word in ADVICE):
+            found.append(f"{reason}: {what} {value}")
+    return found
