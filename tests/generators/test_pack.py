@@ -18,6 +18,8 @@ from generators.storage import pack as pack_module
 from generators.storage.image_store import ImageStore
 from generators.storage.pack import pack
 from generators.storage.pixels import PixelReader, open_split
+from tests.disks import mounted, with_largest_file
+from tests.faults.judge import outcome
 from tests.generators.conftest import RECIPE, make_split
 
 
@@ -33,6 +35,21 @@ def alone(split, tmp_path_factory):
 def packed(alone, tmp_path):
     """The same, to be damaged."""
     return shutil.copy(alone, tmp_path / "packed.h5")
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_no_room_is_one_line_and_leaves_nothing(codec, split, tmp_path):
+    """HDF5 itself crashes where it can't write."""
+    out = tmp_path / "out"
+    out.mkdir()
+    what, said = with_largest_file(1_100_000, lambda: pack(split, out / "packed.h5", codec), tmp_path)
+    assert (what, "packed.h5 can't be written (File too large" in said) == ("error", True), said
+    with mounted(out, "-t", "tmpfs", "-o", "size=1100k", "tmpfs"):
+        what, said = outcome(lambda path: pack(split, out / "packed.h5", codec), tmp_path)
+        assert (what, "packed.h5 can't be written (No space left on device" in said) == ("error", True), said
+        assert not list(out.iterdir())
+    assert len(said.splitlines()) == 1
+    assert not list(out.iterdir())
 
 
 def assert_same_content(path, other):

@@ -1,8 +1,10 @@
 """Split files and the data set over them."""
 
+import fcntl
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -13,11 +15,13 @@ from torch.utils.data import DataLoader
 from envs.common.errors import UserError
 from envs.worlds import load_world
 from generators import SplitDataset
+from generators.audit.run import check_file
 from generators.captions.templates import swap_textures
 from generators.examples import collate
 from generators.storage import split_file
 from generators.storage.image_store import ImageStore
 from generators.storage.split_file import read_split
+from studies.runs.data import SplitData
 from tests.generators.conftest import RECIPE, make_split
 
 
@@ -179,6 +183,31 @@ def test_a_store_in_another_order_is_noticed_and_mended(copied):
         SplitDataset(copied, "validation")
     assert split_file.make_split(store, RECIPE) == copied
     assert torch.equal(SplitDataset(copied, "validation").images(range(len(data))), data.images(range(len(data))))
+
+
+def test_another_split_under_its_name_is_noticed_and_mended(tmp_path):
+    """Of the same store and subsets: the recipe alone says that it is another one."""
+    other = replace(RECIPE, hard_negatives=0.0)
+    store = ImageStore(tmp_path, load_world("tiny"), 16)
+    paths = [make_split(tmp_path, recipe) for recipe in (RECIPE, other)]
+    before = paths[1].read_bytes()
+    paths[1].write_bytes(paths[0].read_bytes())
+    with pytest.raises(UserError, match="is another split than its name says"):
+        SplitData(other, store.identity).open(paths[1])
+    findings = [finding for finding in check_file(read_split(paths[1])) if not finding.holds]
+    assert [finding.claim for finding in findings] == ["the recipe is the one that the file is named by"]
+    assert paths[0].name in findings[0].detail
+    assert split_file.make_split(store, other).read_bytes() == before
+    assert SplitData(other, store.identity).open(paths[1]).train.split.recipe["hard_negatives"] == 0
+    assert all(finding.holds for finding in check_file(read_split(paths[1])))
+
+
+def test_a_file_that_another_process_holds_locked_is_read(copied):
+    """It only reads them."""
+    with copied.open() as split, (copied.parent / "shard-00000.h5").open() as shard:
+        for file in (split, shard):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert len(SplitDataset(copied, "validation", preload=False)[0].image) == 3
 
 
 def test_a_changed_caption_is_noticed(copied):

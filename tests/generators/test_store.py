@@ -9,6 +9,8 @@ from envs.scene import Scene, Thing
 from envs.worlds import load_world
 from generators.storage import image_store as store_module
 from generators.storage.image_store import ImageStore
+from tests.disks import mounted, read_only, with_largest_file
+from tests.faults.judge import outcome
 
 WORLD = load_world("tiny")
 SCENES = list(WORLD.singles())[:12]
@@ -98,6 +100,65 @@ def test_a_truncated_shard_is_named_and_only_it_is_rendered_again(tmp_path):
     shard.unlink()
     store.add(SCENES)
     assert (pixels(store) == before).all()
+
+
+@pytest.mark.parametrize("size", [0, 1_100_000])
+def test_a_limit_on_files_is_one_line_and_loses_nothing(size, tmp_path, monkeypatch):
+    """HDF5 itself crashes where it can't write."""
+    store = ImageStore(tmp_path, WORLD, 128)
+    monkeypatch.setattr(store_module, "SHARD_ROWS", 1)
+    store.add(SCENES[:1])
+    monkeypatch.setattr(store_module, "SHARD_ROWS", 5)
+    store.renderer(1).prepare(SCENES[:6])
+    before = {path.name: path.read_bytes() for path in store.folder.glob("*.h5")}
+    what, said = with_largest_file(size, lambda: store.add(SCENES[:6]), tmp_path)
+    assert what == "error", said
+    assert "shard-00001.h5 can't be written (File too large" in said
+    assert len(said.splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in store.folder.rglob("*") if path.name != ".lock"} == before
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=900k", "tmpfs"):
+        store = ImageStore(tmp_path / "disk", WORLD, 16)
+        what, said = outcome(lambda path: store.add(SCENES), tmp_path)
+        assert what == "error", said
+        assert "shard-00000.h5 can't be written (No space left on device" in said
+        assert not list(store.folder.glob("*.h5"))
+        assert not list(store.folder.glob(".*tmp*"))
+
+
+def test_a_complete_store_on_a_read_only_disk_is_read(tmp_path):
+    store = ImageStore(tmp_path, WORLD, 16)
+    store.add(SCENES)
+    (store.folder / ".lock").unlink()
+    with read_only(tmp_path):
+        store.add(SCENES)
+        with pytest.raises(UserError, match=r"lacks \d+ scenes or shards and can't be written to"):
+            store.add(list(WORLD.singles())[:13])
+
+
+def test_a_shard_under_another_ones_name_is_named(tmp_path):
+    store = ImageStore(tmp_path, WORLD, 16)
+    store.add(SCENES)
+    before = pixels(store)
+    first, second = (store.folder / f"shard-{k:05d}.h5" for k in range(2))
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(UserError, match=r"shard-00001\.h5 is another shard under this one's name; delete it"):
+        store.add(SCENES)
+    second.unlink()
+    store.add(SCENES)
+    assert (pixels(store) == before).all()
+
+
+def test_the_index_of_another_store_is_named(tmp_path):
+    """It has the same scenes in the same rows."""
+    one, other = (ImageStore(tmp_path, WORLD, side) for side in (16, 17))
+    one.add(SCENES)
+    other.add(SCENES)
+    (other.folder / "index.h5").write_bytes((one.folder / "index.h5").read_bytes())
+    with pytest.raises(UserError, match=r"index\.h5 belongs to store .* keep each store in its own folder"):
+        other.index()
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])

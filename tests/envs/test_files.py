@@ -1,0 +1,97 @@
+"""Files that are written whole or not at all, also where somebody planted a link, the disk is full or has no locks."""
+
+import errno
+import fcntl
+import os
+import resource
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.atlas.entry import EntryKey, build_entry
+from envs.common.compiled import PLACE, place_compiled
+from envs.common.errors import UserError
+from envs.common.files import Unwritable, write_csv, write_text
+from envs.common.life import system_name
+from envs.common.locks import FileLock
+from envs.render.atlas_cache import entry_path, read_entry, write_entry
+
+
+@contextmanager
+def largest_file(size: int):
+    """No file of this process may be larger."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_link_planted_at_the_temporary_name_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".a.{system_name()}-{os.getpid()}.tmp.txt").symlink_to(victim)
+    write_text(tmp_path / "a.txt", "ours")
+    assert victim.read_text() == "precious"
+    assert (tmp_path / "a.txt").read_text() == "ours"
+    assert not (tmp_path / "a.txt").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "victim"]
+
+
+def test_a_write_that_finds_no_room_names_the_file_and_leaves_the_old_one(tmp_path):
+    """The system's own error of a write has no path."""
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    message = r"a\.csv can't be written \(File too large\).* from 4096 bytes"
+    with largest_file(4096), pytest.raises(UserError, match=message) as error:
+        write_csv(path, ["a"], ([k] for k in range(10_000)))
+    assert isinstance(error.value, OSError)
+    assert error.value.errno == errno.EFBIG
+    assert [its.name for its in tmp_path.iterdir()] == ["a.csv"]
+    assert path.read_text() == "old"
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(Unwritable, match=r"a/b/c\.txt can't be written"):
+        write_text(tmp_path / "a/b/c.txt", "ours")
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def flock(file, how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(Unwritable, match=r"\.lock can't be locked \(No locks available\)") as error:
+        FileLock(tmp_path / ".lock").acquire()
+    assert error.value.errno == errno.ENOLCK
+
+
+def test_an_entry_of_the_atlas_under_another_views_name_is_rendered_anew(tmp_path):
+    keys = [EntryKey("cat", "left", view) for view in (0, 1)]
+    paths = [entry_path(tmp_path / "atlas", key) for key in keys]
+    entry = build_entry(keys[0], ("red",), ("desert",), 16)
+    write_entry(paths[0], entry)
+    assert np.array_equal(read_entry(paths[0]).colors, entry.colors)
+    paths[1].write_bytes(paths[0].read_bytes())
+    assert read_entry(paths[1]) is None
+    np.savez(paths[0], **entry.arrays())  # as before entries said which they are
+    assert read_entry(paths[0]) is None
+
+
+def test_compiled_code_has_a_place_where_neither_ours_nor_the_users_can_be_written(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    nowhere = tmp_path / "file" / "below"
+    monkeypatch.setenv(PLACE, "")  # so that it is put back
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place_compiled(nowhere)
+    assert not os.environ[PLACE]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
+    place_compiled(tmp_path)
+    assert not os.environ[PLACE]
+    place_compiled(nowhere)
+    assert Path(os.environ[PLACE]).stat().st_mode & 0o077 == 0  # its files are code
+    assert PLACE in capsys.readouterr().err
