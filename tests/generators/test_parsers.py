@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from envs.common.errors import UserError
+from envs.common.records import sealed, unsealed
 from generators.captions.graph import Edge, SceneGraph
 from generators.captions.relations import names_in
 from generators.captions.templates import Caption
@@ -189,6 +190,19 @@ def test_each_identity_has_its_own_folder(tmp_path):
     one.add("cat", CAT)
     assert other.get("cat") is None
     assert json.loads((one.folder / "parser.json").read_text()) == {"prompt": "a"}
+
+
+def test_graphs_of_another_parser_are_not_taken(tmp_path):
+    one, other = (ParseCache(tmp_path, "p", {"prompt": text}) for text in "ab")
+    one.add("cat", CAT)
+    other.path.write_bytes(one.path.read_bytes())
+    copied = ParseCache(tmp_path, "p", {"prompt": "b"})
+    assert (copied.get("cat"), copied.damaged) == (None, 1)
+    (line,) = other.path.read_text().splitlines()
+    other.path.write_text(
+        sealed(unsealed(line, "a line", one.folder.name)) + "\n"
+    )  # as before lines said whose they are
+    assert ParseCache(tmp_path, "p", {"prompt": "b"}).get("cat") == (CAT, "")
 
 
 def test_a_folder_that_can_not_be_written_is_one_line(tmp_path):

@@ -117,6 +117,19 @@ def test_a_damaged_index_is_made_anew(root, fault):
     assert torch.equal(after.images(range(5)), before.images(range(5)))
 
 
+def test_an_index_of_another_shard_is_made_anew(root):
+    """Of the same size and time, as shards of one archive may have."""
+    one, other = (root / f"shards/0000{k}.tar" for k in range(2))
+    size = max(path.stat().st_size for path in (one, other))
+    for path in (one, other):
+        path.write_bytes(path.read_bytes().ljust(size, b"\0"))
+        os.utime(path, ns=(10**18, 10**18))
+    before = opened(root)
+    (folder,) = root.glob("shards/.index")
+    (folder / "00001.tar.npz").write_bytes((folder / "00000.tar.npz").read_bytes())
+    assert opened(root).identity == before.identity
+
+
 def test_an_index_that_cannot_be_kept_is_no_error(root):
     (root / "shards/.index").write_text("no folder")
     assert len(opened(root)) == 5

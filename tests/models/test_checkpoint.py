@@ -1,21 +1,26 @@
 """Checkpoints, names and texts: what is foreign is refused with one clear line."""
 
 import json
+import os
+import stat
+from itertools import product
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from envs.common.errors import UserError
-from envs.common.records import read_record
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from envs.common.records import file_digest, read_record, write_record
+from models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
+from models.library.find import find_source
 from models.registry import check_scorer, scorer_class, specs
 from models.scorer import Scorer
 from models.towers.build import build_towers, check_towers
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.sizes import SMALL_TOWERS
 from models.towers.tokenizers import WordTokenizer
-from tests.models.builders import OPTIONS, WORDS, images, scorer
+from tests.disks import with_largest_file
+from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
 
 
 def rewrite_config(folder, **changes):
@@ -66,6 +71,45 @@ def test_a_broken_checkpoint_is_named(tmp_path):
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(UserError, match="not a whole checkpoint"):
         load_checkpoint(tmp_path)
+
+
+def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
+    """Each is whole; the result beside it says of which weights it is."""
+    folders = [tmp_path / cell / "checkpoint" for cell in ("one", "two")]
+    for seed, folder in enumerate(folders):
+        torch.manual_seed(seed)
+        model = build_scorer("clip", TOWERS, TextSpace(WORDS, 8))
+        save_checkpoint(folder, "clip", model)
+        files = {"checkpoint/model.safetensors": file_digest(folder / "model.safetensors")}
+        write_record(folder.parent / "result.json", {"id": folder.parent.name, "files": files})
+        load_checkpoint(folder)
+    folders[0].rename(tmp_path / "kept")
+    folders[1].rename(folders[0])
+    (tmp_path / "kept").rename(folders[1])
+    opened = (load_checkpoint, read_config, lambda folder: find_source(str(folder), (), None).identity())
+    for folder, read in product(folders, opened):
+        with pytest.raises(UserError, match=f"{folder} has other weights than the result in {folder.parent} is of"):
+            read(folder)
+    folders[0].rename(tmp_path / "alone")
+    load_checkpoint(tmp_path / "alone")
+    rewrite_config(folders[1])  # without its digest it is no other
+    with pytest.raises(UserError, match="has other weights"):
+        load_checkpoint(folders[1])
+
+
+def test_all_files_are_as_the_umask_says(tmp_path):
+    before = os.umask(0o026)
+    try:
+        save_checkpoint(tmp_path, "clip", scorer("clip"))
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
+
+
+def test_no_room_for_weights_is_one_line(tmp_path):
+    what, said = with_largest_file(1000, lambda: save_checkpoint(tmp_path, "clip", scorer("clip")), tmp_path)
+    assert (what, "model.safetensors can't be written (File too large)" in said) == ("error", True), said
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_never_decides_what_code_runs(tmp_path):

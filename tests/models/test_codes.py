@@ -156,6 +156,16 @@ class TestShelf:
             path.write_bytes(content)
             assert Shelf(CodeFolder(tmp_path, ROOMY), "model", 4).get(self.name(1)) == b"abcd"
 
+    def test_rows_of_another_model_are_not_taken(self, tmp_path):
+        one, other = (Shelf(CodeFolder(tmp_path, ROOMY), owner, 4) for owner in ("one", "other"))
+        one.put({self.name(1): b"abcd"})
+        other.put({self.name(2): b"efgh"})
+        (path,) = tmp_path.glob("one/*.codes")
+        path.rename(tmp_path / "other" / path.name)
+        other = Shelf(CodeFolder(tmp_path, ROOMY), "other", 4)
+        assert other.get(self.name(1)) is None
+        assert other.get(self.name(2)) == b"efgh"
+
     def test_what_was_used_longest_ago_goes_first(self, tmp_path):
         size = 2 * DIGEST + 100
         files = CodeFolder(tmp_path, 16 * size)

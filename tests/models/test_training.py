@@ -1,6 +1,7 @@
 """Training: deterministic, resumable, and it learns."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,11 +21,14 @@ from models.registry import spec_of
 from models.towers.tokenizers import text_space
 from models.training.augment import augment, draw_variation
 from models.training.feed import Feed
+from models.training.history import History
 from models.training.loop import batch_loss, train
 from models.training.optimizer import build_optimizer, rate_factor, set_rates
 from models.training.sampling import BatchSampler, ShareSampler, Stream
+from models.training.state import StateFile, hand_on, read_state, save_state
 from studies.runs.data import split_texts
 from studies.runs.evaluation import predictions, summaries
+from tests.disks import with_largest_file
 from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS, TOWERS, images, scorer
 
@@ -145,6 +149,32 @@ def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_pat
     train(other, data, recipe, 0, state)
     assert "state.pt is damaged" in capsys.readouterr().out
     assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
+
+
+def test_a_whole_state_of_another_run_is_named(data, tmp_path):
+    recipe, path = replace(RECIPE, steps=2), tmp_path / "state.pt"
+    train(fresh("clip", data), data, recipe, 0, StateFile(path, "one"), save_every=2)
+    with pytest.raises(UserError, match=r"state\.pt is a state of another run, one; put it back there"):
+        train(fresh("clip", data), data, recipe, 0, StateFile(path, "two"))
+    with pytest.raises(UserError, match="is a state of another run"):
+        hand_on(StateFile(path, "two"), StateFile(tmp_path / "b.pt", "three"))
+    hand_on(StateFile(path, "one"), StateFile(tmp_path / "b.pt", "two"))
+    assert read_state(StateFile(tmp_path / "b.pt", "two"))["step"] == 2
+    save_state(path, *(model := fresh("clip", data), build_optimizer(model, recipe)), 1, History(8))  # as before
+    assert read_state(StateFile(path, "two"))["step"] == 1
+
+
+def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
+    """Torch says of it that it is at an unexpected place."""
+    state, model = tmp_path / "state.pt", fresh("clip", data)
+    optimizer = build_optimizer(model, RECIPE)
+    save_state(state, model, optimizer, 1, History(8))
+    before = state.read_bytes()
+    save = partial(save_state, state, model, optimizer, 2, History(8))
+    what, said = with_largest_file(50_000, save, tmp_path)
+    assert (what, "state.pt can't be written (File too large)" in said) == ("error", True), said
+    assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
+    assert state.read_bytes() == before
 
 
 def test_a_state_of_another_run_is_named(data, tmp_path):

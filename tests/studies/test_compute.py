@@ -1,6 +1,7 @@
 """Accuracy against compute: which runs come next, what they share, what they cost, and what is said of them."""
 
 import csv
+import shutil
 import sys
 from dataclasses import replace
 
@@ -9,10 +10,12 @@ import pytest
 import torch
 
 from envs.common.errors import Stopped, UserError
+from envs.common.records import file_digest
 from envs.worlds import load_world
 from generators.splits.binding import BindingRecipe
 from generators.storage.image_store import ImageStore
 from generators.storage.split_file import make_split
+from models.checkpoint import load_checkpoint
 from models.recipe import Recipe
 from studies.analysis.paired_bootstrap import RecordScore
 from studies.binding_grid import PRESETS as GRIDS
@@ -30,7 +33,7 @@ from studies.runs.cell import CHECKPOINT, STATE, Job, finished
 from studies.runs.clock import StepClock
 from studies.runs.train import run_cell
 from studies.runs.training_log import FILE
-from studies.runs.trunk import states
+from studies.runs.trunk import folder_of, states
 from tests.studies.command import ROOT, run_here
 
 COMPUTE = [
@@ -159,10 +162,23 @@ def alone(jobs_in, tmp_path_factory):
 def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short) == list(range(1, 11))
+    copy = folder_of(short) / "19 (1).pt"  # as a desktop names one
+    copy.write_text("somebody's")
     assert list(states(long)) == [8]  # of the longer one too
     assert trained(long) == list(range(9, 21))
     assert list(states(short)) == [16]
+    assert copy.exists()
     assert [made(short), made(long)] == alone
+    for job in (short, long):
+        assert finished(job.folder)["files"][f"{CHECKPOINT}/model.safetensors"] == file_digest(
+            job.folder / CHECKPOINT / "model.safetensors"
+        )
+    shutil.copytree(long.folder / CHECKPOINT, short.folder / CHECKPOINT, dirs_exist_ok=True)
+    with pytest.raises(UserError, match="has other weights than the result"):
+        load_checkpoint(short.folder / CHECKPOINT)
+    shutil.copy(long.folder / "result.json", short.folder)
+    with pytest.raises(UserError, match=f"it is the result of {long.cell.id}"):
+        finished(short.folder)
     assert alone[0][1] != alone[1][1]
     assert finished(long.folder)["provenance"]["step_cpu_seconds"] > 0
 

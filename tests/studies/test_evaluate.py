@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from envs.common.records import read_record, write_record
 from generators.storage.split_file import content_identity
 from models.library.sources import HuggingFace
 from models.towers.config import TowerConfig
@@ -132,6 +133,7 @@ def test_cells_of_one_place_are_told_apart_by_their_ids(folder, tmp_path):
     (cell,) = (path for path in folder.glob("runs/a/cells/*") if '"clip-gap"' in (path / "result.json").read_text())
     for name in ("first", "second"):
         shutil.copytree(cell, tmp_path / "cells" / name)
+        write_record(tmp_path / "cells" / name / "result.json", read_record(cell / "result.json") | {"id": name})
     labels = [model.label for model in models_of([str(tmp_path)], [], TowerConfig())]
     assert labels == [f"{tmp_path}: clip-gap (cell first)", f"{tmp_path}: clip-gap (cell second)"]
 
