@@ -15,13 +15,16 @@ def place_compiled(package: Path) -> None:
 
     Its files are code, so that it is nobody else's, and new each time.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(PLACE) or is_writable(package) or is_writable(cache):
         return
     from envs.common.files import scratch_folder
 
     kept = contextlib.ExitStack()
-    os.environ[PLACE] = str(kept.enter_context(scratch_folder()))
+    try:
+        os.environ[PLACE] = str(kept.enter_context(scratch_folder()))
+    except OSError:  # numba will say what it lacks, to who needs it
+        return
     atexit.register(kept.close)
     print(
         f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {PLACE} "
@@ -32,5 +35,5 @@ def place_compiled(package: Path) -> None:
 
 def is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, which itself is made where it isn't there."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    return there.is_dir() and os.access(there, os.W_OK)
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    return os.path.isdir(there) and os.access(there, os.W_OK)

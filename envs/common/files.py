@@ -86,7 +86,8 @@ def whole_file(path: Path) -> Iterator[Path]:
             mode = make_empty(temporary)
             yield temporary
             with temporary.open("rb+") as handle:
-                os.fchmod(handle.fileno(), mode)
+                if stat.S_IMODE(os.fstat(handle.fileno()).st_mode) != mode:
+                    os.fchmod(handle.fileno(), mode)
                 os.fsync(handle.fileno())
             temporary.replace(path)
     finally:

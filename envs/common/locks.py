@@ -1,11 +1,14 @@
 """Locks between processes of one machine, or of several on a file system with `flock`."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 from typing import IO
 
 from envs.common.files import Unwritable
+
+OF_THE_PLACE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class FileLock:
@@ -51,11 +54,8 @@ class FileLock:
 
     def _refused(self, error: OSError) -> Unwritable:
         reason = os.strerror(error.errno) if error.errno else error
-        return Unwritable(
-            f"{self.path} can't be locked ({reason}); choose a place that may be written to and whose file system has "
-            "locks",
-            error.errno or 0,
-        )
+        way = "; choose a place that may be written to and whose file system has locks" * (error.errno in OF_THE_PLACE)
+        return Unwritable(f"{self.path} can't be locked ({reason}){way}", error.errno or 0)
 
     def release(self) -> None:
         """Release the lock."""

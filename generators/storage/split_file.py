@@ -20,7 +20,7 @@ from jaxtyping import Int64
 from envs.common.errors import UserError, choose
 from envs.common.files import whole_file
 from envs.common.identity import defaults_version, digest, identity_of, plain
-from envs.common.reading import parse_json, shaped
+from envs.common.reading import Inaccessible, parse_json, shaped
 from envs.scene import Scene
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import SWAPS
@@ -136,6 +136,8 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             kept = read_split(path)
             check_store(kept)
             check_recipe(kept, recipe, store.identity)
+        except Inaccessible:
+            raise
         except UserError:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
