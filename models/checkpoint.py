@@ -22,6 +22,7 @@ from envs.common.records import check_file, file_digest, read_record, write_reco
 from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
+from models.towers.preparation import recorded
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -84,7 +85,7 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write the scorer called `model` to `folder`."""
     config = {
         "model": model,
-        "towers": asdict(scorer.towers_config),
+        "towers": asdict(recorded(scorer.towers_config)),
         "texts": asdict(scorer.texts),
         "options": asdict(scorer.config),
     }

@@ -12,8 +12,8 @@ from generators.captions.plain_text import nearest
 from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
 from models.registry import check_scorer, is_own, same_scorer, spec_of
-from models.towers.build import check_towers
-from models.towers.config import TowerConfig
+from models.towers.build import check_towers, check_weights
+from models.towers.config import TowerConfig, file_and_tag
 
 CHECKPOINT = "checkpoint"
 HUB = "hf:"
@@ -77,12 +77,14 @@ def kind_of_hugging_face(folder: Path) -> str:
 
 
 def open_clip_source(name: str) -> OpenCLIP:
-    """ "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors"; anything else raises."""
+    """ "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors@openai"; anything else raises."""
     architecture, _, weights = name.partition("/")
     known = open_clip.list_models()
     if architecture not in known:
         raise UserError(f"{name} is no file, no folder and no open_clip model{nearest(architecture, known)}")
     tags = open_clip.list_pretrained_tags_by_model(architecture)
-    if weights and not Path(weights).is_file() and weights not in tags:
+    if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
         raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
+    if weights:
+        check_weights(TowerConfig(architecture, weights))
     return OpenCLIP(name, architecture, weights)

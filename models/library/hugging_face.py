@@ -15,6 +15,7 @@ from generators.captions.graph import SceneGraph
 from models.scorer import Scorer, Tensors, drop_own_temperature
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.pixels import Framing, PixelScale, Statistics
+from models.towers.weight_file import without_advice
 
 # Kinds of models that have one vector an image and one a text. SigLIP reads its padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
@@ -116,8 +117,7 @@ def load_parts(name: str) -> Parts:
     except UserError:
         raise
     except Exception as error:  # a missing file, another version, no network: each raises its own
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{name} can't be loaded by transformers: {reason}") from error
+        raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
     return Parts(model.float(), tokenizer, pictures.to_dict())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from envs.common.identity import digest
 from envs.common.records import sha256
 from models.registry import is_own, spec_of
-from models.towers.config import TowerConfig
+from models.towers.config import TowerConfig, file_and_tag
 
 if TYPE_CHECKING:
     from models.library.loaded import LoadedScorer
@@ -59,16 +59,19 @@ class Checkpoint(Source):
 
 @dataclass(frozen=True)
 class OpenCLIP(Source):
-    """An architecture of open_clip with its weights: a tag, a local file, or "" for random ones."""
+    """An architecture of open_clip with its weights: a tag, a local file (FILE, FILE@TAG), or "" for random ones."""
 
     name: str
     architecture: str
     weights: str
 
     def identity(self) -> str:
-        """Of the file, where there is one."""
-        weights = file_digest([Path(self.weights)]) if Path(self.weights).is_file() else self.weights or "random"
-        return digest({"open_clip": self.architecture, "weights": weights})
+        """Of the file, where there is one, and of how it is prepared, unless it is read by default."""
+        from models.towers.preparation import recorded
+
+        weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
+        weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
+        return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Pretrained, or random with a warning."""

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from envs.common.errors import UserError, choose
 from models.towers import paired
-from models.towers.config import TextSpace, TowerConfig
+from models.towers.config import TextSpace, TowerConfig, file_and_tag
 from models.towers.pixels import Framing, Statistics, framing_of, statistics_of
+from models.towers.preparation import preparation_of
 from models.towers.sizes import SMALL_TOWERS
 from models.towers.small import build_small
 from models.towers.tokenizers import Tokenizer, tokenizer_of
+from models.towers.weight_file import check_weight_file, without_advice
 
 
 class Towers(NamedTuple):
@@ -94,11 +96,20 @@ def check_towers(config: TowerConfig) -> None:
             raise UserError(
                 f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch}"
             )
-    elif config.architecture in paired.TEXTS_OF:
-        if config.pretrained and config.load:
-            paired.check_weights(config.architecture, config.pretrained)
-    elif config.pretrained and config.load and not Path(config.pretrained).is_file():
+    elif config.pretrained and config.load:
+        check_weights(config)
+
+
+def check_weights(config: TowerConfig) -> None:
+    """Raise on weights that can't be had or read, and on a file whose preparation nobody knows."""
+    weights, _ = file_and_tag(config.pretrained)
+    if config.architecture in paired.TEXTS_OF:
+        paired.check_weights(config.architecture, config.pretrained)
+    elif Path(weights).is_file():
+        check_weight_file(Path(weights))
+    else:
         choose("pretrained weights", config.pretrained, open_clip.list_pretrained_tags_by_model(config.architecture))
+    preparation_of(config)
 
 
 def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
@@ -119,19 +130,15 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     open_clip only warns where weights were trained with another activation than the architecture has
     ("ViT-B-16/openai"), and forgets their pixel statistics where it doesn't load them; both are set here.
     """
-    pair = config.architecture in paired.TEXTS_OF
-    tag = open_clip.get_pretrained_cfg(config.architecture, config.pretrained) if config.pretrained and not pair else {}
-    if pair:
-        tag = paired.preparation(config.architecture, config.pretrained)
+    pair, preparation = config.architecture in paired.TEXTS_OF, preparation_of(config)
     loaded = bool(config.pretrained and config.load)
-    prepared = {name: tag[name] for name in ("mean", "std", "interpolation", "resize_mode") if name in tag}
     try:
         with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
             model = open_clip.create_model(
                 config.architecture,
-                pretrained=config.pretrained if loaded and not pair else None,
-                force_quick_gelu=bool(tag.get("quick_gelu")),
-                force_preprocess_cfg=prepared,
+                pretrained=file_and_tag(config.pretrained)[0] if loaded and not pair else None,
+                force_quick_gelu=preparation.quick_gelu,
+                force_preprocess_cfg=preparation.pictures,
                 force_image_size=config.resolution,
                 force_context_length=None if config.pretrained else texts.context,
             )
@@ -142,8 +149,7 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
         raise
     except Exception as error:  # no network, a foreign file, no transformers: each raises its own
         weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
-        reason = " ".join(str(error).split("\n")[:2]).strip() or type(error).__name__
-        raise UserError(f"{config.architecture}{weights} can't be built: {reason}") from error
+        raise UserError(f"{config.architecture}{weights} can't be built: {without_advice(error)}") from error
 
 
 @contextlib.contextmanager

@@ -1,6 +1,11 @@
 """Which towers a scorer is built on, and which texts they will read; free of torch."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
+
+READ_AS, DEFAULT = "@", "default"
+FILE_AND_TAG = re.compile(rf"(.+){READ_AS}(\w+)")
 
 
 @dataclass(frozen=True)
@@ -10,7 +15,8 @@ class TowerConfig:
     architecture: str = "mini"
     """A name in `models.towers.sizes.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
-    """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG (models/towers/preparation.py);
+    empty trains from scratch."""
     resolution: int = 64
     """Side of the square images, in pixels."""
     tokenizer: str = ""
@@ -29,3 +35,9 @@ class TextSpace:
     """The closed vocabulary; byte-pair tokenizers need none."""
     context: int = 20
     """Tokens of the longest text, its end included. OC-CLIP's from-scratch length (table 9) is the least."""
+
+
+def file_and_tag(pretrained: str) -> tuple[str, str]:
+    """FILE@TAG as its two parts; of a tag alone, or of a file alone, the second is empty."""
+    given = None if Path(pretrained).is_file() else FILE_AND_TAG.fullmatch(pretrained)
+    return (given[1], given[2]) if given else (pretrained, "")

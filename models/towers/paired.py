@@ -1,7 +1,7 @@
 """Architectures of our own in open_clip's format: an image tower of timm beside a text tower whose weights are those
 of another architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the texts of a ViT-B/16 (section 4.2).
 
-Weights are named TEXT+IMAGE: a tag or a file of the other architecture, and a tag or a file of timm's model; without
+Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the other architecture, and a tag or a file of timm's model; without
 +IMAGE timm's usual ones are taken.
 """
 
@@ -14,6 +14,8 @@ import timm
 from torch import nn
 
 from envs.common.errors import UserError, choose
+from models.towers.config import file_and_tag
+from models.towers.weight_file import TIMM, check_weight_file
 
 FOLDER = Path(__file__).parent / "architectures"
 # Each with the architecture whose text tower it has.
@@ -28,7 +30,7 @@ class Weights(NamedTuple):
     """Where the weights of both towers are."""
 
     text: str
-    """open_clip's tag, or a file."""
+    """open_clip's tag, or a file, FILE or FILE@TAG."""
     image: str
     """timm's tag, or a file."""
 
@@ -47,21 +49,23 @@ def image_model(architecture: str) -> str:
 def check_weights(architecture: str, pretrained: str) -> None:
     """Raise for weights that are neither a file nor a tag."""
     text, image = weights_of(pretrained)
-    if not Path(text).is_file():
+    if (file := Path(file_and_tag(text)[0])).is_file():
+        check_weight_file(file)
+    else:
         theirs = TEXTS_OF[architecture]
         choose(f"pretrained text weights (of {theirs})", text, open_clip.list_pretrained_tags_by_model(theirs))
-    if not Path(image).is_file():
+    if Path(image).is_file():
+        check_weight_file(Path(image), TIMM)
+    else:
         name = image_model(architecture)
         known = [tag.rpartition(".")[2] for tag in timm.list_pretrained(f"{name}.*")]
         choose(f"pretrained image weights (of {name})", image, known)
 
 
-def preparation(architecture: str, pretrained: str) -> dict[str, object]:
-    """What belongs to the weights: how the image tower reads pictures, and the activation of the text tower."""
+def image_preparation(architecture: str) -> dict[str, object]:
+    """How the image tower reads pictures."""
     known = timm.get_pretrained_cfg(f"{image_model(architecture)}.{USUAL}")
-    texts = open_clip.get_pretrained_cfg(TEXTS_OF[architecture], weights_of(pretrained).text)
-    quick = {"quick_gelu": bool(texts.get("quick_gelu"))}
-    return {"mean": known.mean, "std": known.std, "interpolation": known.interpolation, **quick}
+    return {"mean": known.mean, "std": known.std, "interpolation": known.interpolation}
 
 
 def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: int) -> None:
@@ -70,7 +74,7 @@ def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: 
     Raises where either lacks a weight or has one too many; the projections of images are new.
     """
     text, image = weights_of(pretrained)
-    theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=text)
+    theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=file_and_tag(text)[0])
     texts = {name: value for name, value in theirs.state_dict().items() if not name.startswith("visual.")}
     own = {name for name in model.state_dict() if not name.startswith("visual.")}
     if odd := sorted(own ^ texts.keys()):

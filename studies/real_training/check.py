@@ -10,6 +10,7 @@ from generators.parsers.registry import DEFAULT, read_parser
 from generators.sources import registry as sources
 from generators.sources.kept_out import KeptOut
 from generators.sources.place import one_node
+from models.towers.config import file_and_tag
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.real_training.config import NONE, Config, grid_of
@@ -98,7 +99,7 @@ def check_weights(config: Config) -> None:
     if architecture in paired.TEXTS_OF:
         architecture, text = paired.TEXTS_OF[architecture], paired.weights_of(text).text
         check_image_weights(config)
-    if Path(text).is_file():
+    if Path(file_and_tag(text)[0]).is_file():
         return
     import open_clip
 

@@ -91,7 +91,8 @@ class Config:
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: Annotated[str, MODEL] = ""
-    """open_clip's name of pretrained weights, or a local file of them; empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
+    all prepared alike, FILE@TAG; empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0

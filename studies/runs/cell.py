@@ -10,7 +10,7 @@ from envs.common.reading import open_file
 from generators.parsers.graph_source import GENERATOR, GraphSource
 from models.recipe import Recipe
 from models.registry import spec_of
-from models.towers.config import TowerConfig
+from models.towers.config import TowerConfig, file_and_tag
 from studies.runs.data import CellData
 from studies.runs.result_file import read_result
 
@@ -65,7 +65,11 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the result; of recipes, towers and splits what is no default."""
-        parts = {"towers": identity_of(self.towers), "recipe": identity_of(self.recipe), "data": self.data.settings}
+        parts = {
+            "towers": identity_of(self.towers_recorded),
+            "recipe": identity_of(self.recipe),
+            "data": self.data.settings,
+        }
         if self.towers.pretrained:  # said since such towers keep theirs: runs of before started elsewhere
             parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
@@ -75,6 +79,15 @@ class Cell:
         given |= defaults_version(spec_of(self.model).config)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
         return run | parts | {name: value for name, value in given.items() if value}
+
+    @property
+    def towers_recorded(self) -> TowerConfig:
+        """The towers, a file of weights with what it is read as."""
+        if not (self.towers.pretrained and self.files):  # which needs no torch
+            return self.towers
+        from models.towers.preparation import recorded
+
+        return recorded(self.towers)
 
     @property
     def trained_as(self) -> "Cell":
@@ -145,8 +158,9 @@ class Job:
 
 def own_files(*paths: str) -> str:
     """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
-    parts = [part for path in paths for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
-    files = [Path(part.rpartition(":")[0] if ".py:" in part else part) for part in parts]
+    given = [file_and_tag(path)[0] for path in paths]
+    parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
+    files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
     hashed, own = hashlib.sha256(), [file for file in files if file.is_file()]
     for path in own:
         with open_file(path) as file:

@@ -21,6 +21,7 @@ from envs.common.locks import FileLock
 from envs.common.reading import Unreadable
 from envs.common.records import read_record, write_record
 from envs.common.version import commit
+from models.towers.config import DEFAULT, READ_AS
 from studies.runs.processor import processor
 
 # In the URL of a database.
@@ -73,6 +74,8 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
             recorded = read_record(file, RunConfig)["config"]
         except Unreadable as error:
             raise UserError(f"{file} is damaged ({error}); choose another --out, or delete the folder") from error
+        if f"{recorded.get('pretrained')}{READ_AS}{DEFAULT}" == getattr(config, "pretrained", ""):
+            recorded["pretrained"] = config.pretrained  # so were all files read before there were other ways
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return

@@ -51,6 +51,7 @@ EXEMPT = {
     "generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
     "models.library.open_clip_models": "weights that open_clip reads",
     "models.library.pictures": "pictures that a caller has opened",
+    "models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
     "studies.__main__": "reads the source itself",
     "studies.real_training.rehearsal": "reads an export that it has just written",
     "studies.runs.processor": "what the kernel says of processors",

@@ -4,6 +4,7 @@ import open_clip
 import pytest
 import timm
 import torch
+from open_clip.transformer import QuickGELU
 
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
@@ -46,8 +47,12 @@ def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
     torch.save(texts.state_dict(), tmp_path / "texts.pt")
     image = timm.create_model("vit_base_patch14_dinov2", img_size=SIDE, num_classes=0)
     torch.save(image.state_dict(), tmp_path / "image.pt")
-    both = TowerConfig(NAME, f"{tmp_path / 'texts.pt'}+{tmp_path / 'image.pt'}", SIDE)
+    files = tmp_path / "texts.pt", tmp_path / "image.pt"
+    with pytest.raises(UserError, match="aren't all prepared alike .*quick_gelu"):  # those of ViT-B-16 are of two kinds
+        check_towers(TowerConfig(NAME, "{}+{}".format(*files), SIDE))
+    both = TowerConfig(NAME, "{}@openai+{}".format(*files), SIDE)
     model = build_towers(both, TextSpace()).model
+    assert isinstance(model.transformer.resblocks[0].mlp.gelu, QuickGELU)
     assert torch.equal(model.token_embedding.weight, texts.token_embedding.weight)
     assert torch.equal(model.text_projection, texts.text_projection)
     assert torch.equal(model.visual.trunk.blocks[11].mlp.fc1.weight, image.blocks[11].mlp.fc1.weight)

@@ -1,0 +1,90 @@
+"""A file of somebody's weights, looked into before it is loaded: tensors by name, and nothing that runs code."""
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from envs.common.errors import UserError
+from envs.common.reading import check_regular
+
+# Under which open_clip and timm look for weights themselves.
+OPEN_CLIP, TIMM = ("state_dict",), ("state_dict_ema", "model_ema", "state_dict", "model")
+NUMPY = (".npz", ".npy")  # big_vision's, which open_clip reads without pickle
+OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
+
+
+def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
+    """Raise unless a file holds tensors by name, alone or below the first of `under` that it has.
+
+    Of large files only the names are read. What torch says of pickles is never passed on: it is to let them run code.
+    """
+    check_regular(path)
+    if path.suffix in NUMPY:
+        return
+    if path.suffix == ".safetensors":
+        try:
+            with safe_open(path, "pt"):
+                return
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
+    content = unpickled(path)
+    check_tensors(path, next((content[name] for name in under if content.get(name) is not None), content))
+
+
+def unpickled(path: Path) -> Mapping[str, Any]:
+    """What a file of torch holds by name, its tensors not read yet."""
+    try:
+        archive = zipfile.is_zipfile(path)
+        if archive and any(name.endswith("/constants.pkl") for name in zipfile.ZipFile(path).namelist()):
+            raise UserError(
+                f"the weights {path} are a TorchScript archive; save them alone, torch.jit.load(FILE).state_dict() "
+                "(OpenAI's own have the tag openai)"
+            )
+        content = torch.load(path, weights_only=True, map_location="cpu", mmap=archive)
+    except UserError:
+        raise
+    except Exception as error:  # no pickle, one cut short, one with other objects: each raises its own
+        other = OBJECT.search(str(error))
+        told = without_advice(error) if other else "this is no file of torch's, or not a whole one"
+        raise UserError(f"the weights {path} can't be read: {told}") from error
+    if not isinstance(content, Mapping):
+        raise UserError(f"the weights {path} are a {type(content).__name__}, not tensors by name (a `state_dict()`)")
+    return content
+
+
+def without_advice(error: Exception) -> str:
+    """What a library says of weights that it can't load, in a line; never torch's advice to let them run code."""
+    if found := OBJECT.search(str(error)):
+        return (
+            f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "
+            "the file, save its weights alone, which mostly lie under 'model' or 'state_dict'"
+        )
+    if "weights_only" in str(error):
+        return "torch reads no tensors from them without running code that they bring"
+    lines = " ".join(str(error).split("\n")[:2]).strip()
+    return f"{lines or type(error).__name__:.300}"
+
+
+def check_tensors(path: Path, content: Any) -> None:
+    """Raise where there are no tensors, or where they lie deeper."""
+    named = content if isinstance(content, Mapping) else {}
+    inner = {name: its for name, its in named.items() if isinstance(its, Mapping) and any_tensor(its)}
+    if inner:
+        name = max(inner, key=lambda name: len(inner[name]))
+        raise UserError(
+            f"the weights {path} lie under {name!r}; save them alone: torch.save(torch.load(FILE, weights_only=True)"
+            f"[{name!r}], NEW)"
+        )
+    if not any_tensor(named):
+        raise UserError(f"the weights {path} hold no tensors by name")
+
+
+def any_tensor(named: Mapping[str, Any]) -> bool:
+    """Whether some value is a tensor."""
+    return any(isinstance(its, Tensor) for its in named.values())

@@ -1,0 +1,184 @@
+"""Files of weights: read as open_clip's own of their architecture are, or refused in a line that says why."""
+
+import argparse
+import json
+from dataclasses import replace
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+
+from envs.common.errors import UserError
+from models import load_scorer
+from models.checkpoint import load_checkpoint, save_checkpoint
+from models.library.find import find_source
+from models.towers.build import check_weights
+from models.towers.config import TowerConfig
+from models.towers.preparation import preparation_of, recorded
+from models.towers.weight_file import check_weight_file
+from studies.binding_grid import PRESETS
+from studies.grids.cells import cells
+from studies.runs.cell import own_files
+from studies.runs.folder import claim
+
+PREPARED = ("mean", "std", "interpolation", "resize_mode", "quick_gelu")
+# All that open_clip 3.3 has weights of in more than one way.
+DIFFERENT = {"ViT-B-16", "ViT-B-32", "ViT-L-14", "ViT-H-14", "ViT-H-14-quickgelu", "ViT-bigG-14"}
+SQUASHED = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "interpolation": "bicubic", "resize_mode": "squash"}
+SMALL = "small-of-weight-files"
+CONFIG = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 32, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of one tensor."""
+    torch.save({"a": torch.zeros(1)}, tmp_path / "weights.pt")
+    return tmp_path / "weights.pt"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small(tmp_path_factory):
+    """A small architecture that open_clip knows for the rest of the session, without weights of its own."""
+    place = tmp_path_factory.mktemp("configs") / f"{SMALL}.json"
+    place.write_text(json.dumps(CONFIG))
+    open_clip.add_model_config(place)
+
+
+def told(architecture, tag):
+    """What open_clip's table says of a tag."""
+    known = open_clip.get_pretrained_cfg(architecture, tag)
+    quick = known.get("quick_gelu", False) or open_clip.get_model_config(architecture).get("quick_gelu", False)
+    return tuple(tuple(v) if isinstance(v := known.get(name), list) else v for name in PREPARED[:4]) + (quick,)
+
+
+def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
+    refused, agree = set(), 0
+    for name in open_clip.list_models():
+        tags = open_clip.list_pretrained_tags_by_model(name)
+        if not tags:
+            continue
+        own = [preparation_of(TowerConfig(name, tag)) for tag in tags]
+        assert own == [told(name, tag) for tag in tags]
+        assert [preparation_of(TowerConfig(name, f"{file}@{tag}")) for tag in tags] == own
+        if len(set(own)) == 1:
+            assert preparation_of(TowerConfig(name, str(file))) == own[0], name
+            agree += 1
+            continue
+        refused.add(name)
+        with pytest.raises(UserError, match=f"the weights of {name} aren't all prepared alike.*FILE@TAG.*FILE@default"):
+            check_weights(TowerConfig(name, str(file)))
+    assert refused == DIFFERENT
+    assert agree > 90
+
+
+@pytest.mark.parametrize("architecture", ["ViT-B-32", "ViT-B-16", "ViT-L-14"])
+def test_weights_of_both_activations_name_the_other_architecture(architecture, file):
+    with pytest.raises(UserError, match=f"openai has .*quick_gelu True.* or name {architecture}-quickgelu"):
+        find_source(f"{architecture}/{file}")
+    assert preparation_of(TowerConfig(f"{architecture}-quickgelu", str(file))).quick_gelu
+    assert not preparation_of(TowerConfig(architecture, f"{file}@default")).quick_gelu
+    with pytest.raises(UserError, match="did you mean 'openai'"):
+        check_weights(TowerConfig(architecture, f"{file}@opnai"))
+    with pytest.raises(UserError, match="unknown pretrained weights 'openai@default'"):
+        check_weights(TowerConfig(architecture, "openai@default"))
+
+
+def test_a_file_with_the_sign_in_its_name_is_one(tmp_path):
+    torch.save({"a": torch.zeros(1)}, tmp_path / "of@home")
+    assert preparation_of(TowerConfig("ViT-B-16-SigLIP", str(tmp_path / "of@home"))).resize_mode == "squash"
+
+
+def test_a_loaded_file_and_its_checkpoint_are_prepared_so(tmp_path, monkeypatch):
+    """A checkpoint says it itself; one of before, read by default, still is."""
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, SMALL, {"b": SQUASHED, "a": SQUASHED})
+    file = tmp_path / "weights.pt"
+    torch.save(open_clip.create_model(SMALL).state_dict(), file)
+    loaded = load_scorer(f"{SMALL}/{file}").scorer
+    save_checkpoint(tmp_path / "now", "clip", loaded)
+    default = load_scorer(f"{SMALL}/{file}@default").scorer
+    save_checkpoint(tmp_path / "before", "clip", default)
+    assert f'"{file}"' in (tmp_path / "before/config.json").read_text()
+    file.unlink()
+    for scorer in (loaded, load_checkpoint(tmp_path / "now")):
+        assert scorer.pixel_scale.framing == (32, True, "bicubic")
+        assert scorer.pixel_scale.mean.unique().tolist() == [0.5]
+    for scorer in (default, load_checkpoint(tmp_path / "before")):
+        assert scorer.pixel_scale.framing == (32, False, "bicubic")
+        assert scorer.pixel_scale.mean[0].item() == pytest.approx(0.48145466)
+
+
+def test_what_is_read_otherwise_has_another_name(file):
+    """Scores and training runs of files that were read by default keep theirs."""
+    siglip, other = TowerConfig("ViT-B-16-SigLIP", str(file)), TowerConfig("ViT-S-32", str(file))
+    assert recorded(siglip).pretrained == f"{file}@webli"
+    assert recorded(replace(siglip, load=False)).pretrained == str(file)
+    assert recorded(other) == recorded(replace(other, pretrained=f"{file}@default")) == other
+    assert recorded(TowerConfig("ViT-B-32", f"{file}@openai")).pretrained == f"{file}@openai"
+    assert recorded(TowerConfig("ViT-B-14-DINOv2", f"{file}@default+x.pt")).pretrained == f"{file}+x.pt"
+    assert recorded(TowerConfig("ViT-B-16", "openai")).pretrained == "openai"
+    names = ("ViT-B-16-SigLIP/{}", "ViT-B-16-SigLIP/{}@default", "ViT-B-32/{}@openai", "ViT-B-32/{}@default")
+    assert len({find_source(name.format(file)).identity() for name in names}) == 4
+    grid = replace(PRESETS["smoke"], models=("clip",))
+    given = [("ViT-S-32", ""), ("ViT-S-32", "@default"), ("ViT-B-32", "@openai"), ("ViT-B-32", "@default")]
+    own = [cells(replace(grid, architecture=a, pretrained=f"{file}{tag}"), "store")[0].settings for a, tag in given]
+    assert own[0] == own[1]
+    assert [its["towers"]["pretrained"] for its in own[2:]] == [f"{file}@openai", str(file)]
+    assert {its["files"] for its in own} == {own_files(str(file))}
+    assert own_files(f"{file}@openai+{file}") == own_files(f"{file}+{file}") != own_files(str(file))
+
+
+def test_a_run_of_before_goes_on_where_its_file_is_read_by_default(file, tmp_path):
+    grid = replace(PRESETS["smoke"], architecture="ViT-B-32", pretrained=str(file))
+    claim(tmp_path, grid, frozenset())
+    claim(tmp_path, replace(grid, pretrained=f"{file}@default"), frozenset())
+    with pytest.raises(UserError, match="belongs to another configuration: pretrained"):
+        claim(tmp_path, replace(grid, pretrained=f"{file}@openai"), frozenset())
+
+
+WEIGHTS = {"a": torch.zeros(1)}
+WRONG = {
+    "model": ({"model": WEIGHTS, "epoch": 3}, r"lie under 'model'; save them alone: .*\['model'\]"),
+    "counted": ({"step": torch.zeros(1), "net": WEIGHTS}, "lie under 'net'"),
+    "other objects": ({"state_dict": WEIGHTS, "args": argparse.Namespace(a=1)}, r"argparse\.Namespace.*'state_dict'"),
+    "numbers of numpy": ({"model": WEIGHTS, "best": np.float64(1)}, "other objects"),
+    "a model": (torch.nn.Linear(1, 1), "other objects"),
+    "a tensor": (torch.zeros(1), "are a Tensor, not tensors by name"),
+    "nothing": ({"state_dict": {}}, "hold no tensors"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
+    content, reason = WRONG[kind]
+    torch.save(content, tmp_path / "weights.pt")
+    with pytest.raises(UserError, match=reason) as error:
+        check_weights(TowerConfig("ViT-B-32-quickgelu", str(tmp_path / "weights.pt")))
+    text = str(error.value)
+    assert text.startswith(f"the weights {tmp_path}/weights.pt ")
+    assert "\n" not in text
+    assert "False" not in text  # torch's advice is to set weights_only so
+
+
+def test_files_that_are_none_and_archives_of_code(tmp_path, file):
+    (tmp_path / "text.pt").write_text("hello")
+    (tmp_path / "short.pt").write_bytes(file.read_bytes()[:-30])
+    (tmp_path / "short.safetensors").write_bytes(file.read_bytes())
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), tmp_path / "jit.pt")
+    for name in ("text.pt", "short.pt", "short.safetensors", "jit.pt"):
+        with pytest.raises(UserError, match=r"TorchScript archive|no file of torch's|no whole safetensors") as error:
+            check_weight_file(tmp_path / name)
+        assert "False" not in str(error.value)
+
+
+def test_weights_below_state_dict_are_read(tmp_path):
+    """As open_clip's own training writes them."""
+    torch.manual_seed(0)
+    weights = {f"module.{name}": its for name, its in open_clip.create_model(SMALL).state_dict().items()}
+    torch.save({"epoch": 1, "state_dict": weights}, tmp_path / "weights.pt")
+    scorer = load_scorer(f"{SMALL}/{tmp_path}/weights.pt").scorer
+    assert torch.equal(scorer.model.text_projection, weights["module.text_projection"])
