@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from PIL import Image
 from torch import Tensor, nn
 
 from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
+from models.library.image_processor import read_pictures
+from models.library.processor_files import GEMMA, GEMMA_WORDS
 from models.scorer import Scorer, Tensors, drop_own_temperature
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.pixels import Framing, PixelScale, Statistics
+from models.towers.pixels import PixelScale
 from models.towers.weight_file import without_advice
 
 # Kinds of models that have one vector an image and one a text. SigLIP reads its padding, CLIP masks it.
@@ -35,6 +36,8 @@ class HuggingFaceReader:
     tokenizer: Any = field(repr=False)
     context: int = 77
     masked: bool = True
+    lower: bool = False
+    """Whether texts are made lower case."""
 
     def __call__(
         self,
@@ -44,8 +47,9 @@ class HuggingFaceReader:
         own: int | None = None,
     ) -> TextInput:
         """Token ids of every caption."""
+        texts = [caption.lower() if self.lower else caption for caption in captions]
         read = self.tokenizer(
-            list(captions), padding="max_length", truncation=True, max_length=self.context, return_tensors="pt"
+            texts, padding="max_length", truncation=True, max_length=self.context, return_tensors="pt"
         )
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
 
@@ -62,13 +66,13 @@ class HuggingFaceScorer(Scorer):
 
     def __init__(self, name: str) -> None:
         parts = load_parts(name)
-        framing = framing_of(parts.pictures)
+        framing, statistics = read_pictures(name, parts.pictures, parts.model.config.vision_config.image_size)
         context = parts.model.config.text_config.max_position_embeddings
         super().__init__(TowerConfig("", name, framing.resolution), TextSpace((), context))
         self.config, self.model = HuggingFaceConfig(), drop_own_temperature(parts.model)
         self.take_temperature()
-        self.reader = HuggingFaceReader(parts.tokenizer, context, MASKED[parts.model.config.model_type])
-        statistics = Statistics(tuple(parts.pictures["image_mean"]), tuple(parts.pictures["image_std"]))
+        masked, lower = MASKED[parts.model.config.model_type], reads_lower_case(parts.model, parts.tokenizer)
+        self.reader = HuggingFaceReader(parts.tokenizer, context, masked, lower)
         self.pixel_scale = PixelScale(statistics, framing)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
@@ -121,16 +125,12 @@ def load_parts(name: str) -> Parts:
     return Parts(model.float(), tokenizer, pictures.to_dict())
 
 
-def framing_of(pictures: dict[str, Any]) -> Framing:
-    """How an image processor frames pictures."""
-    size, crop = pictures["size"], pictures.get("crop_size") or {}
-    cropped = bool(pictures.get("do_center_crop"))
-    sides = {crop["height"], crop["width"]} if cropped else {size.get("height"), size.get("width")}
-    if len(sides) != 1 or None in sides or (cropped and size.get("shortest_edge") not in (None, *sides)):
-        raise UserError(f"an image processor with size {size} and crop {crop} gives no square that this can make")
-    resampling = pictures.get("resample")  # 0 is the nearest pixel's
-    interpolation = Image.Resampling(Image.Resampling.BICUBIC if resampling is None else resampling).name.lower()
-    return Framing(int(sides.pop()), squashed=not cropped or "shortest_edge" not in size, interpolation=interpolation)
+def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
+    """Whether texts are to be made lower case: SigLIP2 was trained on such (Tschannen et al. 2025), and has Gemma's
+    tokenizer, which keeps capitals. A tokenizer's own `do_lower_case: false` is obeyed."""
+    gemma = type(tokenizer).__name__.startswith(GEMMA)
+    gemma |= model.config.text_config.vocab_size == GEMMA_WORDS
+    return model.config.model_type == "siglip" and gemma and tokenizer.init_kwargs.get("do_lower_case", True)
 
 
 def vectors(features: Tensors) -> Float[Tensor, "n d"]:

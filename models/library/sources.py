@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from envs.common.identity import digest
 from envs.common.records import sha256
+from models.library.processor_files import read_otherwise_before
 from models.registry import is_own, spec_of
 from models.towers.config import TowerConfig, file_and_tag
 
@@ -89,10 +90,12 @@ class HuggingFace(Source):
     place: str
 
     def identity(self) -> str:
-        """Of all files of a folder; a name on the hub stands for itself."""
+        """Of all files of a folder, and of how they are read where that has changed; a name on the hub stands for
+        itself."""
         folder = Path(self.place)
         files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-        return file_digest(files) if files else digest({"hugging_face": self.place})
+        own = file_digest(files) if files else digest({"hugging_face": self.place})
+        return digest({"hugging_face": own, "reading": 2}) if read_otherwise_before(self.place) else own
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Its weights."""

@@ -1,8 +1,8 @@
 """Architectures of our own in open_clip's format: an image tower of timm beside a text tower whose weights are those
 of another architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the texts of a ViT-B/16 (section 4.2).
 
-Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the other architecture, and a tag or a file of timm's model; without
-+IMAGE timm's usual ones are taken.
+Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the other architecture, and a tag or a file of timm's
+model; without +IMAGE timm's usual ones are taken.
 """
 
 import copy

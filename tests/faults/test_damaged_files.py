@@ -50,6 +50,7 @@ EXEMPT = {
     "generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
     "generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
     "models.library.open_clip_models": "weights that open_clip reads",
+    "models.library.processor_files": "files that transformers reads",
     "models.library.pictures": "pictures that a caller has opened",
     "models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
     "studies.__main__": "reads the source itself",

@@ -1,5 +1,8 @@
 """CLIP and SigLIP of Hugging Face's transformers, tiny ones that these tests make, against transformers' own scores."""
 
+import json
+from string import ascii_letters as letters
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +11,7 @@ from PIL import Image
 from envs.common.errors import UserError
 from models import load_scorer
 from models.library.find import find_source
-from models.library.hugging_face import framing_of
+from models.library.sources import file_digest
 from models.towers.pixels import Framing
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -96,10 +99,99 @@ def test_scores_are_those_of_transformers(folder, kind):
     assert loaded.scorer.logit_scale().item() == pytest.approx(kept)
 
 
-@pytest.mark.parametrize(("resample", "expected"), [(0, "nearest"), (2, "bilinear"), (None, "bicubic")])
-def test_pictures_are_resampled_as_they_say(resample, expected):
-    pictures = {"size": {"height": 32, "width": 32}, "resample": resample}
-    assert framing_of(pictures).interpolation == expected
+# What a CLIP's image processor may say beside its defaults, and how well scores agree where pixels are large.
+OBEYED = [
+    {"do_normalize": False},
+    {"do_rescale": False},
+    {"rescale_factor": 1 / 127.5},
+    {"do_rescale": False, "do_normalize": False},
+    {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.9, 0.8, 0.7]},
+    {"do_convert_rgb": False},
+    {"do_convert_rgb": None},
+    {"do_center_crop": False, "size": {"height": 32, "width": 32}},
+    {"size": {"height": 32, "width": 32}},
+    {"size": 32, "crop_size": 32},
+    {"resample": 0},
+    {"resample": 2},
+]
+REFUSED = [
+    ({"do_resize": False}, "do_resize = False"),
+    ({"do_pad": True, "pad_size": {"height": 40, "width": 40}}, "do_pad = True"),
+    ({"do_flip_channel_order": True}, "do_flip_channel_order"),
+    ({"size": {"shortest_edge": 40}}, r"size = .*40.* crop_size = .*32.*no square in one step"),
+    ({"size": {"height": 40, "width": 40}}, "no square in one step"),
+    ({"size": {"shortest_edge": 32, "longest_edge": 64}}, "no square in one step"),
+    ({"do_center_crop": False}, "without a crop"),
+    ({"do_center_crop": False, "size": {"height": 32, "width": 64}}, "no square"),
+    ({"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}, "squares of 16 px, its model reads 32"),
+    ({"image_std": [0, 1, 1]}, "image_std = "),
+    ({"rescale_factor": 0}, "rescale_factor = 0"),
+    ({"image_mean": [1, 1]}, "image_mean = "),
+    ({"resample": 9}, "resample = 9"),
+    ({"resample": None}, "resample = None"),
+    ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9}, "the image processor ConvNext"),
+]
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """A folder of a CLIP, whose image processor tests change."""
+    folder = tmp_path_factory.mktemp("clip")
+    make_folder("clip", folder)
+    return folder, (folder / "preprocessor_config.json").read_text()
+
+
+def say(clip, settings):
+    """Change what the image processor says."""
+    folder, text = clip
+    (folder / "preprocessor_config.json").write_text(json.dumps(json.loads(text) | settings))
+    return folder
+
+
+@pytest.mark.parametrize("settings", OBEYED, ids=str)
+def test_each_setting_of_the_image_processor_is_obeyed(settings, clip):
+    """Against transformers, on an image of the model's size and on a wide one."""
+    loaded = load_scorer(folder := say(clip, settings))
+    pixels = Image.fromarray(np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8))
+    for picture, apart in ((pixels, 1e-5), (pixels.resize((96, 64)), 0.02)):
+        torch.testing.assert_close(
+            loaded.score(picture, CAPTIONS), own_scores(folder, "clip", picture), atol=apart, rtol=0
+        )
+
+
+@pytest.mark.parametrize(("settings", "reason"), REFUSED, ids=str)
+def test_a_setting_that_cant_be_obeyed_is_named(settings, reason, clip):
+    with pytest.raises(UserError, match=reason) as error:
+        load_scorer(say(clip, settings))
+    assert str(clip[0]) in str(error.value)
+
+
+def test_resampling_is_pillows(clip):
+    for given, expected in ((0, "nearest"), (2, "bilinear"), (3, "bicubic")):
+        assert load_scorer(say(clip, {"resample": given})).framing.interpolation == expected
+
+
+def test_what_is_read_otherwise_than_before_has_another_name(clip):
+    """Scores of before are taken for those of now only where they are the same."""
+    plain, twice = find_source(say(clip, {})).identity(), find_source(say(clip, {"do_convert_rgb": False})).identity()
+    files = sorted(path for path in clip[0].iterdir())
+    assert twice == file_digest(files)
+    assert find_source(say(clip, {"do_normalize": False})).identity() != file_digest(files)
+    assert plain != twice
+    assert find_source("hf:google/siglip2-base-patch16-224").identity() != find_source("hf:google/siglip").identity()
+
+
+@pytest.mark.parametrize("tokenizer", ["GemmaTokenizer", "Siglip2Tokenizer", "SiglipLike"])
+def test_texts_of_siglip2_become_lower_case(tokenizer, tmp_path):
+    """It has SigLIP's kind and Gemma's words; the first SigLIP leaves it to its own tokenizer."""
+    make_folder("siglip", tmp_path)
+    if tokenizer != "SiglipLike":
+        words = {word: number for number, word in enumerate(["<pad>", "<eos>", "<bos>", "<unk>", *letters])}
+        getattr(transformers, tokenizer)(vocab=words, merges=[]).save_pretrained(tmp_path)
+    loaded, picture = load_scorer(tmp_path), Image.new("RGB", (32, 32), "red")
+    high, low = loaded.score(picture, ["A Red Cat", "a red cat"])[0].tolist()
+    assert (high == low) == (tokenizer != "SiglipLike")
+    assert loaded.scorer.reader.lower == (tokenizer != "SiglipLike")
 
 
 def test_its_identity_is_that_of_its_files(folder):

@@ -48,7 +48,7 @@ def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
     image = timm.create_model("vit_base_patch14_dinov2", img_size=SIDE, num_classes=0)
     torch.save(image.state_dict(), tmp_path / "image.pt")
     files = tmp_path / "texts.pt", tmp_path / "image.pt"
-    with pytest.raises(UserError, match="aren't all prepared alike .*quick_gelu"):  # those of ViT-B-16 are of two kinds
+    with pytest.raises(UserError, match=r"aren't all prepared alike .*quick_gelu"):
         check_towers(TowerConfig(NAME, "{}+{}".format(*files), SIDE))
     both = TowerConfig(NAME, "{}@openai+{}".format(*files), SIDE)
     model = build_towers(both, TextSpace()).model

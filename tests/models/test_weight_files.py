@@ -22,7 +22,7 @@ from studies.grids.cells import cells
 from studies.runs.cell import own_files
 from studies.runs.folder import claim
 
-PREPARED = ("mean", "std", "interpolation", "resize_mode", "quick_gelu")
+PREPARED = ("mean", "std", "interpolation", "resize_mode")
 # All that open_clip 3.3 has weights of in more than one way.
 DIFFERENT = {"ViT-B-16", "ViT-B-32", "ViT-L-14", "ViT-H-14", "ViT-H-14-quickgelu", "ViT-bigG-14"}
 SQUASHED = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "interpolation": "bicubic", "resize_mode": "squash"}
@@ -53,7 +53,7 @@ def told(architecture, tag):
     """What open_clip's table says of a tag."""
     known = open_clip.get_pretrained_cfg(architecture, tag)
     quick = known.get("quick_gelu", False) or open_clip.get_model_config(architecture).get("quick_gelu", False)
-    return tuple(tuple(v) if isinstance(v := known.get(name), list) else v for name in PREPARED[:4]) + (quick,)
+    return (*(tuple(v) if isinstance(v := known[name], list) else v for name in PREPARED), quick)
 
 
 def test_a_file_of_any_architecture_is_read_as_its_tags_are(file):
