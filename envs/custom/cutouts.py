@@ -8,6 +8,7 @@ from envs.catalog import check_free, load, register
 from envs.common.errors import UserError, choose
 from envs.common.reading import read_bytes
 from envs.custom.source import Ingredient, Source
+from envs.custom.upright import check_upright
 from envs.groups import NAME
 from envs.world import World
 
@@ -36,6 +37,7 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
         choose(f"field of cut-out {name!r} in {source.path}", key, FIELDS)
     values = FIELDS | entry
     files = source.files("animal", name, "cutouts", values["cutouts"], MOST_PHOTOGRAPHS)
+    check_upright(files)
     if not isinstance(values["mirrored"], bool):
         raise source.error(f"mirrored of {name!r} must be true or false, got {values['mirrored']!r}")
     if values["texture"] not in ("", OWN_COLORS):

@@ -12,6 +12,7 @@ from envs.common.errors import choose
 from envs.custom.cutouts import is_cutout, make_cutout
 from envs.custom.python_file import python_animal, python_function, try_function
 from envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
+from envs.custom.upright import check_upright
 from envs.drawing.view import VIEWS
 from envs.groups import NAME
 
@@ -54,6 +55,8 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
     path = source.file(kind, name, relative)
     if given == ["function"] and (path.suffix != ".py" or not function):
         raise source.error(f"the function of {name!r} must be in a Python file, written file.py:name")
+    if given == ["image"]:
+        check_upright([path])
     called = python_function(path, function) if given == ["function"] else None
     value = {"animal": own_animal, "texture": own_texture, "background": own_background}[kind](values, path, called)
     # `file` came later than the other fields: without it in the hash, worlds of before keep their stores.
@@ -71,6 +74,7 @@ def make_backgrounds(source: Source, name: str, entry: dict[str, Any]) -> Ingred
     for key in entry:
         choose(f"field of background {name!r} in {source.path}", key, ("image", "horizon"))
     files = source.files("background", name, "image", entry["image"], MOST_PICTURES)
+    check_upright(files)
     horizon = source.number(name, "horizon", entry.get("horizon", FIELDS["background"]["horizon"]))
     content = hashlib.sha256(repr(("background", sources(), name, horizon)).encode())
     for path in files:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from envs.common.errors import UserError
 from envs.custom.ingredients import MOST_PICTURES
+from envs.custom.upright import check_upright
 from envs.drawing.picture_file import read_picture
 from envs.groups import NAME
 
@@ -29,6 +30,7 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
             print(f"left out: {len(more)} pictures of {name!r}, which has {MOST_PICTURES}; move them to other folders")
     used = {name: pictures[:MOST_PICTURES] for name, pictures in named.items()}
     for pictures in used.values():
+        check_upright(pictures)
         for path in pictures:
             read_picture(path)  # raises for what can't be drawn
     return used

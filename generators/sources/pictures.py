@@ -22,8 +22,13 @@ def open_picture(path: Path | BytesIO) -> Image.Image:
     if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
     with Image.open(path, formats=FORMATS) as picture:
-        check_picture(picture)
-        return ImageOps.exif_transpose(picture).convert("RGB")
+        return upright(picture)
+
+
+def upright(picture: Image.Image) -> Image.Image:
+    """A checked picture in RGB, turned as its EXIF orientation says: however it came here, it is read one way."""
+    check_picture(picture)
+    return ImageOps.exif_transpose(picture).convert("RGB")
 
 
 def square(

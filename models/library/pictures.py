@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from envs.common.errors import UserError
-from generators.sources.pictures import check_picture, open_picture, square
+from generators.sources.pictures import open_picture, square, upright
 from models.towers.pixels import Framing
 
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
@@ -42,10 +42,9 @@ def picture_of(image: Any) -> Image.Image:
         return picture_in(Path(image))
     if isinstance(image, Image.Image):
         try:
-            check_picture(image)
-        except ValueError as error:
+            return upright(image)
+        except Exception as error:  # too large, cut short, closed: each raises its own
             raise UserError(f"an image can't be read: {error}") from error
-        return image.convert("RGB")
     if isinstance(image, np.ndarray):
         return Image.fromarray(np.ascontiguousarray(checked(image, image.shape[-1:], "(h, w, 3)")))
     if isinstance(image, Tensor):

@@ -27,9 +27,10 @@ def png(width: int, height: int, rows: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-def saved(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
+def saved(image: Image.Image, orientation: int = 1) -> bytes:
+    buffer, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = orientation
+    image.save(buffer, "PNG", exif=exif)
     return buffer.getvalue()
 
 
@@ -53,6 +54,7 @@ REFUSED = {
     "bomb": (lambda: BOMB, "DecompressionBombError"),
     "cut short": (lambda: draw_bytes()[:300], "can't be read as a cut-out"),
     "no picture": (lambda: b"lion", "can't be read as a cut-out"),
+    "turned": (lambda: saved(Image.open(io.BytesIO(draw_bytes())), 3), "EXIF orientation 3"),
     "16 bits": (lambda: saved(Image.fromarray(np.zeros((90, 90), np.uint16))), "more than 8 bits"),
 }
 

@@ -48,6 +48,9 @@ def folder(tmp_path):
     (tmp_path / "leaves.py").write_text("raise SystemExit")
     Image.fromarray(np.zeros((32, 32), np.uint16)).save(tmp_path / "deep.png")
     Image.new("RGB", (5000, 8)).save(tmp_path / "wide.png")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (32, 32)).save(tmp_path / "turned.jpg", exif=exif)
     random = np.random.default_rng(0)
     Image.fromarray(random.integers(0, 255, (32, 32, 3), np.uint8)).save(tmp_path / "tiles.png")
     Image.fromarray(random.integers(90, 200, (64, 64, 3), np.uint8)).save(tmp_path / "park.png")
@@ -159,6 +162,8 @@ MISTAKES = [
     ("size = 1.2", "turn = [true, 0, 0]", "three angles"),
     ('image = "tiles.png"', 'image = "deep.png"', "more than 8 bits"),
     ('image = "tiles.png"', 'image = "wide.png"', "8 to 4096 a side"),
+    ('image = "tiles.png"', 'image = "turned.jpg"', "turned.jpg lies turned in its file .EXIF orientation 6"),
+    ('image = "park.png"', 'image = ["park.png", "turned.jpg"]', "EXIF orientation 6"),
     ('image = "tiles.png"', 'function = "bad.py:shape"', "it needs"),
     ('image = "tiles.png"', 'function = "bad.py:raises"', "fails .KeyError"),
     ('image = "tiles.png"', 'function = "bad.py:bright"', "outside 0..1"),

@@ -33,6 +33,7 @@ EXEMPT = {
     "envs.common.reading": "the door",
     "envs.common.records": "the door",
     "envs.common.arrays": "the door",
+    "envs.custom.upright": "leaves what is no picture to its reader",
     "envs.custom.python_file": "runs a user's code",
     "envs.drawing.mesh_file": "behind envs.custom.ingredients, which looks at the file first",
     "envs.drawing.picture_file": "behind envs.custom.ingredients, which looks at the file first",

@@ -1,6 +1,7 @@
 """`load_scorer`: every kind of model by its name, images and captions in every form, and mistakes in one line."""
 
 import json
+from io import BytesIO
 
 import numpy as np
 import open_clip
@@ -13,11 +14,12 @@ from safetensors.torch import save_file
 import generators
 from envs.common.errors import UserError
 from generators.captions.graph import Edge, SceneGraph
+from generators.sources.pictures import open_picture
 from models import load_scorer
 from models.checkpoint import save_checkpoint
 from models.library.find import find_source
 from models.library.framed import Framed
-from models.library.pictures import framed_images
+from models.library.pictures import framed_images, picture_of
 from models.towers.pixels import Framing
 from tests.models.builders import scorer
 
@@ -94,6 +96,35 @@ def test_pictures_of_any_size_become_squares():
     assert np.array_equal(framed_images(same, Framing(10))[0].permute(1, 2, 0).numpy(), same[0])
 
 
+# What viewers do with each EXIF orientation.
+TURNED = {
+    1: lambda pixels: pixels,
+    2: np.fliplr,
+    3: lambda pixels: np.rot90(pixels, 2),
+    4: np.flipud,
+    5: lambda pixels: pixels.transpose(1, 0, 2),
+    6: lambda pixels: np.rot90(pixels, -1),
+    7: lambda pixels: np.rot90(pixels, 2).transpose(1, 0, 2),
+    8: np.rot90,
+}
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "webp"])
+def test_a_photograph_is_turned_however_it_is_given(form, tmp_path):
+    for orientation, turned in TURNED.items():
+        path, mark = tmp_path / f"{orientation}.{form}", Image.Exif()
+        mark[0x0112] = orientation
+        Image.fromarray(pixels(1, 12)[0, :, :9]).save(path, exif=mark)
+        whole = Framing(24, squashed=True, interpolation="nearest")
+        one = framed_images(path, whole)
+        with Image.open(path) as lazy, Image.open(path) as raw:
+            assert torch.equal(framed_images(lazy, whole), one)
+            assert torch.equal(framed_images(Image.open(BytesIO(path.read_bytes())), whole), one)
+            assert torch.equal(framed_images(turned(np.asarray(raw.convert("RGB"))), whole), one)
+        assert torch.equal(framed_images(picture_of(path), whole), one)  # which is upright, and says so
+        assert torch.equal(framed_images(open_picture(BytesIO(path.read_bytes())), whole), one)
+
+
 def test_captions_of_closed_vocabularies_lose_capitals_and_punctuation(checkpoint):
     loaded = load_scorer(checkpoint)
     nodes = SceneGraph(("Red cat,", "white CROW", "city!"))
@@ -158,6 +189,13 @@ def test_mistakes_are_one_clear_error(given, reason, checkpoint):
     with pytest.raises(UserError, match=reason or "the word 'cta' .* did you mean 'cat'") as error:
         loaded.score(*given)
     assert "\n" not in str(error.value)
+
+
+def test_a_picture_that_cant_be_decoded_is_one_clear_error(tmp_path):
+    Image.fromarray(pixels(1, 64)[0]).save(tmp_path / "whole.png")
+    (tmp_path / "short.png").write_bytes((tmp_path / "whole.png").read_bytes()[:900])
+    with Image.open(tmp_path / "short.png") as short, pytest.raises(UserError, match="can't be read"):
+        picture_of(short)
 
 
 def test_pairs_must_be_pairs(checkpoint):
