@@ -30,7 +30,8 @@ class Config:
     """Score models on splits."""
 
     models: tyro.conf.Positional[tuple[str, ...]]
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai), Hugging Face folders, file.py:Class."""
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
+    file.py:Class."""
     splits: tuple[str, ...]
     """Split files, recipes by name, TOML files."""
     out: Path = Path("runs/evaluate")

@@ -31,7 +31,8 @@ class Config:
     """Score models on benchmarks of photographs."""
 
     models: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai), Hugging Face folders, file.py:Class."""
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
+    file.py:Class."""
     benchmarks: tuple[str, ...] = ()
     """Names of benchmarks; none takes all with --check, else all that are complete."""
     data_root: Path = Path("data")

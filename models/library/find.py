@@ -1,6 +1,6 @@
 """What the name of a model stands for, found out before anything is loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from envs.common.errors import UserError
 from envs.common.reading import read_json
 from generators.captions.plain_text import nearest
 from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
+from models.library.cells import named_cell
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
 from models.registry import check_scorer, is_own, same_scorer, spec_of
 from models.towers.build import check_towers, check_weights
@@ -19,36 +20,44 @@ CHECKPOINT = "checkpoint"
 HUB = "hf:"
 
 
-def find_source(name: str | Path, code: Sequence[str] = (), towers: TowerConfig | None = None) -> Source:
-    """What `name` stands for; raises where it is nothing, or a run of several cells.
+def find_source(
+    name: str | Path,
+    code: Sequence[str] = (),
+    towers: TowerConfig | None = None,
+    place: Mapping[str, Any] | None = None,
+) -> Source:
+    """What `name` stands for; raises where it is nothing, or a run of several cells of which `place` doesn't say one.
 
     `code` names classes of one's own (file.py:Class) of which a checkpoint may be: their files are run.
     """
     text, path = str(name), Path(name)
-    if is_own(text):
+    if path.exists() and not is_own(text) and not (path.is_dir() and kind_of_hugging_face(path)):
+        return one_checkpoint(text, checkpoints_in(path), code, place or {})
+    source = other_source(text, towers)
+    if place:
+        raise UserError(f"{text} has no cells to tell apart; leave out {', '.join(place)}")
+    return source
+
+
+def other_source(name: str, towers: TowerConfig | None) -> Source:
+    """What a name stands for that is no checkpoint."""
+    if is_own(name):
         check_towers(towers := towers or TowerConfig())
-        spec_of(text)  # runs the file: a class that isn't there is reported before anything is rendered
-        return OwnClass(text, towers)
-    if text.startswith(HUB):
-        return HuggingFace(text, text.removeprefix(HUB))
-    if path.is_dir() and kind_of_hugging_face(path):
-        return HuggingFace(text, text)
-    if path.exists():
-        return one_checkpoint(text, checkpoints_in(path), code)
-    return open_clip_source(text)
+        spec_of(name)  # runs the file: a class that isn't there is reported before anything is rendered
+        return OwnClass(name, towers)
+    if name.startswith(HUB):
+        return HuggingFace(name, name.removeprefix(HUB))
+    return HuggingFace(name, name) if Path(name).is_dir() else open_clip_source(name)
 
 
-def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str]) -> Checkpoint:
-    """The one checkpoint that a name stands for."""
+def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str], place: Mapping[str, Any]) -> Checkpoint:
+    """The one checkpoint that a name stands for, in a run of several with its place in the study."""
     if not folders:
         raise UserError(
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
             "Face's transformers"
         )
-    if len(folders) > 1:
-        some = ", ".join(f"{folder.parent} ({read_config(folder).model})" for folder in folders[:4])
-        raise UserError(f"{name} has {len(folders)} cells; name one of them: {some}{', …' * (len(folders) > 4)}")
-    return checkpoint(name, folders[0], code)
+    return checkpoint(name, folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place), code)
 
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:

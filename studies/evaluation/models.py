@@ -8,6 +8,7 @@ from typing import Any
 
 from envs.common.errors import UserError
 from generators.splits.recipe_file import KINDS
+from models.library.cells import place_of
 from models.library.find import checkpoint, checkpoints_in, find_source
 from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from models.recipe import Recipe
@@ -101,12 +102,6 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
         if len(set(names.values())) == len(names):
             return names
     return {model.label: model.title for model in models}
-
-
-def place_of(cell: Path) -> dict[str, Any]:
-    """Where in its study a cell is: its axes and its seed, as its result names them; empty for a lone checkpoint."""
-    result = finished(cell) or {}
-    return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
 
 
 def trained(model: Model) -> Mapping[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 from envs.common.errors import UserError
 from models.carry_over import check_start
 from models.checkpoint import read_config
+from models.library.cells import place_of
 from models.library.find import checkpoints_in
 from models.library.sources import Checkpoint
 from models.registry import same_scorer
 from models.towers.config import TowerConfig
-from studies.evaluation.models import place_of
 from studies.real_training.config import NONE
 from studies.runs.cell import Start, finished
 

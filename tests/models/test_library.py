@@ -2,6 +2,7 @@
 
 import json
 from io import BytesIO
+from itertools import product
 
 import numpy as np
 import open_clip
@@ -21,6 +22,7 @@ from models.library.find import find_source
 from models.library.framed import Framed
 from models.library.pictures import framed_images, picture_of
 from models.towers.pixels import Framing
+from studies.runs.result_file import write_result
 from tests.models.builders import scorer
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
@@ -220,9 +222,64 @@ def test_a_run_a_cell_a_checkpoint_and_its_file_are_one_model(tmp_path):
     scores = [load_scorer(place).score(pixels(), CAPTIONS) for place in places]
     assert all(torch.equal(score, scores[0]) for score in scores)
     assert len({find_source(place).identity() for place in places}) == 1
-    save_checkpoint(tmp_path / "run" / "cells" / "def" / "checkpoint", "oc-clip", scorer("oc-clip"))
-    with pytest.raises(UserError, match=r"has 2 cells; name one of them: .*abc \(clip\), .*def \(oc-clip\)"):
-        load_scorer(tmp_path / "run")
+    assert find_source(tmp_path / "run", place={"model": "clip"}).identity() == find_source(folder).identity()
+    with pytest.raises(UserError, match="has no cell of model='oc-clip'; known: 'clip'"):
+        load_scorer(tmp_path / "run", model="oc-clip")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of eight cells and two more of one place, each with a result, by their places."""
+    run, found = tmp_path_factory.mktemp("runs") / "mine", {}
+    for number, (model, pairs, seed) in enumerate(product(("clip", "clip-gap"), (0.2, 0.5), (0, 1))):
+        save_checkpoint(run / f"cells/{number}/checkpoint", model, scorer(model, seed=number))
+        place = {"pairs": pairs, "hard_negatives": 0.0, "seed": seed}
+        found[model, pairs, seed] = write_cell(run, str(number), model, place, {})
+    for dim in (8, 16):
+        save_checkpoint(run / f"cells/of{dim}/checkpoint", "oc-clip", scorer("oc-clip"))
+        place = {"pairs": 0.2, "hard_negatives": 0.0, "seed": 0}
+        write_cell(run, f"of{dim}", "oc-clip", place, {"options": {"dim": dim}})
+    return run, found
+
+
+def write_cell(run, name, model, place, settings):
+    """What `studies.runs.train` writes of a cell, as far as it is read; returns its folder."""
+    axes = [axis for axis in place if axis != "seed"]
+    result = {"id": name, "model": model, "axes": axes, "settings": settings, "subsets": {}}
+    write_result(run / "cells" / name, result | place)
+    return run / "cells" / name
+
+
+def test_a_cell_of_a_run_is_named_by_its_place(run):
+    folder, found = run
+    for (model, pairs, seed), cell in found.items():
+        scores = load_scorer(folder, model=model, pairs=pairs, seed=seed).score(pixels(), CAPTIONS)
+        assert torch.equal(scores, load_scorer(cell).score(pixels(), CAPTIONS))
+
+
+WHICH = [
+    ({}, r"has 10 cells; say which.*: model='clip', pairs=0.2, seed=0 \(.*/cells/0\); .*…"),
+    ({"model": "clip", "pairs": 0.2}, r"has 2 cells of model='clip', pairs=0.2; .*: seed=0 \(.*\); seed=1 \("),
+    ({"model": "oc-clip"}, r"has 2 cells .*: options.dim=16 \(.*of16\); options.dim=8 \(.*of8\)$"),
+    ({"model": "clop"}, "has no cell of model='clop'; known: 'clip', 'clip-gap', 'oc-clip'"),
+    ({"pears": 0.2}, "unknown axis of .*mine 'pears'; did you mean 'pairs'"),
+    ({"pairs": 0.3}, "has no cell of pairs=0.3; known: 0.2, 0.5"),
+    ({"model": "oc-clip", "pairs": 0.5}, r"has no cell of model='oc-clip', pairs=0.5; it has .*pairs=0.2"),
+]
+
+
+@pytest.mark.parametrize(("place", "reason"), WHICH, ids=str)
+def test_several_cells_and_none_are_told_apart(place, reason, run):
+    with pytest.raises(UserError, match=reason):
+        load_scorer(run[0], **place)
+
+
+def test_what_has_no_cells_takes_no_place(tmp_path):
+    for name in ("ViT-B-32", "hf:any/model"):
+        with pytest.raises(UserError, match="has no cells to tell apart; leave out seed"):
+            find_source(name, place={"seed": 0})
+    with pytest.raises(UserError, match="is no file, no folder"):
+        load_scorer(tmp_path / "none", seed=0)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,18 @@
 
 import argparse
 import json
+import re
+import tomllib
 from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import open_clip
 import pytest
 import torch
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from envs.common.errors import UserError
 from models import load_scorer
@@ -86,6 +92,19 @@ def test_weights_of_both_activations_name_the_other_architecture(architecture, f
         check_weights(TowerConfig(architecture, f"{file}@opnai"))
     with pytest.raises(UserError, match="unknown pretrained weights 'openai@default'"):
         check_weights(TowerConfig(architecture, "openai@default"))
+
+
+def test_open_clip_is_bounded_by_what_was_tried():
+    """Its tags decide how files are read: a version with others must be looked at first."""
+    root = Path(__file__).parents[2]
+    listed = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    (wanted,) = [Requirement(line) for line in listed if line.startswith("open_clip_torch")]
+    (tried,) = re.findall(r"^open_clip_torch==(.+)$", (root / "constraints.txt").read_text(), re.MULTILINE)
+    major, minor, patch = Version(tried).release
+    later = (f"{major}.{minor}.{patch + 1}", f"{major}.{minor + 1}.0", f"{major + 1}.0.0")
+    assert version("open_clip_torch") == tried
+    assert tried in wanted.specifier
+    assert not any(its in wanted.specifier for its in later)
 
 
 def test_a_file_with_the_sign_in_its_name_is_one(tmp_path):

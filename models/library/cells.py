@@ -1,0 +1,97 @@
+"""The cells of a run: where each is in its study, and which of them is meant."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envs.common.errors import UserError, choose
+from envs.common.reading import Unreadable
+from envs.common.records import read_record
+from models.checkpoint import read_config
+from models.registry import short_name
+
+RESULT = "result.json"
+SHOWN = 8  # cells that a message lists
+
+
+class CellFile(msgspec.Struct):
+    """What is read of a cell's result: its place in a study, by the names in `axes`, its seed and its settings."""
+
+    model: str
+    seed: int = 0
+    axes: list[str] = []
+    settings: dict[str, Any] = {}
+
+
+def result_of(cell: Path) -> dict[str, Any]:
+    """What a cell's result says; empty for a lone checkpoint."""
+    file = cell / RESULT
+    if not file.exists() and not file.is_symlink():
+        return {}
+    try:
+        return read_record(file, CellFile)
+    except Unreadable as error:
+        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
+
+
+def place_of(cell: Path) -> dict[str, Any]:
+    """Where in its study a cell is: its axes and its seed, as its result names them."""
+    result = result_of(cell)
+    return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
+
+
+def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
+    """The one checkpoint that is meant by its place in a study: model, axes, seed; none or several raise."""
+    places = {folder: {"model": short_name(read_config(folder).model), **place_of(folder.parent)} for folder in folders}
+    for axis, value in wanted.items():
+        choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in places.values() for axis in place)))
+        there = [place[axis] for place in places.values() if axis in place]
+        if not any(same(own, value) for own in there):
+            known = ", ".join(dict.fromkeys(map(repr, there)))
+            raise UserError(f"{name} has no cell of {axis}={value!r}; known: {known}")
+    own = [f for f, place in places.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
+    if len(own) == 1:
+        return own[0]
+    given = ", ".join(f"{axis}={value!r}" for axis, value in wanted.items())
+    if not own:
+        raise UserError(f"{name} has no cell of {given}; it has {listed(places)}")
+    raise UserError(
+        f"{name} has {len(own)} cells{f' of {given}' * bool(wanted)}; say which, by what tells them apart or by its "
+        f"folder: {listed({folder: places[folder] for folder in own})}"
+    )
+
+
+def same(own: Any, value: Any) -> bool:
+    """Whether a cell's value is the one that is meant: JSON has lists for tuples, a class's file may be anywhere."""
+    if isinstance(value, str):
+        return own == short_name(value)
+    return own == (list(value) if isinstance(value, tuple) else value)
+
+
+def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
+    """Cells by what they differ in, as `load_scorer` takes it, with their folders; where some have one place in their
+    study, with what else decides them."""
+    words = differences(places)
+    if len(set(words.values())) < len(words):
+        settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
+        words = differences({folder: {**places[folder], **settings[folder]} for folder in places})
+    lines = [f"{text} ({folder.parent})" if text else str(folder.parent) for folder, text in words.items()]
+    return "; ".join(sorted(lines)[:SHOWN]) + "; …" * (len(lines) > SHOWN)
+
+
+def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
+    """What of each place isn't the same in all."""
+    axes = dict.fromkeys(axis for place in places.values() for axis in place)
+    varied = [axis for axis in axes if len({repr(place.get(axis)) for place in places.values()}) > 1]
+    return {
+        folder: ", ".join(f"{axis}={place[axis]!r}" for axis in varied if axis in place)
+        for folder, place in places.items()
+    }
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings by dotted names."""
+    for name, value in settings.items():
+        yield from flat(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)]
