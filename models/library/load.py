@@ -22,8 +22,8 @@ def load_scorer(
 
     - a run's folder; of several cells `place` says which: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`;
     - a cell's folder, a checkpoint's folder or file;
-    - an open_clip model: "ViT-B-16/openai", "ViT-B-16-SigLIP/weights.safetensors", "ViT-B-16/weights.pt@openai" where the
-      architecture's weights aren't all prepared alike, or "ViT-B-16" with random weights;
+    - an open_clip model: "ViT-B-16/openai", "ViT-B-16-SigLIP/weights.safetensors", "ViT-B-16/weights.pt@openai" where
+      the architecture's weights aren't all prepared alike, or "ViT-B-16" with random weights;
     - CLIP or SigLIP of Hugging Face's transformers: a folder, or "hf:NAME" on the hub;
     - a class of your own, "file.py:Class", on `towers` and without a checkpoint.
 

@@ -1,8 +1,11 @@
 """Small scorers and random scene graphs for the tests of models."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+import open_clip
 import torch
 
 from generators.captions.graph import Edge, SceneGraph
@@ -18,12 +21,24 @@ TOWERS = TowerConfig("nano", resolution=32)
 TEXTS = TextSpace(WORDS)
 OPTIONS = {name: dict(spec.smoke) for name, spec in specs().items()}
 OPTIONS["oc-clip"] = {"dim": 16, "relation_dim": 8, "layers": 1, "heads": 2}
+SMALL_CLIP = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 48, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+}
 
 
 def scorer(name: str, seed: int = 0, **options: object) -> Scorer:
     """A tiny scorer with the weights of `seed`."""
     torch.manual_seed(seed)
     return build_scorer(name, TOWERS, TEXTS, OPTIONS[name] | options).eval()
+
+
+def small_open_clip(folder: Path) -> str:
+    """A small architecture that open_clip knows for the rest of the session, in a file of `folder`; it has no tags."""
+    (folder / "small-test.json").write_text(json.dumps(SMALL_CLIP))
+    open_clip.add_model_config(folder / "small-test.json")
+    return "small-test"
 
 
 def graph(rng: np.random.Generator, n_things: int, relation: bool = False) -> SceneGraph:

@@ -1,6 +1,5 @@
 """`load_scorer`: every kind of model by its name, images and captions in every form, and mistakes in one line."""
 
-import json
 from io import BytesIO
 from itertools import product
 
@@ -23,24 +22,16 @@ from models.library.framed import Framed
 from models.library.pictures import framed_images, picture_of
 from models.towers.pixels import Framing
 from studies.runs.result_file import write_result
-from tests.models.builders import scorer
+from tests.models.builders import scorer, small_open_clip
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
 GRAPHS = [SceneGraph(("red cat", "white crow", "city")), SceneGraph(("white pig", "desert"))]
-SMALL = {
-    "embed_dim": 16,
-    "vision_cfg": {"image_size": 48, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
-    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
-}
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A small architecture that open_clip knows for the rest of the session."""
-    file = tmp_path_factory.mktemp("configs") / "small-test.json"
-    file.write_text(json.dumps(SMALL))
-    open_clip.add_model_config(file)
-    return "small-test"
+    return small_open_clip(tmp_path_factory.mktemp("configs"))
 
 
 @pytest.fixture(params=["clip", "oc-clip"])

@@ -16,16 +16,17 @@ from models.towers.config import TextSpace, TowerConfig
 from models.towers.pixels import Framing
 from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
+from tests.models.builders import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}
-TOWERS = TowerConfig("ViT-S-32-alt", "ours", resolution=32, load=False)
 CLIPS = [name for name in specs() if issubclass(scorer_class(name), CLIPScorer) and not spec_of(name).stage]
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_what_belongs_to_weights_comes_back_with_a_checkpoint(quick, tmp_path, monkeypatch):
-    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, "ViT-S-32-alt", {"ours": TAG | {"quick_gelu": quick}})
-    model = build_scorer("clip", TOWERS, TextSpace())
+    small = small_open_clip(tmp_path)
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"ours": TAG | {"quick_gelu": quick}})
+    model = build_scorer("clip", TowerConfig(small, "ours", resolution=32, load=False), TextSpace())
     save_checkpoint(tmp_path, "clip", model)
     back = load_checkpoint(tmp_path)
     for scorer in (model, back):
@@ -46,11 +47,12 @@ def test_openai_weights_have_their_own_activation():
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
     """Towers whose weights lie in a file, of temperature 0.01."""
-    file, towers = tmp_path_factory.mktemp("weights") / "weights.pt", "ViT-S-32-alt"
+    folder = tmp_path_factory.mktemp("weights")
+    file, towers = folder / "weights.pt", small_open_clip(folder)
     torch.manual_seed(0)
-    model = open_clip.create_model(towers, force_image_size=32)
+    model = open_clip.create_model(towers, force_image_size=48)
     torch.save(model.state_dict() | {"logit_scale": torch.tensor(100.0).log()}, file)
-    return TowerConfig(towers, str(file), resolution=32)
+    return TowerConfig(towers, str(file), resolution=48)
 
 
 @pytest.mark.parametrize("name", [name for name in CLIPS if name != "siglip"])
@@ -87,7 +89,7 @@ def test_scores_of_a_loaded_model_are_cosines_whatever_its_temperature(warm):
     """And the first loss of a fine-tuning is that of the weights: their logits, scaled by their temperature."""
     loaded = load_scorer(f"{warm.architecture}/{warm.pretrained}")
     assert loaded.scorer.logit_scale().item() == pytest.approx(100)
-    captions, picture = ["a red cat", "a white dog"], np.zeros((224, 224, 3), np.uint8)
+    captions, picture = ["a red cat", "a white dog"], np.zeros((48, 48, 3), np.uint8)
     model = loaded.scorer.model
     with torch.no_grad():
         pixels = loaded.scorer.pixel_scale(torch.from_numpy(picture).permute(2, 0, 1)[None])

@@ -1,7 +1,6 @@
 """Files of weights: read as open_clip's own of their architecture are, or refused in a line that says why."""
 
 import argparse
-import json
 import re
 import tomllib
 from dataclasses import replace
@@ -27,17 +26,12 @@ from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
 from studies.runs.cell import own_files
 from studies.runs.folder import claim
+from tests.models.builders import small_open_clip
 
 PREPARED = ("mean", "std", "interpolation", "resize_mode")
 # All that open_clip 3.3 has weights of in more than one way.
 DIFFERENT = {"ViT-B-16", "ViT-B-32", "ViT-L-14", "ViT-H-14", "ViT-H-14-quickgelu", "ViT-bigG-14"}
 SQUASHED = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "interpolation": "bicubic", "resize_mode": "squash"}
-SMALL = "small-of-weight-files"
-CONFIG = {
-    "embed_dim": 16,
-    "vision_cfg": {"image_size": 32, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
-    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
-}
 
 
 @pytest.fixture
@@ -47,12 +41,9 @@ def file(tmp_path):
     return tmp_path / "weights.pt"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A small architecture that open_clip knows for the rest of the session, without weights of its own."""
-    place = tmp_path_factory.mktemp("configs") / f"{SMALL}.json"
-    place.write_text(json.dumps(CONFIG))
-    open_clip.add_model_config(place)
+    return small_open_clip(tmp_path_factory.mktemp("configs"))
 
 
 def told(architecture, tag):
@@ -112,22 +103,22 @@ def test_a_file_with_the_sign_in_its_name_is_one(tmp_path):
     assert preparation_of(TowerConfig("ViT-B-16-SigLIP", str(tmp_path / "of@home"))).resize_mode == "squash"
 
 
-def test_a_loaded_file_and_its_checkpoint_are_prepared_so(tmp_path, monkeypatch):
+def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
     """A checkpoint says it itself; one of before, read by default, still is."""
-    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, SMALL, {"b": SQUASHED, "a": SQUASHED})
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": SQUASHED})
     file = tmp_path / "weights.pt"
-    torch.save(open_clip.create_model(SMALL).state_dict(), file)
-    loaded = load_scorer(f"{SMALL}/{file}").scorer
+    torch.save(open_clip.create_model(small).state_dict(), file)
+    loaded = load_scorer(f"{small}/{file}").scorer
     save_checkpoint(tmp_path / "now", "clip", loaded)
-    default = load_scorer(f"{SMALL}/{file}@default").scorer
+    default = load_scorer(f"{small}/{file}@default").scorer
     save_checkpoint(tmp_path / "before", "clip", default)
     assert f'"{file}"' in (tmp_path / "before/config.json").read_text()
     file.unlink()
     for scorer in (loaded, load_checkpoint(tmp_path / "now")):
-        assert scorer.pixel_scale.framing == (32, True, "bicubic")
+        assert scorer.pixel_scale.framing == (48, True, "bicubic")
         assert scorer.pixel_scale.mean.unique().tolist() == [0.5]
     for scorer in (default, load_checkpoint(tmp_path / "before")):
-        assert scorer.pixel_scale.framing == (32, False, "bicubic")
+        assert scorer.pixel_scale.framing == (48, False, "bicubic")
         assert scorer.pixel_scale.mean[0].item() == pytest.approx(0.48145466)
 
 
@@ -194,10 +185,10 @@ def test_files_that_are_none_and_archives_of_code(tmp_path, file):
         assert "False" not in str(error.value)
 
 
-def test_weights_below_state_dict_are_read(tmp_path):
+def test_weights_below_state_dict_are_read(small, tmp_path):
     """As open_clip's own training writes them."""
     torch.manual_seed(0)
-    weights = {f"module.{name}": its for name, its in open_clip.create_model(SMALL).state_dict().items()}
+    weights = {f"module.{name}": its for name, its in open_clip.create_model(small).state_dict().items()}
     torch.save({"epoch": 1, "state_dict": weights}, tmp_path / "weights.pt")
-    scorer = load_scorer(f"{SMALL}/{tmp_path}/weights.pt").scorer
+    scorer = load_scorer(f"{small}/{tmp_path}/weights.pt").scorer
     assert torch.equal(scorer.model.text_projection, weights["module.text_projection"])
