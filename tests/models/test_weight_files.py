@@ -174,6 +174,7 @@ def test_weights_that_lie_elsewhere_are_named_in_a_line(kind, tmp_path):
     assert "False" not in text  # torch's advice is to set weights_only so
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_files_that_are_none_and_archives_of_code(tmp_path, file):
     (tmp_path / "text.pt").write_text("hello")
     (tmp_path / "short.pt").write_bytes(file.read_bytes()[:-30])
