@@ -34,14 +34,15 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
         except (OSError, SafetensorError) as error:
             raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
     content = unpickled(path)
-    check_tensors(path, next((content[name] for name in under if content.get(name) is not None), content))
+    above = next((name for name in under if content.get(name) is not None), "")
+    check_tensors(path, content[above] if above else content, above)
 
 
 def unpickled(path: Path) -> Mapping[str, Any]:
     """What a file of torch holds by name, its tensors not read yet."""
     try:
         archive = zipfile.is_zipfile(path)
-        if archive and any(name.endswith("/constants.pkl") for name in zipfile.ZipFile(path).namelist()):
+        if archive and holds_code(path):
             raise UserError(
                 f"the weights {path} are a TorchScript archive; save them alone, torch.jit.load(FILE).state_dict() "
                 "(OpenAI's own have the tag openai)"
@@ -58,6 +59,12 @@ def unpickled(path: Path) -> Mapping[str, Any]:
     return content
 
 
+def holds_code(archive: Path) -> bool:
+    """Whether an archive of torch's is one of TorchScript: these have constants beside the tensors."""
+    with zipfile.ZipFile(archive) as content:
+        return any(name.endswith("/constants.pkl") for name in content.namelist())
+
+
 def without_advice(error: Exception) -> str:
     """What a library says of weights that it can't load, in a line; never torch's advice to let them run code."""
     if found := OBJECT.search(str(error)):
@@ -71,15 +78,16 @@ def without_advice(error: Exception) -> str:
     return f"{lines or type(error).__name__:.300}"
 
 
-def check_tensors(path: Path, content: Any) -> None:
-    """Raise where there are no tensors, or where they lie deeper."""
+def check_tensors(path: Path, content: Any, above: str) -> None:
+    """Raise where there are no tensors, or where they lie deeper; `above` is the name that was looked under."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: its for name, its in named.items() if isinstance(its, Mapping) and any_tensor(its)}
     if inner:
         name = max(inner, key=lambda name: len(inner[name]))
+        place = "".join(f"[{its!r}]" for its in (above, name) if its)
         raise UserError(
-            f"the weights {path} lie under {name!r}; save them alone: torch.save(torch.load(FILE, weights_only=True)"
-            f"[{name!r}], NEW)"
+            f"the weights {path} lie under {name!r}; save them alone: "
+            f"torch.save(torch.load(FILE, weights_only=True){place}, NEW)"
         )
     if not any_tensor(named):
         raise UserError(f"the weights {path} hold no tensors by name")

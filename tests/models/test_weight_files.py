@@ -153,6 +153,7 @@ def test_a_run_of_before_goes_on_where_its_file_is_read_by_default(file, tmp_pat
 WEIGHTS = {"a": torch.zeros(1)}
 WRONG = {
     "model": ({"model": WEIGHTS, "epoch": 3}, r"lie under 'model'; save them alone: .*\['model'\]"),
+    "deeper": ({"state_dict": {"net": WEIGHTS}}, r"lie under 'net'.*\['state_dict'\]\['net'\]"),
     "counted": ({"step": torch.zeros(1), "net": WEIGHTS}, "lie under 'net'"),
     "other objects": ({"state_dict": WEIGHTS, "args": argparse.Namespace(a=1)}, r"argparse\.Namespace.*'state_dict'"),
     "numbers of numpy": ({"model": WEIGHTS, "best": np.float64(1)}, "other objects"),
