@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from envs.common.errors import UserError
-from models.checkpoint import CheckpointConfig, check_options, checked_name, read_config, read_weights
+from models.checkpoint import CheckpointConfig, check_options, checked_name, foreign, read_config, read_weights
 from models.registry import spec_of
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
@@ -83,7 +83,7 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, own = read_weights(folder), scorer.state_dict()
     if odd := sorted(own.keys() ^ weights.keys()):
-        raise UserError(f"the weights in {folder} are not those of {model!r}; the first odd one is {odd[0]}")
+        raise UserError(f"{foreign(folder, model)}; the first odd one is {odd[0]}")
     rows = word_rows(config.texts.words, scorer.texts.words)
     for name, fresh in own.items():
         if name.endswith(WORDS) and scorer.texts.words:

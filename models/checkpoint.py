@@ -165,8 +165,16 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     weights = read_weights(folder)
     check_options(folder, name, config)
     scorer = built(folder, name, config)
-    load_weights(scorer, weights, f"the weights in {folder} are not those of {name!r}")
+    load_weights(scorer, weights, foreign(folder, name))
     return scorer.eval()
+
+
+def foreign(folder: Path, name: str) -> str:
+    """That the weights in a checkpoint have other names or shapes than those of its scorer."""
+    return (
+        f"the weights in {folder} are not those of {name!r} as this version builds it (if an earlier one trained it, "
+        "load it with that, or train it again)"
+    )
 
 
 def check_options(folder: Path, name: str, config: CheckpointConfig) -> None:

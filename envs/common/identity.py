@@ -12,7 +12,10 @@ from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from typing import Any
 
 # Raise a class's number with the default of any of its fields, and with what is computed or made under the same values.
-VERSIONS: dict[str, int] = {"OCCLIPConfig": 3, "BindingRecipe": 3, "SpatialRecipe": 4, "DependenceRecipe": 2}
+VERSIONS: dict[str, int] = {
+    **{"OCCLIPConfig": 3, "FDTConfig": 2, "SPAROConfig": 2, "AttPoolConfig": 2},
+    **{"BindingRecipe": 3, "SpatialRecipe": 4, "DependenceRecipe": 2},
+}
 
 
 def plain(value: object) -> Any:

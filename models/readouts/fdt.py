@@ -5,8 +5,8 @@ Where this differs from what the authors published, and why:
 - Padding is left out of the maximum over tokens. There its scores are multiplied by 0, which makes each maximum one
   against 0.
 - The temperature is a field, and its default a tenth of theirs. That is 1000 throughout (it is meant to decay, by a
-  factor of 1), with which thousands of codes have nearly equal weights at the start, and so all inputs nearly the same
-  vector.
+  factor of 1). With that an input starts with thousands of codes (3300 of 16384 on ViT-B/32, 470 with ours), and with
+  nearly all of a small codebook; then all inputs have nearly the same vector.
 """
 
 import torch

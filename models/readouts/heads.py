@@ -4,6 +4,9 @@ SPARO (Vani et al. 2024, table 6).
 AttPool is one query of multi-head attention: the heads' outputs are mixed by a linear map, normalised as one vector
 and projected as one. Each of the three can keep the heads apart instead. Read-outs of the fork of open_clip project
 their queries too; a map of what is learned anyway adds nothing, and without it parameter counts are those of table 6.
+
+All starts as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
+projection of all heads as CLIP's own (no bias), and the one for each head, which the fork hasn't, as SPARO's.
 """
 
 from typing import NamedTuple
@@ -55,7 +58,18 @@ class HeadReadOut(nn.Module):
         self.values = nn.Linear(width, whole)
         self.mix = nn.Identity() if apart.heads else nn.Linear(whole, whole)
         self.norm = nn.LayerNorm(sizes.dim if apart.norm else whole)
-        self.projection = nn.Linear(*[sizes.dim if apart.projection else whole] * 2)
+        self.projection = nn.Linear(sizes.dim, sizes.dim) if apart.projection else nn.Linear(whole, whole, bias=False)
+        self.start(width)
+
+    def start(self, width: int) -> None:
+        """Draw what doesn't start as a linear layer does."""
+        for part in (self.keys, self.values):
+            nn.init.xavier_uniform_(part.weight)
+        if not self.apart.projection:
+            nn.init.normal_(self.projection.weight, std=width**-0.5)
+        for part in (self.keys, self.values, self.mix, self.projection):
+            if getattr(part, "bias", None) is not None:
+                nn.init.zeros_(part.bias)
 
     def attention(self, tokens: Tokens) -> Float[Tensor, "n l t"]:
         """Which share of each token every head takes."""

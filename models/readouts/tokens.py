@@ -15,7 +15,8 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """What the tower's last LayerNorm gives; of an image CLS first, of a text all up to its end and the padding."""
+    """What the tower's last LayerNorm gives, or its last block; of an image CLS first, of a text all up to its end and
+    the padding."""
     present: Bool[Tensor, "n t"] | None
     """Those up to the end of a text: padding says nothing. None where all are."""
     pooled: Float[Tensor, "n width"]
@@ -27,9 +28,10 @@ def widths(model: nn.Module) -> tuple[int, int]:
     return model.visual.class_embedding.numel(), model.token_embedding.embedding_dim
 
 
-def image_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Tokens:
-    """The tokens of images, from a plain CLIP of open_clip."""
-    states = model.visual.ln_post(unpooled_tokens(model.visual, pixels))
+def image_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"], normed: bool = True) -> Tokens:
+    """The tokens of images, from a plain CLIP of open_clip: after the tower's last LayerNorm, or before it."""
+    states = unpooled_tokens(model.visual, pixels)
+    states = model.visual.ln_post(states) if normed else states
     return Tokens(states, None, states[:, 0])
 
 
@@ -73,3 +75,14 @@ def drop_last_block(transformer: nn.Module) -> None:
     """Take a tower's last block away, unless it is the only one."""
     if len(transformer.resblocks) > 1:
         transformer.resblocks = transformer.resblocks[:-1]
+
+
+@torch.no_grad()
+def drop_last_drawn_block(transformer: nn.Module) -> None:
+    """The same for a text tower from scratch, which is then as if it had been built with one block fewer: open_clip
+    draws what a block adds to the stream with a deviation of width^-1/2 (2 blocks)^-1/2."""
+    before = len(transformer.resblocks)
+    drop_last_block(transformer)
+    for block in transformer.resblocks:
+        for projection in (block.attn.out_proj, block.mlp.c_proj):
+            projection.weight.mul_(math.sqrt(before / len(transformer.resblocks)))

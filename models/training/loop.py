@@ -19,7 +19,7 @@ from models.training.history import History
 from models.training.optimizer import build_optimizer, set_rates
 from models.training.state import StateFile, load_state, save_state
 
-# Gradients of every model are clipped to this norm, which no paper's recipe does.
+# Gradients of every model are clipped to this norm. Of the papers' recipes SigLIP's does that, the others don't clip.
 LARGEST_GRADIENT = 1.0
 # Steps between two looks at the loss: on a GPU each look waits for all steps before it.
 CHECK_EVERY = 20

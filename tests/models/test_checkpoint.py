@@ -63,6 +63,21 @@ def test_odd_weights_are_named(tmp_path, change):
         load_checkpoint(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [("fdt", "model.visual.ln_post.weight"), ("clip-attpool", "image_read_out.projection.bias")],
+)
+def test_what_an_earlier_version_computed_otherwise_is_refused(name, before, tmp_path):
+    """Not scored without what it was trained with."""
+    save_checkpoint(tmp_path, name, scorer(name))
+    weights = load_file(tmp_path / "model.safetensors")
+    assert before not in weights
+    save_file(weights | {before: torch.zeros(32)}, tmp_path / "model.safetensors")
+    rewrite_config(tmp_path)
+    with pytest.raises(UserError, match=f"an earlier one trained it.*the first odd one is {before}"):
+        load_checkpoint(tmp_path)
+
+
 def test_a_broken_checkpoint_is_named(tmp_path):
     with pytest.raises(UserError, match="not a whole checkpoint"):
         load_checkpoint(tmp_path)

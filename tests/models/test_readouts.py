@@ -1,5 +1,6 @@
 """Read-outs of towers' tokens: against loops over single numbers, padding, and parameter counts of the papers."""
 
+import json
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from envs.common.errors import UserError
 from models.checkpoint import build_scorer
 from models.readouts.fdt import sparsemax
-from models.readouts.heads import HeadReadOut, Separation, Sizes
+from models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
 from models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
 from models.registry import specs
 from models.scorers.sparo.spec import ATTENTION, SPAROConfig
@@ -41,7 +42,8 @@ def ids(model):
 
 
 def tokens_of(model):
-    """Lists of the tokens of each image and of each caption up to its end, from open_clip's own passes."""
+    """Lists of the tokens of each image and of each caption up to its end, from open_clip's own passes; FDT's images
+    before the last LayerNorm, which it hasn't."""
     visual = model.model.visual
     with torch.no_grad():
         pixels, texts = images(2).double(), ids(model)
@@ -113,10 +115,12 @@ def heads_loop(read_out, tokens, config):
         heads = [layer_norm(read_out.norm, head) for head in heads]
     else:
         heads = list(layer_norm(read_out.norm, torch.cat(heads)).split(config.dim))
-    weight, bias = read_out.projection.weight, read_out.projection.bias
+    weight = read_out.projection.weight
     if config.slot_projection:
+        bias = read_out.projection.bias
         return torch.cat([unit(affine(weight, bias, head)) for head in heads]) / math.sqrt(config.slots)
-    return unit(affine(weight, bias, torch.cat(heads)))
+    assert read_out.projection.bias is None
+    return unit(affine(weight, torch.zeros(len(weight)), torch.cat(heads)))
 
 
 def sparsemax_loop(scores):
@@ -192,6 +196,18 @@ def test_fdt_is_what_it_says(temperature):
     of_images, of_texts = tokens_of(model)
     patches = [tokens[1:] for tokens in of_images]
     check(model, lambda r, tokens: fdt_loop(r, tokens, model.codes, temperature), (patches, of_texts))
+
+
+def test_fdt_reads_images_before_the_last_norm_and_words_after_it():
+    model = double("fdt")
+    before = encoded(model)
+    for owner, name in ((model.model.visual, "ln_post"), (model.model, "ln_final")):
+        norm = torch.nn.LayerNorm(32).double()
+        torch.nn.init.normal_(norm.weight)
+        setattr(owner, name, norm)
+    after = encoded(model)
+    assert torch.equal(after[0], before[0])
+    assert not torch.allclose(after[1], before[1], atol=1e-3)
 
 
 def test_a_linear_bottleneck_is_two_maps():
@@ -281,6 +297,48 @@ def test_the_last_block_makes_room(architecture, replace, left):
     assert [len(tower.transformer.resblocks) for tower in (model.model.visual, model.model)] == [left, left]
 
 
+@pytest.mark.parametrize(("architecture", "width", "left"), [("nano", 32, 1), ("mini", 64, 1), ("small", 128, 2)])
+def test_blocks_of_a_text_tower_start_as_if_there_had_never_been_another(architecture, width, left):
+    """At a deviation of width^-1/2 (2 blocks)^-1/2 where they add to the stream."""
+    torch.manual_seed(0)
+    model = build_scorer("sparo", TowerConfig(architecture, resolution=32), TEXTS, OPTIONS["sparo"]).model
+    assert len(model.transformer.resblocks) == left
+    for block in model.transformer.resblocks:
+        for weight in (block.attn.out_proj.weight, block.mlp.c_proj.weight):
+            assert weight.std().item() == pytest.approx((width * 2 * left) ** -0.5, rel=0.08)
+        assert block.mlp.c_fc.weight.std().item() == pytest.approx((2 * width) ** -0.5, rel=0.08)
+
+
+def test_pretrained_blocks_stay_as_they_are(tmp_path):
+    text = {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
+    vision = {"image_size": 32, "layers": 2, "width": 32, "head_width": 16, "patch_size": 16}
+    (tmp_path / "two-blocks-of-tests.json").write_text(
+        json.dumps({"embed_dim": 32, "vision_cfg": vision, "text_cfg": text})
+    )
+    open_clip.add_model_config(tmp_path)
+    state = open_clip.create_model("two-blocks-of-tests").state_dict()
+    torch.save(state, tmp_path / "weights.pt")
+    towers = TowerConfig("two-blocks-of-tests", str(tmp_path / "weights.pt"), resolution=32)
+    model = build_scorer("sparo", towers, TextSpace(), OPTIONS["sparo"]).model
+    kept = model.transformer.state_dict()
+    assert not any(name.startswith("resblocks.1") for name in kept)
+    assert all(torch.equal(weight, state[f"transformer.{name}"]) for name, weight in kept.items())
+
+
+@pytest.mark.parametrize("width", [32, 48])
+def test_attentional_pooling_starts_as_multi_head_attention_and_clips_projection_do(width):
+    torch.manual_seed(0)
+    read_out = HeadReadOut(width, Sizes(4, 16, 16), ATTENTIONAL_POOLING)
+    theirs = torch.nn.MultiheadAttention(64, 4, kdim=width, vdim=width)
+    for ours, weight in ((read_out.keys, theirs.k_proj_weight), (read_out.values, theirs.v_proj_weight)):
+        assert ours.weight.shape == weight.shape
+        assert ours.weight.abs().max().item() == pytest.approx(weight.abs().max().item(), rel=0.01)
+        assert ours.weight.std().item() == pytest.approx(weight.std().item(), rel=0.05)
+    assert not any(part.bias.any() for part in (read_out.keys, read_out.values, read_out.mix, theirs.out_proj))
+    assert read_out.projection.bias is None
+    assert read_out.projection.weight.std().item() == pytest.approx(width**-0.5, rel=0.05)
+
+
 @pytest.mark.parametrize("attention", ["sparo", "multi"])
 def test_shares_of_tokens(attention):
     """They sum to 1 over the tokens that there are."""
@@ -327,7 +385,7 @@ def test_sparsemax_is_the_projection_onto_the_simplex():
 
 
 def test_temperature_decides_how_many_codes_an_input_starts_with():
-    """With the authors' all inputs start with nearly the same vector."""
+    """With the authors' nearly all of a small codebook, and then all inputs start with nearly the same vector."""
     alike, used = [], []
     for temperature in (1.0, 100.0, 1000.0):
         torch.manual_seed(0)

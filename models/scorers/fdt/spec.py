@@ -18,7 +18,7 @@ class FDTConfig(CLIPConfig):
     """Numbers of a code, and of the vectors."""
     temperature: float = 100.0
     """What scores are divided by before sparsemax: the less, the fewer codes an input takes. The authors' 1000 starts
-    with thousands, nearly the same for all inputs; a small one with a few, and others never learn. It is tuned."""
+    with thousands, of a small codebook with nearly all; a small one with a few, and others never learn. It is tuned."""
 
 
 SPEC = ScorerSpec(

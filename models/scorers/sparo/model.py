@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from models.readouts.heads import HeadReadOut, Separation, Sizes
 from models.readouts.sparo import SPARO
-from models.readouts.tokens import drop_last_block, image_tokens, text_tokens, widths
+from models.readouts.tokens import drop_last_block, drop_last_drawn_block, image_tokens, text_tokens, widths
 from models.scorers.clip.read_out import ReadOutScorer
 from models.scorers.sparo.spec import SPAROConfig
 
@@ -23,8 +23,9 @@ class SPAROScorer(ReadOutScorer):
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
         """A read-out for each tower, in place of its last block if the config says so."""
         if self.config.replace_block:
-            for tower in (self.model.visual, self.model):
-                drop_last_block(tower.transformer)
+            drop_last_block(self.model.visual.transformer)  # its blocks start the same, however many there are
+            pretrained = self.towers_config.pretrained
+            (drop_last_block if pretrained else drop_last_drawn_block)(self.model.transformer)
         return tuple(read_out(width, self.config) for width in widths(self.model))
 
     def image_attention(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n l t"]:
