@@ -24,3 +24,8 @@ class RegraphedReader:
     ) -> Tensors:
         """What the reader makes of the captions and their other graphs."""
         return self.reader(captions, list(map(self.graphs, captions, graphs)), generator, own)
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool] | None:
+        """Which of these texts the reader cuts, if it says so."""
+        cut = getattr(self.reader, "cut", None)
+        return cut(captions, list(map(self.graphs, captions, graphs))) if cut else None

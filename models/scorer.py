@@ -27,7 +27,10 @@ Code = TypeVar("Code")
 
 @runtime_checkable
 class TextReader(Protocol):
-    """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable."""
+    """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable.
+
+    A method `cut(captions, graphs)`, a bool for each text, says which are too long for it: reports count these.
+    """
 
     def __call__(
         self,
@@ -119,6 +122,12 @@ class Scorer(nn.Module, ABC):
                 "`generators.parse(caption)` makes"
             )
         return moved(self.reader(captions, graphs), self.device)
+
+    def cut_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool] | None:
+        """Whether its reader cuts each text, whose end it then never sees; None where a reader of one's own has no
+        `cut(captions, graphs)` that says so."""
+        cut = getattr(self.reader, "cut", None)
+        return cut(captions, graphs) if cut else None
 
     def logit_scale(self) -> Float[Tensor, ""]:
         """The learned inverse temperature of the contrastive loss."""

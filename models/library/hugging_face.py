@@ -53,6 +53,10 @@ class HuggingFaceReader:
         )
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
 
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return [len(ids) > self.context for ids in self.tokenizer(list(captions), verbose=False)["input_ids"]]
+
 
 @dataclass(frozen=True)
 class HuggingFaceConfig:

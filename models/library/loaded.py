@@ -1,5 +1,6 @@
 """A scorer for notebooks: images and captions as people have them, to scores and embeddings."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,6 +102,12 @@ class LoadedScorer:
         """Captions and their graphs in blocks, checked."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
+        if count := sum(self.scorer.cut_texts(texts, wanted) or ()):
+            warnings.warn(
+                f"{count} of {len(texts)} captions are longer than the {self.scorer.texts.context} tokens that "
+                f"{self.name} reads; what is behind these has no part in scores",
+                stacklevel=3,
+            )
         return [(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
 
     def _graphs(self, captions: list[str], graphs: Sequence[SceneGraph | None] | None) -> list[SceneGraph]:

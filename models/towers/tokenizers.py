@@ -194,6 +194,14 @@ def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
     return TextSpace(words, max(TextSpace.context, context))
 
 
+def cut_texts(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[bool]:
+    """Whether each text has more than `context` tokens, start and end included: those behind are never read.
+
+    The lengths of texts that are far too short for that aren't counted: a byte hardly gives two tokens.
+    """
+    return [2 * len(text.encode()) + 2 > context and tokenizer.length(text) > context for text in texts]
+
+
 def check_whole(towers: TowerConfig, space: TextSpace, texts: Iterable[str]) -> None:
     """Raise for a text that towers would cut: it would no longer say what its scene shows."""
     tokenizer = tokenizer_of(towers, space.words)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from envs.common.identity import digest
 from generators.benchmarks.benchmark import Benchmark
+from generators.captions.templates import Caption
 from generators.splits.recipe import VERSION
 from models.contract import attempt
 from models.library.framed import Framed
@@ -14,6 +15,7 @@ from models.library.loaded import LoadedScorer
 from models.scorer import Scorer
 from studies.evaluation.models import Model
 from studies.evaluation.splits import TestedSplit
+from studies.evaluation.whole_texts import cut_record
 from studies.runs.evaluation import FILE, evaluate
 from studies.runs.folder import provenance
 from studies.runs.result_file import write_result
@@ -65,6 +67,7 @@ def score_piece(
     subsets = attempt(piece.model.label, "fails", lambda: evaluate(piece.folder, framed, loaded.scorer))
     result = {
         **{"id": piece.id, "model": piece.model.label, "split": piece.split.label, "subsets": subsets},
+        "cut": attempt(piece.model.label, "fails", lambda: cut_record(loaded.scorer, texts_of(tests))),
         **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
     }
     write_result(piece.folder, result, (FILE,))
@@ -72,9 +75,14 @@ def score_piece(
 
 def check_texts(scorer: Scorer, tests: Mapping[str, Benchmark]) -> None:
     """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
-    texts = list(dict.fromkeys(text for test in tests.values() for item in test.items for text in item.texts))
+    texts = texts_of(tests)
     for start in range(0, len(texts), BLOCK):
         scorer.reader(*map(list, zip(*texts[start : start + BLOCK], strict=True)))
+
+
+def texts_of(tests: Mapping[str, Benchmark]) -> list[Caption]:
+    """Every text once."""
+    return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
 
 
 def images_of(tests: Mapping[str, Benchmark]) -> int:

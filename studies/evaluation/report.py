@@ -18,6 +18,7 @@ from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
 from studies.evaluation.models import about, short_labels, steps_of, trainings
 from studies.evaluation.pieces import Piece
+from studies.evaluation.whole_texts import unread_texts
 from studies.grids.task_words import CHANCES, explained, subsets_explained
 from studies.runs.cell import finished
 from studies.runs.where_it_ran import where_it_ran
@@ -66,6 +67,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         chances=CHANCES,
         subsets=subsets_explained(list(table.subset.unique())),
         left_out=left_out,
+        unread=unread_texts(results_of(pieces), "split"),
         finished=sum(finished(piece.folder) is not None for piece in pieces),
         pieces=len(pieces),
         notes=where_it_ran(out),

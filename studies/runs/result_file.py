@@ -14,6 +14,15 @@ HOLDERS = ("cells", "pieces")  # folders of folders that are named by the result
 Numbers = dict[str, float | None]
 
 
+class CutTexts(msgspec.Struct):
+    """Texts that were longer than a model reads; none of it where its reader can't tell."""
+
+    texts: int = 0
+    of: int = 0
+    context: int = 0
+    first: str = ""
+
+
 class Result(msgspec.Struct):
     """Of what type each key is that is read; keys beside them are its place in a study, and counts."""
 
@@ -32,6 +41,8 @@ class Result(msgspec.Struct):
     groups: dict[str, Numbers] = {}
     headlines: dict[str, Numbers] = {}
     wrong: list[dict[str, Any]] = []
+    cut: CutTexts | None = None
+    skipped: dict[str, int] = {}
     files: dict[str, str] = {}
     seconds: float = 0.0
     provenance: dict[str, Any] = {}

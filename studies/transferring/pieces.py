@@ -15,6 +15,7 @@ from models.contract import attempt
 from models.evaluation.codes import Codes
 from models.library.loaded import LoadedScorer
 from studies.evaluation.models import Model
+from studies.evaluation.whole_texts import cut_record
 from studies.runs.folder import provenance
 from studies.runs.result_file import write_result
 from studies.transferring.graphs import identity_of, parsed, parsed_by
@@ -117,6 +118,7 @@ def score_piece(piece: Piece, loaded: Loaded, start: Callable[[int], Callable[[i
     (model, codes), label, parser = loaded, piece.model.label, piece.subject.parser
     bench, space = piece.subject.bench.framed(*model.framing), model.scorer.texts
     words, skipped = readable(bench, space.words, space.context, piece.skip, label)
+    cut = attempt(label, "fails", lambda: cut_record(model.scorer, words.texts))
     results = attempt(label, "fails", lambda: rated(codes, words, start(images_of(words))))
     write_scores(piece.folder / FILE, results)
     if bench.made_texts:
@@ -126,6 +128,7 @@ def score_piece(piece: Piece, loaded: Loaded, start: Callable[[int], Callable[[i
         **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
         "wrong": surely_wrong(results),
         **parsed_by(bench, parser),
+        "cut": cut,
         **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1), "provenance": provenance()},
     }
     write_result(piece.folder, result)

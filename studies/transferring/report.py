@@ -14,6 +14,7 @@ from studies.analysis.glossary import TERMS
 from studies.analysis.smoke import smoke_words
 from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from studies.evaluation.models import about, steps_of
+from studies.evaluation.whole_texts import unread_texts
 from studies.runs.cell import finished
 from studies.runs.where_it_ran import where_it_ran
 from studies.transferring.chances import chances_of
@@ -130,6 +131,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         shows={piece.subject.label: piece.subject.spec.about for piece in pieces},
         wrong={piece.name: wrong for piece in pieces if (wrong := surely_wrong(piece))},
         lacking=lacking(table),
+        unread=unread_texts(results_of(pieces), "benchmark"),
         untrained=any(model.title != model.label for model in models),
         left_out=left_out,
         finished=sum(finished(piece.folder) is not None for piece in pieces),

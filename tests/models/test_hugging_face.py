@@ -11,8 +11,10 @@ from PIL import Image
 from envs.common.errors import UserError
 from models import load_scorer
 from models.library.find import find_source
+from models.library.loaded import NO_GRAPH
 from models.library.sources import file_digest
 from models.towers.pixels import Framing
+from models.towers.tokenizers import HFTokenizer, cut_texts
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers")
@@ -97,6 +99,12 @@ def test_scores_are_those_of_transformers(folder, kind):
     assert loaded.embed(captions=CAPTIONS).norm(dim=1).tolist() == pytest.approx([1, 1])
     kept = transformers.AutoModel.from_pretrained(folder).logit_scale.exp().item()
     assert loaded.scorer.logit_scale().item() == pytest.approx(kept)
+
+
+def test_texts_that_it_cuts_are_known(folder):
+    texts = [" ".join(["red"] * words) for words in (11, 12, 40)]
+    assert load_scorer(folder).scorer.cut_texts(texts, [NO_GRAPH] * 3) == [False, True, True]
+    assert cut_texts(HFTokenizer(str(folder)), texts, 12) == [False, True, True]
 
 
 # What a CLIP's image processor may say beside its defaults, and how well scores agree where pixels are large.

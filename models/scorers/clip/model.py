@@ -14,7 +14,7 @@ from models.scorer import Scorer, tower_parameters
 from models.scorers.clip.spec import CLIPConfig
 from models.towers.build import build_towers, unpooled_tokens
 from models.towers.config import TextSpace, TowerConfig
-from models.towers.tokenizers import Tokenizer
+from models.towers.tokenizers import Tokenizer, cut_texts
 
 # The tokens of the last block, CLS first, and the image tower -> one vector an image.
 ImageReadOut = Callable[[Float[Tensor, "n tokens width"], nn.Module], Float[Tensor, "n d"]]
@@ -36,6 +36,10 @@ class CaptionReader:
     ) -> Int64[Tensor, "m context"]:
         """Token ids of every caption."""
         return self.tokenizer(captions, self.context)
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return cut_texts(self.tokenizer, captions, self.context)
 
 
 class CLIPScorer(Scorer):

@@ -12,7 +12,7 @@ from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
 from models.scorers.oc_clip.altered_graphs import pad
 from models.scorers.oc_clip.graph_batch import numbered
-from models.towers.tokenizers import Tokenizer
+from models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class PhraseBatch(NamedTuple):
@@ -45,6 +45,10 @@ class PhraseReader:
         numbers = numbered(phrase for graph in graphs for phrase in phrases_of(graph))
         number, present = pad([[numbers[phrase] for phrase in phrases_of(graph)] for graph in graphs])
         return PhraseBatch(self.tokenizer(list(numbers), self.context), number, present)
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether a phrase of each graph is longer than the context."""
+        return [any(cut_texts(self.tokenizer, list(phrases_of(graph)), self.context)) for graph in graphs]
 
 
 def phrases_of(graph: SceneGraph) -> Iterator[str]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from generators.captions.graph import SceneGraph
 from models.readouts.tokens import ends_of
-from models.towers.tokenizers import Tokenizer
+from models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class Tokens(NamedTuple):
@@ -42,6 +42,10 @@ class FunctionalReader:
     ) -> Tokens:
         """Token ids of every caption, and where its functional words are."""
         return Tokens(self.tokenizer(captions, self.context), self.places(captions))
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return cut_texts(self.tokenizer, captions, self.context)
 
     def places(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
         """The number of each token's functional word: of every occurrence all tokens, where a tokenizer cuts it.

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from generators.captions.graph import SceneGraph
-from models.towers.tokenizers import Tokenizer
+from models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class TextBatch(NamedTuple):
@@ -44,3 +44,7 @@ class CaptionsReader:
         number = torch.tensor([numbers.setdefault(text, len(numbers)) for text in captions], dtype=torch.int64)
         draw = torch.rand(len(captions), generator=generator) if generator else torch.zeros(len(captions))
         return TextBatch(self.tokenizer(list(numbers), self.context), number, draw)
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return cut_texts(self.tokenizer, captions, self.context)

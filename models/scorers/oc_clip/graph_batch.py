@@ -12,7 +12,7 @@ from envs.common.errors import UserError
 from generators.captions.graph import SceneGraph
 from models.recipe import ALTERED
 from models.scorers.oc_clip.altered_graphs import Altered, pad, shuffled_edges, swapped_edges
-from models.towers.tokenizers import Tokenizer
+from models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class GraphBatch(NamedTuple):
@@ -82,6 +82,11 @@ class GraphReader:
             swapped=swapped_edges(graphs) if generator else None,
             shuffled=shuffled_edges(graphs, generator) if generator else None,
         )
+
+    def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
+        """Whether a node or a predicate of each graph is longer than the context."""
+        parts = [[*graph.nodes, *(edge.predicate for edge in graph.edges)] for graph in graphs]
+        return [any(cut_texts(self.tokenizer, its, self.context)) for its in parts]
 
 
 def numbered(names: Iterable[str]) -> dict[str, int]:

@@ -1,0 +1,89 @@
+"""Texts that are longer than a model reads: every reader knows them, and notebooks are warned."""
+
+import numpy as np
+import pytest
+import torch
+
+from generators.benchmarks.split_tests import SplitTests
+from generators.captions.graph import Edge, SceneGraph
+from generators.storage.dataset import SplitDataset
+from models import load_scorer
+from models.checkpoint import build_scorer, save_checkpoint
+from models.regraphed import RegraphedReader
+from models.towers.config import TextSpace, TowerConfig
+from models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
+from studies.evaluation.pieces import texts_of
+from studies.evaluation.whole_texts import cut_record
+from tests.models.builders import OPTIONS
+
+CONTEXT = 8
+BYTES = TowerConfig("nano", resolution=32, tokenizer="open_clip")
+READERS = ("clip", "flair", "dcsm", "oc-clip", "clip-phrases", "filip-phrases", "labclip")
+
+
+def text(words, last):
+    """Some words of a token each, and a last one."""
+    return " ".join(["red"] * (words - 1) + [last])
+
+
+def alike(one, other):
+    """Whether a reader made the same of two texts."""
+    return all(torch.equal(a, b) for a, b in zip(tensors(one), tensors(other), strict=True))
+
+
+def tensors(read):
+    return [read] if isinstance(read, torch.Tensor) else [t for part in read if part is not None for t in tensors(part)]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_text_is_cut_where_its_last_word_changes_nothing(name):
+    model = build_scorer(name, BYTES, TextSpace((), CONTEXT), OPTIONS[name])
+    seen = set()
+    for words in range(CONTEXT - 4, CONTEXT + 5):
+        pair = [text(words, "cat"), text(words, "dog")]
+        graphs = [SceneGraph((its,)) for its in pair]
+        cut = model.cut_texts(pair, graphs)
+        same = alike(*(model.read([its], [graph]) for its, graph in zip(pair, graphs, strict=True)))
+        assert cut == [same, same], words
+        seen.add(same)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("name", ["oc-clip", "clip-phrases"])
+def test_relations_of_graphs_count_too(name):
+    model = build_scorer(name, BYTES, TextSpace((), CONTEXT), OPTIONS[name])
+    graphs = [SceneGraph(("cat", "dog"), (Edge(text(words, "of"), 0, 1),)) for words in (1, CONTEXT + 1)]
+    assert model.cut_texts(["", ""], graphs) == [False, True]
+    model.reader = RegraphedReader(model.reader, lambda caption, graph: graphs[1])
+    assert model.cut_texts([""], graphs[:1]) == [True]
+
+
+def test_a_reader_of_ones_own_need_not_know():
+    model = build_scorer("clip", BYTES, TextSpace((), CONTEXT), OPTIONS["clip"])
+    plain = model.reader
+    for wrapped in (lambda *given: plain(*given), RegraphedReader(lambda *given: plain(*given), lambda c, g: g)):
+        model.reader = wrapped
+        assert model.cut_texts([text(50, "cat")], [SceneGraph(("cat",))]) is None
+
+
+def test_no_text_is_too_short_to_be_counted():
+    """Signs of several tokens, which are counted by their bytes before they are counted."""
+    tokenizer = OpenCLIPTokenizer()
+    for sign in ("İ", "😀", "ŉ", "ﬃ", "中", "a", "1"):
+        for count in range(1, 40):
+            assert cut_texts(tokenizer, [sign * count], 20) == [tokenizer.length(sign * count) > 20]
+
+
+def test_notebooks_are_warned(tmp_path):
+    save_checkpoint(tmp_path, "clip", build_scorer("clip", BYTES, TextSpace((), 77), OPTIONS["clip"]))
+    loaded, image = load_scorer(tmp_path), np.zeros((32, 32, 3), np.uint8)
+    with pytest.warns(UserWarning, match="1 of 2 captions are longer than the 77 tokens that"):
+        loaded.score(image, [text(100, "cat"), "a cat"])
+
+
+def test_tests_of_splits_are_counted_too(data):
+    test = SplitTests(SplitDataset(data.split, "unseen_pairs"))
+    texts = texts_of({"one": test, "same": test})
+    short, long = (build_scorer("clip", BYTES, TextSpace((), context), OPTIONS["clip"]) for context in (5, 77))
+    assert cut_record(short, texts)["texts"] == cut_record(short, texts)["of"] == len(texts) > 0
+    assert cut_record(long, texts) == {"texts": 0, "of": len(texts), "context": 77, "first": ""}

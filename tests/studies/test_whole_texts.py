@@ -1,0 +1,47 @@
+"""Texts that a model cuts are counted and named, by model and benchmark, in results and reports."""
+
+import json
+import sys
+
+import torch
+
+from models.checkpoint import build_scorer, save_checkpoint
+from models.towers.config import TextSpace, TowerConfig
+from studies.evaluation.whole_texts import unread_texts
+from tests.generators.benchmark_files import MAKERS
+from tests.models.builders import OPTIONS
+from tests.studies.command import ROOT, run_here
+
+BYTES = TowerConfig("nano", resolution=32, tokenizer="open_clip")
+FAR = " ".join(["a red cat"] * 26)  # 78 words
+
+
+def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tmp_path):
+    """SugarCrepe's rule has 0 % of them, all ties."""
+    MAKERS["sugarcrepe"](tmp_path / "data")
+    (path, *others) = sorted((tmp_path / "data/sugarcrepe").glob("*.json"))
+    records = json.loads(path.read_text())
+    long = {"caption": f"{FAR} on a mat", "negative_caption": f"{FAR} on a bed"}
+    path.write_text(json.dumps({key: its | long for key, its in records.items()}))
+    torch.manual_seed(0)
+    save_checkpoint(tmp_path / "mine", "clip", build_scorer("clip", BYTES, TextSpace((), 77), OPTIONS["clip"]))
+    options = ["mine", "--data-root", "data", "--benchmarks", "sugarcrepe", "--threads", "1", "--out", "out"]
+    done = run_here([sys.executable, str(ROOT / "studies/transfer.py"), *options], tmp_path)
+    assert done.returncode == 0, done.stderr
+    (result,) = map(json.loads, (tmp_path / "out/results.jsonl").open())
+    assert (result["groups"][path.stem]["official"], result["groups"][path.stem]["tie_rate"]) == (0, 1)
+    texts = {its[key] for file in (path, *others) for its in json.loads(file.read_text()).values() for key in long}
+    assert result["cut"] == {"texts": 2, "of": len(texts), "context": 77, "first": long["caption"]}
+    report = (tmp_path / "out/report.html").read_text()
+    assert f"2 of {len(texts)} texts are longer than its 77 tokens, &#39;{FAR[:60]}…&#39; first" in report
+    assert result["model"] in report
+
+
+def test_what_isnt_known_is_said():
+    model = {"model": "mine", "split": "s"}
+    whole = {"texts": 0, "of": 9, "context": 77, "first": ""}
+    said = unread_texts([model | {"cut": whole}], "split")
+    assert said == {}
+    skipped = {"cut": whole, "skipped": {"texts": 4}}
+    for its, word in (({}, "earlier version"), ({"cut": {}}, "doesn't say"), (skipped, "4 texts were shortened")):
+        assert word in unread_texts([model | its], "split")["mine on s"]
