@@ -25,6 +25,10 @@ Tensors = Any
 Code = TypeVar("Code")
 
 
+class Diverged(UserError):
+    """A scorer whose loss, weights or scores are no finite numbers: it was trained in vain."""
+
+
 @runtime_checkable
 class TextReader(Protocol):
     """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable.

@@ -14,7 +14,7 @@ from envs.common.errors import UserError
 from generators.benchmarks.matrix import Pool
 from generators.captions.templates import Caption
 from models.evaluation.encoding import BLOCK, Encode
-from models.scorer import Scorer
+from models.scorer import Diverged, Scorer
 
 TEXTS = 256  # phrasings that are encoded at once
 CHUNK = 8 * BLOCK  # images whose codes are kept while all texts pass
@@ -57,7 +57,7 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
         out[start : start + CHUNK] = rows[:, columns]
     scorer.train(was_training)
     if not np.isfinite(out).all():
-        raise UserError(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
+        raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
     return out
 
 

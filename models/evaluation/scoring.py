@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Benchmark, Item, Scores
 from generators.captions.templates import Caption
 from models.evaluation.encoding import BLOCK, Encode, encoded
-from models.scorer import Scorer, Tensors
+from models.scorer import Diverged, Scorer, Tensors
 
 
 class Pair(NamedTuple):
@@ -44,7 +43,7 @@ def score_items(
     scorer.train(was_training)
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
     if not all(np.isfinite(matrix).all() for matrix in scores):
-        raise UserError(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
+        raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
     return scores
 
 

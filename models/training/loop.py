@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from envs.common.errors import Stopped, UserError
+from envs.common.errors import Stopped
 from envs.common.seeds import seed_of
 from generators.captioned import Captioned
 from models.recipe import Recipe
-from models.scorer import Scorer, moved
+from models.scorer import Diverged, Scorer, moved
 from models.training.augment import augment
 from models.training.feed import Batch, Feed, batches
 from models.training.history import History
@@ -23,10 +23,6 @@ from models.training.state import StateFile, load_state, save_state
 LARGEST_GRADIENT = 1.0
 # Steps between two looks at the loss: on a GPU each look waits for all steps before it.
 CHECK_EVERY = 20
-
-
-class Diverged(UserError):
-    """A training run whose loss is no finite number any more."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +116,10 @@ def train_step(
 
 
 def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
-    """Raise if a loss so far was no finite number."""
-    if not finite:
-        raise Diverged(f"the loss of {type(scorer).__name__} is no finite number by step {step}; lower --learning-rate")
+    """Raise if a loss so far was no finite number, or a weight isn't one: after the last step no loss tells."""
+    weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
+    for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):
+        if not right:
+            raise Diverged(
+                f"{what} of {type(scorer).__name__} is no finite number by step {step}; lower --learning-rate"
+            )

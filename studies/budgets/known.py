@@ -6,7 +6,7 @@ from studies.runs.cell import DIVERGED, Job, finished
 
 
 def diverged(job: Job) -> bool:
-    """Whether the loss of a run is no number, so that it has no result and never will."""
+    """Whether the loss, weights or scores of a run are no numbers, so that it has no result and never will."""
     return (job.folder / DIVERGED).exists()
 
 

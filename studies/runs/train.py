@@ -83,7 +83,8 @@ def run_cell(
     scorer, step_seconds = trained(job, material, graphs, report, watch, loggers)
     after_training()
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
-    subsets = evaluate(job.folder, material.tests, scorer)
+    with noted_divergence(job):
+        subsets = evaluate(job.folder, material.tests, scorer)
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
         "axes": list(cell.axes),
@@ -152,8 +153,9 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 @contextmanager
 def noted_divergence(job: Job) -> Iterator[None]:
-    """Leave the reason in the cell's folder where its loss is no number: other processes can't see what was raised."""
-    from models.training.loop import Diverged
+    """Leave the reason in the cell's folder where its loss, weights or scores are no numbers: other processes can't see
+    what was raised."""
+    from models.scorer import Diverged
 
     try:
         yield

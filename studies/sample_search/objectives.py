@@ -188,7 +188,7 @@ def begin(runs: Runs, trial: Any) -> Setting:
 
 def help_with(runs: Runs, model: str, trial: Any) -> None:
     """Train what a trial of another worker still needs; that one judges it, and says if a run diverges."""
-    from models.training.loop import Diverged
+    from models.scorer import Diverged
 
     if runs.config.budgets and "setting" in trial.user_attrs:
         with contextlib.suppress(Diverged):

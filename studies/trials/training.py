@@ -30,8 +30,8 @@ def validation(job: Job) -> float | None:
 
 @contextlib.contextmanager
 def divergence(trial: optuna.Trial) -> Iterator[None]:
-    """A run whose loss is no number prunes its trial, with the reason."""
-    from models.training.loop import Diverged
+    """A run whose loss, weights or scores are no numbers prunes its trial, with the reason."""
+    from models.scorer import Diverged
 
     try:
         yield

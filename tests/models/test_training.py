@@ -18,6 +18,7 @@ from models.checkpoint import build_scorer
 from models.evaluation.scoring import score_items
 from models.recipe import Recipe
 from models.registry import spec_of
+from models.scorer import Diverged
 from models.towers.tokenizers import text_space
 from models.training.augment import augment, draw_variation
 from models.training.feed import Feed
@@ -312,6 +313,22 @@ def test_a_diverged_scorer_is_an_error(data, tmp_path):
         model.model.visual.proj.fill_(torch.inf)
     with pytest.raises(UserError, match="not finite"):
         score_subset(model, SplitDataset(data.split, "unseen_pairs"))
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
+    """No loss comes behind it, and no state is saved."""
+    model, calls = fresh("clip", data), []
+
+    def spoil(gradient):
+        calls.append(gradient)
+        return gradient.fill_(bad) if len(calls) == RECIPE.steps else gradient
+
+    model.model.text_projection.register_hook(spoil)
+    with pytest.raises(Diverged, match="a weight of CLIPScorer is no finite number by step 6"):
+        train(model, data, RECIPE, 0, tmp_path / "state.pt", save_every=3)
+    assert len(calls) == 6
+    assert torch.load(tmp_path / "state.pt")["step"] == 3
 
 
 def test_lone_animals_have_nothing_to_score(data):

@@ -21,13 +21,15 @@ from generators.cluster.worker import Interruption
 from generators.storage.image_store import ImageStore
 from generators.storage.split_file import make_split
 from models.recipe import Recipe
+from models.scorer import Diverged
 from models.training.history import History, Row
 from studies.binding_grid import PRESETS
+from studies.budgets.known import diverged
 from studies.grids.cells import cells
 from studies.grids.curves import Curve, training_curves
 from studies.grids.grid import chosen_alone, splits
 from studies.runs import dispatch, local
-from studies.runs.cell import CHECKPOINT, Execution, Job
+from studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, finished
 from studies.runs.loggers import LOGGERS, check_loggers
 from studies.runs.train import run_cell
 from studies.runs.training_log import COLUMNS, FILE, read_training
@@ -195,6 +197,34 @@ def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
     losses = read_training(job.folder)["loss"]
     assert np.isfinite(losses[0])
     assert not np.isfinite(losses).all()
+
+
+BAD = """
+from models.scorers.clip.model import CLIPScorer
+
+class Gradient(CLIPScorer):
+    def loss(self, *given):
+        none = (self.log_scale - self.log_scale.detach()).abs().sqrt()  # 0, with a gradient of 0 / 0
+        return super().loss(*given) + none
+
+class Score(CLIPScorer):
+    def paired(self, images, texts):
+        return super().paired(images, texts) / 0
+"""
+
+
+@pytest.mark.parametrize(("name", "reason"), [("Gradient", "a weight of Gradient"), ("Score", "Score gives scores")])
+def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason, job_in, tmp_path):
+    """Also where it shows in the tests alone: a resumed run would come to them again and again."""
+    (tmp_path / "bad.py").write_text(BAD)
+    job = job_in(tmp_path)
+    job = replace(job, cell=replace(job.cell, model=f"{tmp_path}/bad.py:{name}", recipe=replace(RECIPE, steps=1)))
+    for _ in range(2):
+        with pytest.raises(Diverged, match=reason):
+            run_cell(job, lambda step: None)
+        assert diverged(job)
+    assert reason in (job.folder / DIVERGED).read_text()
+    assert finished(job.folder) is None
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):

@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 
 from envs.common.errors import UserError
 from generators.cluster.worker import Interruption
-from models.training.loop import Diverged
+from models.scorer import Diverged
 from studies import tune
 from studies.grids.cells import data_of
 from studies.grids.tuned_recipes import read_tuned
