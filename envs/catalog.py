@@ -20,7 +20,7 @@ _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) 
 
 def names(folder: str) -> tuple[str, ...]:
     """World names of the files in `envs/<folder>`, sorted; imports none of them."""
-    files = (Path(__file__).parent / folder).glob("[!_]*.py")
+    files = (Path(__file__).parent / folder).glob("[!_.]*.py")
     return tuple(sorted(file.stem.replace("_", " ") for file in files))
 
 

@@ -22,7 +22,7 @@ OWN_MODULES = "menagerie_own_"  # how names of modules begin that are files of u
 @cache
 def specs() -> dict[str, ScorerSpec]:
     """All registered scorers: `SPEC` of every file, and of the `spec.py` of every folder, in `models/scorers/`."""
-    files = [f"models.scorers.{file.stem}" for file in FOLDER.glob("[!_]*.py")]
+    files = [f"models.scorers.{file.stem}" for file in FOLDER.glob("[!_.]*.py")]
     folders = [f"models.scorers.{file.parent.name}.spec" for file in FOLDER.glob("*/spec.py")]
     known = [importlib.import_module(module).SPEC for module in sorted(files + folders)]
     by_name = {spec.name: spec for spec in known}

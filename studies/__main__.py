@@ -21,7 +21,7 @@ def main() -> None:
     """Print the commands and what each is for."""
     no_options("python -m studies")
     print("usage: python studies/STUDY.py [OPTIONS]; --help shows them, and the presets of a study\n")
-    for script in sorted(FOLDER.glob("[!_]*.py")):
+    for script in sorted(FOLDER.glob("[!_.]*.py")):
         print(f"  python {script.relative_to(FOLDER.parent).as_posix()}\n      {question(script)}")
     print("\nbeside them: python -m envs (pictures), python -m generators (splits), python -m models (scorers)")
 

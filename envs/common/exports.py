@@ -22,7 +22,7 @@ class Exports:
 
     def names(self) -> tuple[str, ...]:
         """The names of all, sorted; imports none of them."""
-        files = self.folder.glob("[!_]*.py")
+        files = self.folder.glob("[!_.]*.py")
         stems = (file.stem for file in files if f"\n{self.name} = " in file.read_text(encoding="utf-8"))
         return tuple(sorted(stem.replace("_", self.gap) for stem in stems))
 

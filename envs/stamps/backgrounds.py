@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 from envs.custom.ingredients import MOST_PICTURES
 from envs.custom.upright import check_upright
 from envs.drawing.picture_file import read_picture
@@ -20,6 +21,8 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
     named: dict[str, list[Path]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file()):
+        if is_litter(path.relative_to(folder)):
+            continue
         inside = path.relative_to(folder).parts
         name = words(inside[0] if len(inside) > 1 else path.stem) or words(folder.resolve().name) or "scenery"
         named.setdefault(name, []).append(path)

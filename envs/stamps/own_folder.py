@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 from envs.stamps.backgrounds import words
 from envs.stamps.package import Stamp
 
@@ -17,6 +18,8 @@ def own_stamps(folder: Path) -> list[Stamp]:
         raise UserError(f"--cutouts {folder} is no folder; give one with pictures such as lion.png and lion-2.png")
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file()):
+        if is_litter(path.relative_to(folder)):
+            continue
         inside = path.relative_to(folder)
         given = inside.parts[0] if len(inside.parts) > 1 else re.sub(r"[-_ ]*\d+$", "", path.stem)
         if not words(given):

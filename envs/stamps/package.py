@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 
 NAME = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")
@@ -78,7 +79,8 @@ def named(folder: Path) -> Iterator[Stamp]:
     """Each photograph that has a name."""
     for path in sorted(folder.rglob("*.png")):
         inside = path.relative_to(folder)
-        if set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN or not is_photograph(path):
+        left_out = is_litter(inside) or set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN
+        if left_out or not is_photograph(path):
             continue
         if name := _NAME_OF.get(inside.as_posix()) or name_of(path):
             yield Stamp(name, path, inside.parts[0] == ANIMALS, inside.as_posix())

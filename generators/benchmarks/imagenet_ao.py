@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
+from generators.benchmarks.known_classes import SLOT
 from generators.benchmarks.photographs import Photograph, Place, Record
 from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.zero_shot import SLOT, ImageSet, ZeroShot, pictures_in
+from generators.benchmarks.zero_shot import ImageSet, ZeroShot, pictures_in
 from generators.sources.csv_file import read_csv
 
 FOLDER, TABLE = "imagenet_ao/images", "imagenet_ao/imagenet_ao.csv"
@@ -38,7 +40,7 @@ def from_folders(folder: Path) -> Iterator[tuple[str, str]]:
     """The same, from folders."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} and no table {TABLE}; get ImageNet-AO")
-    for path in sorted(folder.iterdir()):
+    for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):
         attribute, _, thing = path.name.partition("_")
         if not path.is_dir() or not thing:
             raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")

@@ -95,19 +95,24 @@ class MatrixBenchmark(PhotographSet):
         """Every text once."""
         return list(dict.fromkeys(phrasing for pool in self.pools for text in pool.texts for phrasing in text))
 
+    def measures_of(self, pool: Pool) -> Sequence[Measure]:
+        """What is counted of a pool: of most benchmarks the same of all."""
+        return self.measures
+
     def queries(self, pool: Pool, measure: Measure) -> int:
         """The number of queries of a measure."""
         return len({pair[0 if measure.of_images else 1] for pair in pool.pairs})
 
     def tests(self) -> Counter[str]:
         """Queries by group."""
-        return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures})
+        return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures_of(p)})
 
     def untested(self) -> Counter[str]:
         """Queries by group that lack their images."""
         lost: Counter[str] = Counter()
+        measures = {pool.name: self.measures_of(pool) for pool in self.pools}
         for record in self.dropped:
-            for measure in self.measures:
+            for measure in measures[record.group]:
                 lost[group_of(record.group, measure)] += 1 if measure.of_images else len(record.texts)
         return lost
 
@@ -126,7 +131,7 @@ class MatrixBenchmark(PhotographSet):
         """Every query of a pool under every measure: the image or text that asks, with the best true and the best false
         candidate and their scores."""
         for of_images in (True, False):
-            measures = [measure for measure in self.measures if measure.of_images == of_images]
+            measures = [measure for measure in self.measures_of(pool) if measure.of_images == of_images]
             rows = scores if of_images else scores.T
             for query, true in answers_of(pool, of_images).items() if measures else ():
                 row = np.ascontiguousarray(rows[query])

@@ -10,10 +10,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from envs.common.errors import UserError
+from generators.benchmarks.class_folders import lines
+from generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
 from generators.benchmarks.photographs import Photograph, Place, Record
 from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.zero_shot import ImageSet, ZeroShot, known, known_templates
-from generators.sources.json_file import is_text, read_json, read_text
+from generators.benchmarks.zero_shot import ImageSet, ZeroShot
+from generators.sources.json_file import is_text, read_json
 from generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
 
 FOLDER = "torchvision"
@@ -56,7 +58,8 @@ def image_set(name: str, its: Labelled) -> ImageSet:
     """A set under CLIP_benchmark's name for it."""
     if len(its.classes) < 2 or not all(map(is_text, its.classes)):
         raise UserError(f"{name}: its {len(its.classes)} classes aren't all named, or are too few; get its files again")
-    classes = {str(number): text.replace("_", " ") for number, text in enumerate(its.classes)}
+    names = its.classes if name in AS_THEY_ARE else [text.replace("_", " ") for text in its.classes]
+    classes = dict(zip(map(str, range(len(names))), names, strict=True))
     if strange := next((image for image, label in its.images if str(label) not in classes), None):
         raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
@@ -68,7 +71,7 @@ def image_set(name: str, its: Labelled) -> ImageSet:
 def cifar(root: Path, file: str, names: str) -> Labelled:
     """The binary form of CIFAR: a label before each image."""
     images = zip(names_in(root, file), labels_in(root, file), strict=True)
-    return Labelled(lines_of(root / names), list(images))
+    return Labelled(lines(root / names), list(images))
 
 
 def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
@@ -81,7 +84,7 @@ def with_labels(root: Path, file: str, labels: str, header: int, first: int, cla
 def stl10(root: Path) -> Labelled:
     """STL-10: labels from 1."""
     folder = "stl10_binary"
-    classes = lines_of(root / folder / "class_names.txt")
+    classes = lines(root / folder / "class_names.txt")
     return with_labels(root, f"{folder}/test_X.bin", f"{folder}/test_y.bin", 0, 1, classes)
 
 
@@ -104,7 +107,7 @@ def food101(root: Path) -> Labelled:
 def pets(root: Path) -> Labelled:
     """Oxford-IIIT Pet: lines of an image, its class from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
-    rows = [line.split() for line in lines_of(path)]
+    rows = [line.split() for line in lines(path)]
     if wrong := next((row for row in rows if len(row) < 2 or not is_number(row[1])), None):
         raise UserError(f"{path} has a line without the number of a class: {' '.join(wrong)[:80]!r}; get it again")
     images = [(f"oxford-iiit-pet/images/{image}.jpg", int(number) - 1) for image, number, *_ in rows]
@@ -113,7 +116,7 @@ def pets(root: Path) -> Labelled:
 
 def textures(root: Path) -> Labelled:
     """DTD, its first partition: lines CLASS/FILE."""
-    files = lines_of(root / "dtd/dtd/labels/test1.txt")
+    files = lines(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
     return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
 
@@ -121,19 +124,11 @@ def textures(root: Path) -> Labelled:
 def aircraft(root: Path) -> Labelled:
     """FGVC-Aircraft by variants: lines of an image and its class, whose list is in another file."""
     folder = root / "fgvc-aircraft-2013b/data"
-    classes = lines_of(folder / "variants.txt")
+    classes = lines(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
-    rows = [line.partition(" ") for line in lines_of(folder / "images_variant_test.txt")]
+    rows = [line.partition(" ") for line in lines(folder / "images_variant_test.txt")]
     images = [(f"fgvc-aircraft-2013b/data/images/{image}.jpg", numbers.get(name, -1)) for image, _, name in rows]
     return Labelled(classes, images)
-
-
-def lines_of(path: Path) -> list[str]:
-    """The lines of a text file that has some; only at its end they may be empty."""
-    found = [line.strip() for line in read_text(path).rstrip().splitlines()]
-    if not found or not all(found):
-        raise UserError(f"{path} has an empty line, or none at all; get it again")
-    return found
 
 
 def is_number(text: str) -> bool:

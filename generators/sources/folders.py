@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 
 
 def inside(root: Path, name: str) -> Path:
@@ -42,8 +43,8 @@ def plain_files(folder: Path) -> frozenset[str]:
 
 
 def files_in(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder; none where there is no such folder."""
-    return names_in(folder, links=True)
+    """The names of the files in a folder but what operating systems leave; none where there is no such folder."""
+    return frozenset(name for name in names_in(folder, links=True) if not is_litter(name))
 
 
 def names_in(folder: Path, links: bool) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 from envs.common.reading import Unreadable, open_file, parse_json
 from generators.sources.json_file import writable
 from generators.sources.kept_out import flickr_number
@@ -72,7 +73,7 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 if info.offset <= last:  # as hostile sizes below zero would have it, for ever
                     raise ValueError(f"its members overlap at byte {info.offset}")
                 last = info.offset
-                if info.isdir():
+                if info.isdir() or is_litter(info.name):
                     continue
                 if is_hostile(info):
                     refused[HOSTILE] += 1

@@ -19,7 +19,7 @@ from envs.common.reading import Inaccessible, check_regular, parse_json
 from generators.sources.shard import Sample, read_shard
 from generators.sources.texts import Texts
 
-VERSION = 1  # of what an index holds: raised with what is taken and refused
+VERSION = 2  # of what an index holds: raised with what is taken and refused
 FOLDER = ".index"
 THREADS = 8  # reading headers waits for the disk
 

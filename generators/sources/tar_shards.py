@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.litter import is_litter
 from envs.common.reading import check_accessible
 from generators.captioned import Indices, all_texts
 from generators.captions.templates import Caption
@@ -85,7 +86,7 @@ class TarShards(Photographs):
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
-        shards = sorted(path for path in folder.glob("*.tar") if path.is_file())
+        shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_litter(path.name))
         if not shards:
             raise UserError(f"there are no .tar files in {folder}; put uncompressed shards there")
         self.name = f"the shards in {folder}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envs.common.identity import digest
+from envs.common.litter import is_litter
 from envs.common.records import sha256
 from models.library.processor_files import read_otherwise_before
 from models.registry import is_own, spec_of
@@ -93,7 +94,8 @@ class HuggingFace(Source):
         """Of all files of a folder, and of how they are read where that has changed; a name on the hub stands for
         itself."""
         folder = Path(self.place)
-        files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+        there = folder.iterdir() if folder.is_dir() else ()
+        files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
         own = file_digest(files) if files else digest({"hugging_face": self.place})
         return digest({"hugging_face": own, "reading": 2}) if read_otherwise_before(self.place) else own
 

@@ -13,7 +13,7 @@ def root(tmp_path):
     """Files, links to files and folders, and what lies outside."""
     root = tmp_path / "root"
     (root / "a/b").mkdir(parents=True)
-    for name in ("1.jpg", "a/2.jpg", "a/b/3.jpg", "../secret.jpg"):
+    for name in ("1.jpg", "a/2.jpg", "a/b/3.jpg", "../secret.jpg", "._1.jpg", ".DS_Store"):
         (root / name).touch()
     (root / "link.jpg").symlink_to(root / "a/2.jpg")
     (root / "dangling.jpg").symlink_to(root / "nothing.jpg")

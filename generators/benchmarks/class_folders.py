@@ -1,0 +1,117 @@
+"""Which class each folder of a set of images is of.
+
+A folder is a class by what it is called: the class's name or number, WordNet's id, a code (`known_classes.py`), or what
+the set's `classes.txt` says. Its place among the folders says nothing, and whatever isn't known is refused by name.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from envs.common.errors import UserError
+from envs.common.litter import is_litter
+from generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
+from generators.sources.json_file import read_text
+
+NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # what folders are called whose classes have names elsewhere
+NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)
+SHOWN = 8  # names in a message
+WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
+
+
+def class_names(folder: Path) -> dict[str, str]:
+    """The folders of a set's classes with the classes' names; at least two."""
+    folders, own = [path.name for path in folders_in(folder)], folder / "classes.txt"
+    classes = None if own.is_file() else known_classes(folder.name)
+    if classes is not None:
+        folders = [name for name in folders if spelled(name) not in classes.others]
+    if len(folders) < 2:
+        raise UserError(f"{folder} has {len(folders)} folders of classes, and choosing needs at least 2")
+    if own.is_file():
+        return listed_names(own, folders)
+    if classes is not None:
+        return known_names(folder, folders, classes)
+    if wordless := next((name for name in folders if NO_WORD.fullmatch(name)), None):
+        raise UserError(
+            f"the name of the class {wordless!r} in {folder} isn't known; list all names in {own}, or call the folder "
+            "as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
+        )
+    return {name: words_of(folder.name, name) for name in folders}
+
+
+def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
+    """The class of each folder of a set that is known; raises for a folder or a class that is left over."""
+    wanted = sorted(str(number) for number in range(1, len(classes.names) + 1))
+    if classes.from_one and sorted(map(spelled, folders)) == wanted:
+        places = {name: int(name) - 1 for name in folders}
+    else:
+        places = {name: classes.places[spelled(name)] for name in folders if spelled(name) in classes.places}
+    unknown, taken = [name for name in folders if name not in places], set(places.values())
+    lacking = [name for place, name in enumerate(classes.names) if place not in taken]
+    if unknown or lacking or len(taken) < len(places):
+        reasons = [f"there is no class for {some(unknown)}"] if unknown else []
+        reasons += [f"there is no folder for {some(lacking)}"] if lacking else []
+        reasons += [] if reasons else ["two folders are of one class"]
+        raise UserError(
+            f"{folder} has {len(folders)} folders for the {len(classes.names)} classes of {folder.name}: "
+            f"{'; '.join(reasons)}; copy the set again, rename them, or {WAY_OUT} of {folder / 'classes.txt'}"
+        )
+    return {name: classes.names[place] for name, place in places.items()}
+
+
+def listed_names(own: Path, folders: Sequence[str]) -> dict[str, str]:
+    """The names that the lines of `classes.txt` give the folders.
+
+    A line is "FOLDER<tab>NAME", or a folder's own words; names of numbered folders may stand in their numbers' order.
+    """
+    names, order = lines(own), by_number(folders)
+    called = {spelled(name): name for name in folders}
+    if all("\t" in name for name in names):
+        pairs = [(first.strip(), second.strip()) for first, _, second in (name.partition("\t") for name in names)]
+    elif len(order) == len(names) and any(spelled(name) not in called for name in names):
+        pairs = list(zip(order, names, strict=True))
+    else:
+        pairs = [(called.get(spelled(name), name), name) for name in names]
+    if odd := sorted(set(folders) ^ {name for name, _ in pairs}):
+        problem = f"{some(odd)} stand on one side only"
+    elif len(pairs) > len(folders):
+        problem = "one comes twice"
+    else:
+        found = dict(pairs)
+        return {name: found[name] for name in order or folders}
+    raise UserError(
+        f"{own} has {len(names)} lines for {len(folders)} folders: {problem}; {WAY_OUT} (a name alone does for a "
+        "folder that is called so, and names in their order do where folders are numbered)"
+    )
+
+
+def by_number(folders: Sequence[str]) -> list[str]:
+    """Folders in the order of their numbers, "class_2" before "class_10"; none where they aren't numbered alike."""
+    parts = [NUMBERED.fullmatch(name) for name in folders]
+    numbers = {int(part["number"]): name for part, name in zip(parts, folders, strict=True) if part}
+    alike = len({part and part["stem"] for part in parts}) == 1 and len(numbers) == len(folders)
+    return [numbers[number] for number in sorted(numbers)] if alike else []
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """The folders in a folder, by number where they are called by numbers; hidden ones are passed over."""
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; docs/transfer.md says what belongs there")
+    visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_litter(path.name))
+    found = [path for path in visible if path.is_dir()]
+    numbered = all(path.name.isdecimal() and path.name.isascii() and len(path.name) < 10 for path in found)
+    return sorted(found, key=lambda path: (int(path.name) if numbered else 0, path.name))
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of some names."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + more
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a text file that has some; only at its end they may be empty. A newline alone ends one."""
+    found = [line.strip() for line in read_text(path).rstrip().split("\n")]
+    if not all(found):
+        raise UserError(f"{path} has an empty line, or none at all; give one for each")
+    return found

@@ -1,0 +1,147 @@
+"""Which class a folder of images is of: by what it is called, never by its place among the folders."""
+
+import json
+import shutil
+
+import pytest
+
+from envs.common.errors import UserError
+from envs.common.reading import read_json
+from generators.benchmarks.class_folders import class_names
+from generators.benchmarks.known_classes import DATA, known, known_classes, known_templates
+from generators.benchmarks.zero_shot import set_in
+
+LISTED = read_json(DATA / "folders.json")
+CLASSES = known()["classes"]
+
+
+def make(root, name, folders, **files):
+    """A set's folders, empty, and its text files."""
+    for folder in folders:
+        (root / name / folder).mkdir(parents=True)
+    for file, content in files.items():
+        (root / name / f"{file}.txt").write_text(content, encoding="utf-8")
+    return root / name
+
+
+def names_in(root, name, folders, **files):
+    return class_names(make(root, name, folders, **files))
+
+
+def refusal(root, name, folders, **files):
+    with pytest.raises(UserError) as error:
+        names_in(root, name, folders, **files)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", LISTED["folders"])
+def test_listed_folders_are_their_classes(tmp_path, name):
+    """In whatever spelling the set's own name is, with hidden files and folders of other systems beside them."""
+    folders = LISTED["folders"][name]
+    expected = CLASSES.get(name) or LISTED["names"][name]
+    assert len(set(folders)) == len(folders) == len(expected)
+    made = make(tmp_path, name.replace("-", "_").upper(), [*folders, "__MACOSX", ".cache"])
+    (made / ".DS_Store").touch()
+    assert class_names(made) == dict(zip(folders, expected, strict=True))
+
+
+def test_variants_of_imagenet_have_its_names_and_templates(tmp_path):
+    """By WordNet's ids; ImageNet-V2 by number. Of ObjectNet the classes that ImageNet hasn't are left out."""
+    of_id = dict(zip(LISTED["folders"]["imagenet1k"], CLASSES["imagenet1k"], strict=True))
+    for name in ("imagenet-a", "imagenet-r", "imagenet-o"):
+        assert LISTED["names"][name] == [of_id[folder] for folder in LISTED["folders"][name]]
+        assert len(LISTED["folders"][name]) == 200
+    assert (of_id["n01498041"], of_id["n12267677"]) == ("stingray", "acorn")
+    assert len(known_templates("imagenet1k")) == 80
+    for name in ("imagenetv2", "imagenet-a", "imagenet-r", "imagenet_sketch", "ImageNet-Sketch", "objectnet"):
+        assert known_templates(name) == known_templates("imagenet1k")
+    numbered = names_in(tmp_path, "imagenetv2", map(str, range(1000)))
+    assert (numbered["0"], numbered["999"]) == ("tench", "toilet paper")
+    objects = LISTED["folders"]["objectnet"]
+    found = names_in(tmp_path, "objectnet", objects + LISTED["others"]["objectnet"])
+    assert (len(objects), len(LISTED["others"]["objectnet"]), list(found)) == (113, 200, objects)
+    assert found["iron_for_clothes"] == "iron (for clothes)"
+
+
+def test_numbers_are_places_among_the_names_or_the_sets_own(tmp_path):
+    emotions = names_in(tmp_path, "fer2013", map(str, range(7)))
+    assert list(emotions.values()) == ["angry", "disgusted", "fearful", "happy", "sad", "surprised", "neutral"]
+    signs = names_in(tmp_path, "gtsrb", [f"{k:05d}" for k in range(43)])
+    assert list(signs.values()) == CLASSES["gtsrb"]
+    flowers = names_in(tmp_path, "flowers", [str(k) for k in range(1, 103)])
+    assert flowers == {str(k + 1): name for k, name in enumerate(CLASSES["flowers"])}
+    assert "there is no class for '10'" in refusal(tmp_path, "svhn", map(str, range(1, 11)))
+
+
+def test_what_matches_is_matched_and_the_rest_is_named(tmp_path):
+    """None of four folders of words is the class that stands in its place; one misspelt name spoils no other."""
+    problem = refusal(tmp_path, "kitti_closest_vehicle_distance", ["above_20", "below_20", "below_8", "no_vehicle"])
+    assert (
+        "there is no class for 'above_20', 'below_20', 'below_8', 'no_vehicle'; there is no folder for 'a photo"
+        in problem
+    )
+    pets = [name.lower().replace(" ", "_") for name in CLASSES["pets"]]
+    assert list(names_in(tmp_path, "pets", pets).values()) == CLASSES["pets"]
+    shutil.rmtree(tmp_path / "pets")
+    problem = refusal(tmp_path, "pets", [*pets[:5], "bengall", *pets[6:]])
+    assert "there is no class for 'bengall'; there is no folder for 'Bengal'; copy" in problem
+    assert "two folders are of one class" in refusal(tmp_path, "mnist", [*map(str, range(10)), "07"])
+    assert "isn't known; list all names in" in refusal(tmp_path, "own", ["n01440764", "n01443537"])
+
+
+NUMBERED = ("class_1", "class_2", "class_10")
+
+
+@pytest.mark.parametrize(
+    ("folders", "lines", "expected"),
+    [
+        (NUMBERED, "cat\ndog\ncow\n", {"class_1": "cat", "class_2": "dog", "class_10": "cow"}),
+        (("3", "10"), "cat\r\ndog\r\n\r\n", {"3": "cat", "10": "dog"}),
+        (("b_b", "a"), "A\nB-b", {"a": "A", "b_b": "B-b"}),
+        (("b", "a"), "b\ta bee\na\tan ant\n", {"a": "an ant", "b": "a bee"}),
+        (NUMBERED, "class 10\nclass 1\nclass 2", {"class_1": "class 1", "class_2": "class 2", "class_10": "class 10"}),
+        (("0", "1"), "a\u2028b\nc\x85d\x0be", {"0": "a\u2028b", "1": "c\x85d\x0be"}),
+    ],
+)
+def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
+    """By the folder that a line names, or in the order of numbers; a newline alone ends a line."""
+    found = names_in(tmp_path, "own", folders, classes=lines)
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("folders", "lines", "problem"),
+    [
+        (("above_20", "below_20"), "far\nnear", "'above_20', 'below_20', 'far', 'near' stand on one side only"),
+        (("class_1", "other_2"), "cat\ndog", "'cat', 'class_1', 'dog', 'other_2' stand on one side only"),
+        (NUMBERED, "cat\ndog", "has 2 lines for 3 folders"),
+        (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders: one comes twice"),
+        (("1", "01"), "cat\ndog", "stand on one side only"),
+        (("a", "b"), "\u2028\n", "has an empty line, or none at all"),
+    ],
+)
+def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
+    message = refusal(tmp_path, "own", folders, classes=lines)
+    assert problem in message
+    assert "Traceback" not in message
+
+
+def test_names_of_folders_are_clip_benchmarks_words(tmp_path):
+    """Underscores are spaces, but in CIFAR-100; a dash stays where CLIP_benchmark knows the set."""
+    assert names_in(tmp_path, "cifar100", ["aquarium_fish", "bee"])["aquarium_fish"] == "aquarium_fish"
+    assert names_in(tmp_path, "dtd", ["polka-dotted", "banded"])["polka-dotted"] == "polka-dotted"
+    assert names_in(tmp_path, "own", ["polka-dotted", "red_cat"]) == {
+        "polka-dotted": "polka dotted",
+        "red_cat": "red cat",
+    }
+    assert known_classes("cifar100") is None
+
+
+def test_images_beside_what_macos_leaves(tmp_path):
+    made = make(tmp_path, "own", ["a", "b"])
+    for file in ("a/1.jpg", "a/._1.jpg", "b/2.png", "b/.DS_Store", "._a"):
+        (made / file).touch()
+    assert [record.name for record in set_in(made).records] == ["a/1.jpg", "b/2.png"]
+    assert json.loads((DATA / "folders.json").read_text())["licence"].startswith("MIT")
