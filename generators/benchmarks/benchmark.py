@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
+from envs.common.seeds import generator
 from generators.captions.templates import Caption
 
 
@@ -32,6 +33,7 @@ class Item(NamedTuple):
 
 
 Scores = Float[np.ndarray, "k m"]
+SEED = 0  # of ties that are drawn
 
 
 class Outcome(NamedTuple):
@@ -113,6 +115,16 @@ def first_of_best(scores: Scores) -> Outcome:
     """As `texts_chosen`, but officially the first of equal scores counts: the rule of `argmax` with the truth first."""
     outcome = texts_chosen(scores)
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
+
+
+def first_of_drawn(scores: Scores, record: str) -> Outcome:
+    """As `texts_chosen` of one image, but officially the texts are shuffled and the first of equal scores counts: ties
+    are drawn, here by the record."""
+    outcome = texts_chosen(scores)
+    if not outcome.tied:
+        return outcome
+    order = generator(SEED, "order of texts", record).permutation(scores.shape[1])
+    return outcome._replace(official=float(order[scores[0, order].argmax()] == 0))
 
 
 # The group of items of two images and two texts, each true of one, and their rules.

@@ -1,12 +1,14 @@
 """CLEVR-bind (Lewis et al. 2022, "Does CLIP bind concepts?"): colours, shapes and relations of one or two things.
 
-Five captions, the first one true. Officially the first of equal scores counts, so a constant scorer is always right.
+Five captions, the first one true. Officially the first of equal scores counts: of attributes in the file's order, so
+that a constant scorer is always right; of relations in an order that is drawn. Captions are the texts of the files;
+`clevr-bind-prompted` has them behind the official prompt for CLIP.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from generators.benchmarks.benchmark import first_of_best
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.csv_file import read_csv
 from generators.sources.json_file import Entry, read_json
@@ -23,41 +25,62 @@ TABLES = {
 RELATIONS = {"rel val": ("rel/val.json", "rel/images/val"), "rel gen": ("rel/gen.json", "rel/images/gen")}
 OPPOSITES = {"front": "behind", "behind": "front", "left": "right", "right": "left"}
 SHAPES = ("cube", "sphere", "cylinder")
+PROMPT = "a photo of"
 
 
-def build(place: Place) -> Photographs:
+class ClevrBind(Photographs):
+    """Groups are a table or a list of a split."""
+
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """Of equal scores the first in the file counts, or of relations the first that is drawn."""
+        return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """All groups."""
+        return of_groups(items, outcomes)
+
+
+def build(place: Place) -> ClevrBind:
     """Tables of attributes and lists of relations, as far as papers test on them."""
-    records = [*attributes(place), *relations(place)]
-    return Photographs("clevr-bind", place.path(FOLDER), records, place, first_of_best)
+    return prompted("clevr-bind", place, "")
+
+
+def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
+    """The same with a prompt before each caption, and nothing between them."""
+    records = (*attributes(place), *relations(place))
+    shown = [
+        record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts)) for record in records
+    ]
+    return ClevrBind(name, place.path(FOLDER), shown, place)
 
 
 def attributes(place: Place) -> Iterator[Record]:
-    """The records whose distractors stand in the file."""
+    """The records whose distractors stand in the file; white space of texts is as there."""
     for group, (file, images) in TABLES.items():
         for row in read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)):
             image = Photograph(f"{images}/{row.text('file_name')}")
-            yield Record(f"{group} {row.line}", group, (image,), tuple(map(row.text, OPTIONS)), image.file)
+            texts = tuple(row.cells[option] for option in OPTIONS if row.text(option))  # raises for an empty one
+            yield Record(f"{group} {row.line}", group, (image,), texts, image.file)
 
 
 def relations(place: Place) -> Iterator[Record]:
     """The records whose distractors are made of the true text."""
     for group, (file, images) in RELATIONS.items():
         for entry in read_json(place.path(f"{FOLDER}/{file}")).values():
-            for k, text in enumerate(entry.texts("pos")):
+            for k, _ in enumerate(entry.texts("pos")):
                 image = Photograph(f"{images}/{entry.place}")
-                yield Record(f"{group} {entry.place} {k}", group, (image,), options(entry, text), image.file)
+                texts = options(entry, entry.content["pos"][k])
+                yield Record(f"{group} {entry.place} {k}", group, (image,), texts, image.file)
 
 
 def options(entry: Entry, text: str) -> tuple[str, ...]:
-    """The true "a R b" and its distractors: bRa, the opposite of R, and another thing on either side.
-
-    The official code draws the other thing; ours is the next shape, so that no run differs from another.
-    """
+    """The true "a R b" as it is, and its distractors: bRa, the opposite of R, and on either side the one shape that is
+    neither a nor b."""
     parts = text.split()
-    if len(parts) != 3 or parts[1] not in OPPOSITES:
-        raise entry.error(f"has a text under 'pos' that is no 'subject relation object': {text!r}")
-    a, relation, b = parts
-    other = next(shape for shape in SHAPES if shape not in (a, b))
+    others = [shape for shape in SHAPES if shape not in parts]
+    if len(parts) != 3 or parts[1] not in OPPOSITES or len(others) != 1:
+        raise entry.error(f"has a text under 'pos' that is no 'shape relation another_shape': {text!r}")
+    (a, relation, b), (other,) = parts, others
     false = [(b, relation, a), (a, OPPOSITES[relation], b), (other, relation, b), (a, relation, other)]
     return (text, *(" ".join(words) for words in false))
 

@@ -9,16 +9,14 @@ from generators.benchmarks.word_order import WordOrder
 
 def build(place: Place) -> WordOrder:
     """Every caption."""
-    return WordOrder(
-        "flickr-order", place.path(images.IMAGES), karpathy_test(place, images.DATASET, images.TEST), place
-    )
+    return WordOrder("flickr-order", place.path(images.IMAGES), karpathy_test(place, images.FORMS), place)
 
 
 BENCHMARK = BenchmarkSpec(
     name="flickr-order",
     about="a caption against itself with its words in other orders",
     files=(),
-    one_of=(images.DATASET, images.TEST),
+    one_of=images.FORMS,
     images=(images.IMAGES,),
     source=images.BENCHMARK.source,
     licence=images.BENCHMARK.licence,

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int64
 
-from generators.benchmarks.benchmark import Item, Outcome, Result, Summary, summarise
-from generators.benchmarks.photographs import PhotographSet, Record, by_group
+from generators.benchmarks.benchmark import Item, Outcome, Result, Summary
+from generators.benchmarks.photographs import PhotographSet, Record, of_groups
 from generators.captions.templates import Caption
 
 
@@ -153,7 +153,7 @@ class MatrixBenchmark(PhotographSet):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """All groups."""
-        return {group: summarise(its) for group, its in by_group(items, outcomes).items()}
+        return of_groups(items, outcomes)
 
 
 def group_of(pool: str, measure: Measure) -> str:

@@ -1,34 +1,52 @@
 """Composites of natural things in unusual colours, "Natural Colors Dataset" side by side, as the DCSM paper tests them.
 
-Files are called "red_apple_green_pear.png": two colours and two things. The false caption exchanges the colours.
+Files are called "red_apple_green_pear.png": two colours and two things. The false caption exchanges the colours. Both
+captions stand in two orders, a test each: the left thing first, and the right thing first. Mirror images
+("MIRROR_red_apple_green_pear.png") and files that are no images are passed over, as by that paper's code.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
 from envs.common.errors import UserError
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.benchmark import Item, Outcome, Summary
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
 from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.folders import files_in
 
 FOLDER = "ncd/images"
-NAME = re.compile(r"(?P<c1>[^_]+)_(?P<a>[^_]+)_(?P<c2>[^_]+)_(?P<b>[^_]+)\.(png|jpe?g)")
+IMAGE = re.compile(r"(?!.*MIRROR).+\.(png|jpe?g)", re.IGNORECASE | re.DOTALL)
+NAME = re.compile(r"(?P<c1>[^_]+)_(?P<a>[^_]+)_(?P<c2>[^_]+)_(?P<b>[^_]+)\.\w+")
+LEFT, RIGHT = "swap", "swap, right first"  # subsets 1 and 2 of the paper's code
 CAPTION = "A picture of a {} {} and a {} {}"
 
 
-def build(place: Place) -> Photographs:
+class NCD(Photographs):
+    """Each order of captions is a group."""
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """Both groups."""
+        return of_groups(items, outcomes)
+
+
+def build(place: Place) -> NCD:
     """All files of the folder; one of equal colours is no test and is left out."""
     folder = place.path(FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")
     records = []
-    for file in sorted(path.name for path in folder.iterdir()):
+    for file in sorted(filter(IMAGE.fullmatch, files_in(folder))):
         parts = NAME.fullmatch(file)
         if parts is None:
             raise UserError(f"{file!r} in {folder} isn't called COLOUR_THING_COLOUR_THING.png; take it out")
         c1, a, c2, b = (parts[name].replace("-", " ") for name in ("c1", "a", "c2", "b"))
         if c1 != c2:
-            texts = (CAPTION.format(c1, a, c2, b), CAPTION.format(c2, a, c1, b))
-            records.append(Record(file, "swap", (Photograph(file),), texts, " ".join(sorted((a, b)))))
-    return Photographs("ncd", folder, records, place)
+            cluster = " ".join(sorted((a, b)))
+            left_first = CAPTION.format(c1, a, c2, b), CAPTION.format(c2, a, c1, b)
+            right_first = CAPTION.format(c2, b, c1, a), CAPTION.format(c1, b, c2, a)
+            records.append(Record(file, LEFT, (Photograph(file),), left_first, cluster))
+            records.append(Record(file, RIGHT, (Photograph(file),), right_first, cluster))
+    return NCD("ncd", folder, records, place)
 
 
 BENCHMARK = BenchmarkSpec(
@@ -36,7 +54,7 @@ BENCHMARK = BenchmarkSpec(
     about="two natural things in colours of their own or others, which the false caption exchanges",
     files=(),
     images=(FOLDER,),
-    source="made of the Natural Colors Dataset (Anwar et al. 2020) as DCSM's appendix describes",
+    source="github.com/Raphoo/DCSM_Ideal_CLIP (NCD; made of the Natural Colors Dataset of Anwar et al. 2020)",
     licence="see the Natural Colors Dataset",
     build=build,
     photographs=None,

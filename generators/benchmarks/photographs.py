@@ -229,3 +229,8 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(item.group, []).append(outcome)
     return parts
+
+
+def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
+    """What the items of each group have."""
+    return {group: summarise(its) for group, its in by_group(items, outcomes).items()}

@@ -1,57 +1,80 @@
 """PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data"): animals of Unreal.
 
-Two animals beside or above one another, in two textures; captions in the words of its appendix, swapped for hard
-negatives. One animal alone is no test here.
+Two different animals beside or above one another, in their own looks or in two textures. The tests are the official
+ones with hard negatives, in the table's own words: places of animals in their own looks, textures wherever the animals
+are; the false caption exchanges the animals. One animal alone is no test here. Officially ties are drawn at random.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.csv_file import Row, read_csv
 
-TABLE, IMAGES = "pug_spar/labels.csv", "pug_spar/images"
-ABSENT = "blank"
+FOLDER = "pug_spar"  # as it is unpacked, images beside the table; they may also be in a folder of their own
+TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
+ABSENT, DEFAULT = "blank", "default"
 ANIMALS = ("character_name", "character2_name")
 PLACES = ("character1_pos", "character2_pos")
 TEXTURES = ("character_texture", "character2_texture")
 COLUMNS = ("filename", "world_name", *ANIMALS, *PLACES, *TEXTURES)
 PLACED = "This is a photo of a {} on the {} and a {} on the {} of the picture"
 TEXTURED = "This is a photo of a {} textured with {} and a {} textured with {}"
+# The first animal's place or texture -> the group of the test.
+PAIRS = {
+    PLACES: {"left": "left/right", "bottom": "bottom/top"},
+    TEXTURES: {"blue": "blue/red", "grass": "grass/stone"},
+}
 
 
-def build(place: Place) -> Photographs:
-    """All pictures of two different animals, by place and, where they have two textures, by texture."""
+class PugSpar(Photographs):
+    """Groups are pairs of places or of textures."""
+
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """Of equal scores the one that is drawn counts."""
+        return first_of_drawn(scores, item.record)
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """All groups."""
+        return of_groups(items, outcomes)
+
+
+def build(place: Place) -> PugSpar:
+    """All pictures of two different animals."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
-    return Photographs("pug-spar", place.path(IMAGES), records, place)
+    images = place.path(IMAGES)
+    return PugSpar("pug-spar", images if images.is_dir() else place.path(FOLDER), records, place)
 
 
 def records_of(row: Row) -> Iterator[Record]:
-    """The tests of a line."""
-    a, b = (word(row, column) for column in ANIMALS)
+    """The test of a line, if it is one."""
+    a, b = (cell(row, column) for column in ANIMALS)
     if not a or not b or a == b:
         return
-    image, cluster = Photograph(row.text("filename")), " + ".join(sorted((a, b)))
-    for group, columns, template in (("place", PLACES, PLACED), ("texture", TEXTURES, TEXTURED)):
-        first, second = (word(row, column) for column in columns)
-        if first and second and first != second:
-            texts = (template.format(a, first, b, second), template.format(a, second, b, first))
-            yield Record(f"{group} {image.file}", group, (image,), texts, cluster)
+    plain = row.cells[TEXTURES[0]].strip().lower() == DEFAULT
+    columns, template = (PLACES, PLACED) if plain else (TEXTURES, TEXTURED)
+    first, second = (cell(row, column) for column in columns)
+    if (group := PAIRS[columns].get(first.lower())) and second and first != second:
+        image, cluster = Photograph(row.text("filename")), " + ".join(sorted((a, b)))
+        texts = (template.format(a, first, b, second), template.format(b, first, a, second))
+        yield Record(f"{group} {image.file}", group, (image,), texts, cluster)
 
 
-def word(row: Row, column: str) -> str:
-    """What a column names, in small letters; "" for what is absent."""
-    text = row.cells[column].strip().replace("_", " ").lower()
-    return "" if text == ABSENT else text
+def cell(row: Row, column: str) -> str:
+    """What a column names; "" for what is absent."""
+    text = " ".join(row.cells[column].split())
+    return "" if text.lower() == ABSENT else text
 
 
 BENCHMARK = BenchmarkSpec(
     name="pug-spar",
-    about="two animals of a game engine, their places or textures exchanged in the false caption",
+    about="two animals of a game engine, exchanged in the false caption: by place and by texture",
     files=(TABLE,),
-    images=(IMAGES,),
+    images=(FOLDER,),
     source="github.com/facebookresearch/PUG",
     licence="CC BY-NC 4.0",
     build=build,
     photographs=None,
+    counts={"left/right": 9920, "bottom/top": 9920},
 )

@@ -12,7 +12,8 @@ from envs.common.errors import UserError
 from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
 from generators.benchmarks.photographs import Photograph, Place, Record
 from generators.captions.templates import Caption
-from generators.sources.json_file import read_json, read_json_list
+from generators.sources.coco import read_photographs
+from generators.sources.json_file import is_text, read_json, read_json_list, read_text
 from generators.sources.kept_out import PhotographId, file_numbers
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
@@ -46,13 +47,23 @@ def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
-def karpathy_test(place: Place, dataset: str, test: str) -> list[Captioned]:
-    """The images and captions of Karpathy's test split, from his `dataset` file or from a list of the `test` alone."""
-    if place.path(dataset).is_file():
-        return karpathy_images(place.path(dataset))
-    if place.path(test).is_file():
-        return listed_images(place.path(test))
-    raise UserError(f"there is neither {place.path(dataset)} nor {place.path(test)}; get one of them")
+def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
+    """The images and captions of Karpathy's test split, from the first of its `forms` that is there: his own file of all
+    splits, BLIP's list of this one, CLIP_benchmark's file of it."""
+    path = next((path for path in map(place.path, forms) if path.is_file()), None)
+    if path is None:
+        raise UserError(f"there is neither {' nor '.join(map(str, map(place.path, forms)))}; get one of them")
+    return captions_in(path, forms)
+
+
+def captions_in(path: Path, forms: Sequence[str]) -> list[Captioned]:
+    """The images and captions of a file that is called like one of the forms."""
+    own, blip, _ = (Path(form).name for form in forms)
+    if path.name == own:
+        return karpathy_images(path)
+    if path.name == blip:
+        return listed_images(path)
+    return table_of_captions(path) if path.suffix == ".txt" else coco_captions(path)
 
 
 def karpathy_images(path: Path) -> list[Captioned]:
@@ -74,14 +85,36 @@ def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, .
 def listed_images(path: Path) -> list[Captioned]:
     """The images of BLIP's list of the test split."""
     entries = read_json_list(path)
-    return [(entry.text("image").rpartition("/")[2], entry.texts("caption")) for entry in entries]
+    return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
 
 
-def photographs_of_test(collection: str, dataset: str) -> Callable[[Path], Iterator[PhotographId]]:
-    """Reads which photographs of a collection a file has: Karpathy's if it is called like `dataset`, else BLIP's."""
+def coco_captions(path: Path) -> list[Captioned]:
+    """The images of a test split that CLIP_benchmark has as COCO has its captions."""
+    return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
+
+
+def table_of_captions(path: Path) -> list[Captioned]:
+    """The images of a test split that CLIP_benchmark has as lines FILE.jpg,CAPTION below a line "image,caption"."""
+    captions: dict[str, list[str]] = {}
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        name, jpg, text = line.partition(".jpg,")
+        if not line.strip() or (number == 1 and not jpg):
+            continue
+        if not name.strip() or not is_text(text):
+            raise UserError(f"{path}: line {number} is no FILE.jpg,CAPTION: {line[:80]!r}; get it again")
+        captions.setdefault(f"{name_in(name.strip())}.jpg", []).append(" ".join(text.split()))
+    return [(file, tuple(texts)) for file, texts in captions.items()]
+
+
+def name_in(path: str) -> str:
+    """The last part of a path: folders are those of the machine that wrote it."""
+    return path.rpartition("/")[2]
+
+
+def photographs_of_test(collection: str, forms: Sequence[str]) -> Callable[[Path], Iterator[PhotographId]]:
+    """Reads which photographs of a collection a file has that is called like one of the `forms` of a test split."""
 
     def shown(path: Path) -> Iterator[PhotographId]:
-        read = karpathy_images if path.name == Path(dataset).name else listed_images
-        return file_numbers(collection, path, (file for file, _ in read(path)))
+        return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
     return shown

@@ -1,5 +1,5 @@
 """Questions of place on COCO and GQA images (Kamath et al. 2023), which two benchmarks share: a true caption and its
-opposite, of one thing in the picture or of two. Counts are from memory, see docs/transfer.md."""
+opposite, of one thing in the picture or of two."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,13 +1,14 @@
 """VL-CheckList (Zhao et al. 2022): objects, attributes and relations of Visual Genome, SWiG and HAKE.
 
-Lists of `[image, {"POS": [...], "NEG": [...]}]`, of which the first of each is scored. The official code takes the
-first 1000 records of a file and passes over missing images; all are scored here, and the first 1000 beside them.
+56 lists of `[image, {"POS": [...], "NEG": [...]}]`, of which the first of each is scored. Which folder an image's
+path begins at, the list's own path decides. The official code takes the first 1000 records of a file and passes over
+missing images; all are scored here, and the first 1000 beside them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
-from envs.common.errors import UserError
 from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
 from generators.benchmarks.registry import BenchmarkSpec
@@ -16,58 +17,101 @@ from generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000
+ROOTS = ("swig", "hake", "vg")  # of images
+SETS = ("swig", "hake", "vaw", "vg")  # the last of either is that of all other files
+ASPECTS = {"Location": ("center", "margin", "mid"), "Size": ("large", "medium", "small")}
+PARTS = (
+    *("hake_{aspect}/hake_obj", "vg_{aspect}/vg_obj", "vg_{aspect}/vg_subj"),
+    *(f"swig_{{aspect}}/swig_{role}/swig_{role}" for role in ("agent", "destination", "item", "tool")),
+)
+FILES = (
+    *(
+        f"Object/{aspect}/{part.format(aspect=aspect.lower())}_{value}"
+        for aspect, values in ASPECTS.items()
+        for part, value in product(PARTS, values)
+    ),
+    *(
+        f"Attribute/{name}/{kind}"
+        for name in ("vaw", "vg")
+        for kind in ("action", "color", "material", "size", "state")
+    ),
+    *("Relation/hake_action", "Relation/swig_action", "Relation/vg/action", "Relation/vg/spatial"),
+)
 
 
 class VLCheckList(Photographs):
     """Groups are files, such as "Attribute/vg/color"."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over files, of each kind (the first folder) and of all, and of their first 1000 records in order."""
+        """Object, Attribute and Relation as the authors average them, of all records and of each file's first 1000; the
+        means over files and over records."""
         parts = by_group(items, outcomes)
-        first = [its[:FIRST] for its in parts.values()]
-        kinds: dict[str, list[Summary]] = {}
-        for name, its in parts.items():
-            kinds.setdefault(name.partition("/")[0], []).append(summarise(its))
+        whole = {name: summarise(its) for name, its in parts.items()}
+        first = {name: summarise(its[:FIRST]) for name, its in parts.items()}
         return {
-            **{kind: macro(summaries) for kind, summaries in kinds.items()},
-            "macro over files": macro(list(map(summarise, parts.values()))),
-            f"macro over files, first {FIRST}": macro(list(map(summarise, first))),
+            **dimensions(whole),
+            **{f"{name}, first {FIRST}": its for name, its in dimensions(first).items()},
+            "macro over files": macro(list(whole.values())),
+            f"macro over files, first {FIRST}": macro(list(first.values())),
             "micro": summarise(outcomes),
         }
 
 
+def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
+    """The mean over the files of each data set, over the data sets of a kind ("color"), over the kinds of a dimension.
+
+    As corpus.json and radar.py of the official repository group and average them.
+    """
+    tree: dict[str, dict[str, dict[str, list[Summary]]]] = {}
+    for name, summary in files.items():
+        dimension, kind = name.partition("/")[0], name.rpartition("/")[2].rpartition("_")[2]
+        sets = tree.setdefault(dimension, {}).setdefault(kind, {})
+        sets.setdefault(named_in(name, SETS), []).append(summary)
+    return {
+        dimension: macro([macro([macro(its) for its in sets.values()]) for sets in kinds.values()])
+        for dimension, kinds in tree.items()
+    }
+
+
+def named_in(file: str, names: Sequence[str]) -> str:
+    """The first of some names that a file's path has, else the last."""
+    return next((name for name in names if name in file), names[-1])
+
+
 def build(place: Place) -> VLCheckList:
-    """All files of its folder; images lie in folders that their paths name (vg/, swig/, hake/)."""
+    """All 56 files."""
     folder = place.path(FOLDER)
-    files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
-    if not files:
-        raise UserError(f"there are no JSON files in {folder}; put VL-CheckList's data there")
-    records = [record for file in files for record in read_part(file, folder)]
+    records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
     return VLCheckList("vl-checklist", place.path(IMAGES), records, place)
 
 
-def read_part(file: Path, folder: Path) -> list[Record]:
-    """The records of one file."""
-    group = file.relative_to(folder).with_suffix("").as_posix()
-    return [read(row, group) for row in read_json_rows(file, 2)]
+def rows_of(folder: Path, name: str) -> list[Row]:
+    """The rows of a file."""
+    return read_json_rows(folder / f"{name}.json", 2)
 
 
-def read(row: Row, group: str) -> Record:
-    """One record."""
-    image, texts = row.text(0), checked(Entry(row.file, row.place, row.content[1]))
+def read(row: Row, name: str) -> Record:
+    """A record of a file."""
+    image, texts = image_of(row, name), checked(Entry(row.file, row.place, row.content[1]))
     true, false = (texts.texts(key)[0] for key in ("POS", "NEG"))
-    return Record(f"{group} {row.place}", group, (Photograph(image),), (true, false), image)
+    return Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image)
+
+
+def image_of(row: Row, name: str) -> str:
+    """The image of a row of a file, below the folder of all images."""
+    return f"{named_in(name, ROOTS)}/{row.text(0)}"
 
 
 def shown(folder: Path) -> Iterator[PhotographId]:
-    """The photographs of Visual Genome and COCO in all files; those of SWiG and most of HAKE are of neither."""
-    for file in sorted(folder.rglob("*.json")):
-        for row in read_json_rows(file, 2):
-            image = row.text(0)
+    """The photographs of Visual Genome and COCO in the files that are there; those of SWiG and most of HAKE are of
+    neither."""
+    for name in FILES:
+        for row in rows_of(folder, name) if (folder / f"{name}.json").exists() else ():
+            image = image_of(row, name)
             if number := coco_number(image):
                 yield number
-            elif any(part.lower().startswith(("vg", "hcvrd")) for part in image.split("/")[:-1]):
-                yield from file_numbers(VISUAL_GENOME, file, [image])
+            elif image.startswith("vg/") or "hcvrd" in image.split("/"):
+                yield from file_numbers(VISUAL_GENOME, row.file, [image])
 
 
 BENCHMARK = BenchmarkSpec(
@@ -75,7 +119,7 @@ BENCHMARK = BenchmarkSpec(
     about="an object, attribute or relation of a photograph against a false one",
     files=(FOLDER,),
     images=(IMAGES,),
-    source="github.com/om-ai-lab/VL-CheckList (data/ and the links of its README)",
+    source="github.com/om-ai-lab/VL-CheckList (data/, and images by DATASETS.md)",
     licence="not stated; images: Visual Genome, SWiG, HAKE",
     build=build,
     photographs=shown,

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 
 from generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.json_file import Entry, is_text, read_json_lines
 
@@ -21,12 +21,12 @@ class Winoground(Photographs):
     """Of each record."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The three scores by tag, as table 2 of the paper has them."""
+        """The three scores, and the same by tag, as table 2 of the paper has them."""
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
             for tag in self.tags[item.cluster]:
                 parts.setdefault(f"{tag}: {item.group}", []).append(outcome)
-        return {name: summarise(its) for name, its in sorted(parts.items())}
+        return of_groups(items, outcomes) | {name: summarise(its) for name, its in sorted(parts.items())}
 
 
 def build(place: Place) -> Winoground:

@@ -42,14 +42,12 @@ def square(
 
 
 def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
-    """The part of a picture in a box, as far as the box is inside; one that is outside raises."""
-    right, bottom = min(left + width, picture.width), min(top + height, picture.height)
-    left, top = max(left, 0), max(top, 0)
-    if right <= left or bottom <= top:
-        raise ValueError(f"it has no part at left {left}, top {top} of {width} x {height} pixels")
-    part = picture.crop((left, top, right, bottom))
-    check_picture(part)
-    return part
+    """The part of a picture in a box, as Pillow's `crop`: black where the box leaves it. A box may be a strip; one
+    without pixels, or with too many, raises."""
+    if width < 1 or height < 1:
+        raise ValueError(f"its box has {width} x {height} pixels")
+    check_size(width, height)
+    return picture.crop((left, top, left + width, top + height))
 
 
 def central_square(
@@ -58,6 +56,7 @@ def central_square(
     """The centre of an RGB picture whose shorter side becomes `resolution`."""
     shorter = min(picture.size)
     width, height = (resolution * side // shorter for side in picture.size)
+    check_size(width, height)  # of a strip
     resized = picture.resize((width, height), resample)
     left, top = round((width - resolution) / 2), round((height - resolution) / 2)
     return np.array(resized.crop((left, top, left + resolution, top + resolution)))
@@ -66,9 +65,14 @@ def central_square(
 def check_picture(picture: Image.Image) -> None:
     """Raise on a picture that takes too much memory, or whose colours would be lost; reads its header only."""
     width, height = picture.size
-    if width * height > MOST_PIXELS:
-        raise ValueError(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
+    check_size(width, height)
     if max(width, height) > MOST_ELONGATED * min(width, height):
         raise ValueError(f"it has {width} x {height} pixels, too long for a square")
     if picture.mode.startswith(("I", "F")):
         raise ValueError(f"it has more than 8 bits a channel (mode {picture.mode})")
+
+
+def check_size(width: int, height: int) -> None:
+    """Raise for so many pixels that a picture of them takes too much memory."""
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from generators.benchmarks import clevr_bind, negbench, negbench_retrieval, sugarcrepe
+from generators.benchmarks import clevr_bind, negbench, negbench_retrieval, sugarcrepe, vl_checklist
 
 # Group -> number of its records.
 Counts = Mapping[str, int]
@@ -30,13 +30,13 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object
         csv.writer(file).writerows([columns, *rows])
 
 
-def write_images(folder: Path, names: Iterable[str]) -> None:
+def write_images(folder: Path, names: Iterable[str], size: tuple[int, int] = (36, 24)) -> None:
     """Small pictures of noise, each another one."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         rng = np.random.default_rng(zlib.crc32(str(path).encode()))
-        Image.fromarray(rng.integers(0, 256, (24, 36, 3), np.uint8)).save(path)
+        Image.fromarray(rng.integers(0, 256, (*size[::-1], 3), np.uint8)).save(path)
 
 
 def make_sugarcrepe(root: Path) -> Counts:
@@ -107,7 +107,7 @@ def make_questions(name: str, images: str, file_name: Callable[[int], str]) -> C
 
 
 def boxed(image: str, true: str, false: str, **more: object) -> dict[str, object]:
-    """A record of ARO; its box may reach beyond the image, as some do."""
+    """A record of ARO; its box reaches beyond the image, as some do."""
     box = {"bbox_x": 4, "bbox_y": 2, "bbox_w": 30, "bbox_h": 40}
     return {"image_path": f"vg/{image}", **box, "true_caption": true, "false_caption": false, **more}
 
@@ -137,12 +137,21 @@ def make_vg_attribution(root: Path) -> Counts:
 
 
 def make_vl_checklist(root: Path) -> Counts:
-    """Two files in folders, with more texts than are scored."""
-    for name, count in (("Attribute/vg/color", 2), ("Relation/swig/spatial", 3)):
-        records = [[f"vg/{k}.jpg", {"POS": [f"red cat {k}", "more"], "NEG": [f"blue cat {k}"]}] for k in range(count)]
+    """All files in the official folders, with more texts than are scored; a file of SWiG's places is empty there."""
+    images = {"swig": "dialing_{}.jpg", "hake": "hcvrd/{}.jpg", "vg": "VG_100K/{}.jpg"}
+    counts = {}
+    for name in vl_checklist.FILES:
+        folder = "swig" if "swig" in name else "hake" if "hake" in name else "vg"
+        names = [images[folder].format(k) for k in range(1 + (name == "Attribute/vg/color"))]
+        records = [
+            [image, {"POS": [f"red cat {k}", "more"], "NEG": [f"blue cat {k}"]}] for k, image in enumerate(names)
+        ]
         write_json(root / f"vl_checklist/data/{name}.json", records)
-    write_images(root / "vl_checklist/images", [f"vg/{k}.jpg" for k in range(3)])
-    return {"Attribute/vg/color": 2, "Relation/swig/spatial": 3}
+        write_images(root / "vl_checklist/images" / folder, names)
+        counts[name] = len(names)
+    write_json(root / "vl_checklist/data/Object/Size/swig_size/swig_place/swig_place_large.json", [])
+    (root / "vl_checklist/data/Attribute/vg/._color.json").write_bytes(b"\0\5\x16\7")
+    return counts
 
 
 def make_negbench(root: Path) -> Counts:
@@ -166,18 +175,19 @@ def make_clevr_bind(root: Path) -> Counts:
         write_images(folder / images, ["0.png", "1.png"])
         counts[group] = 2
     for group, (file, images) in clevr_bind.RELATIONS.items():
-        write_json(folder / file, {"0.png": {"pos": ["cube left sphere", "sphere right cube"]}})
+        write_json(folder / file, {"0.png": {"pos": [" cube left sphere", "sphere right cube"]}})
         write_images(folder / images, ["0.png"])
         counts[group] = 2
     return counts
 
 
 def make_ncd(root: Path) -> Counts:
-    """Two composites, and one of equal colours, which is no test."""
-    write_images(
-        root / "ncd/images", ["red_apple_green_pear.png", "blue_banana_red_sweet-potato.png", "red_apple_red_plum.png"]
-    )
-    return {"swap": 2}
+    """Two composites, a mirror image and one of equal colours, which are no tests, and what isn't an image."""
+    names = ["red_apple_green_pear.png", "blue_banana_red_sweet-potato.png", "red_apple_red_plum.png"]
+    write_images(root / "ncd/images", [*names, f"MIRROR_{names[0]}"])
+    for name in (".DS_Store", "._red_apple_green_pear.png", "Thumbs.db", "README.txt"):
+        (root / "ncd/images" / name).write_bytes(b"\0")
+    return {"swap": 2, "swap, right first": 2}
 
 
 def make_imagenet_ao(root: Path) -> Counts:
@@ -189,19 +199,22 @@ def make_imagenet_ao(root: Path) -> Counts:
 
 
 def make_pug_spar(root: Path) -> Counts:
-    """Pictures of two animals, of one, and of two in the same texture."""
+    """Images beside the table: of two animals in each pair of places and textures, of one animal, of two of a kind."""
     rows = [
-        ("0.png", "desert", "cat", "brown_bear", "left", "right", "blue", "red"),
-        ("1.png", "desert", "cat", "blank", "left", "blank", "default", "blank"),
-        ("2.png", "desert", "cat", "pig", "bottom", "top", "default", "default"),
+        ("0.png", "desert", "Cat", "Brown_Bear", "left", "right", "Blue", "Red"),
+        ("1.png", "desert", "Cat", "blank", "left", "blank", "Default", "blank"),
+        ("2.png", "desert", "Cat", "Pig", "bottom", "top", "Default", "Default"),
+        ("3.png", "desert", "Pig", "Cat", "left", "right", "Default", "Default"),
+        ("4.png", "desert", "Pig", "Cat", "left", "right", "Grass", "Stone"),
+        ("5.png", "desert", "Pig", "Pig", "left", "right", "Default", "Default"),
     ]
     columns = (
         *("filename", "world_name", "character_name", "character2_name", "character1_pos", "character2_pos"),
         *("character_texture", "character2_texture"),
     )
     write_csv(root / "pug_spar/labels.csv", columns, rows)
-    write_images(root / "pug_spar/images", [row[0] for row in rows])
-    return {"place": 2, "texture": 1}
+    write_images(root / "pug_spar", [row[0] for row in rows])
+    return {"blue/red": 1, "bottom/top": 1, "left/right": 1, "grass/stone": 1}
 
 
 def captions_of(k: int) -> list[str]:
@@ -270,6 +283,19 @@ def make_karpathy_test(path: Path, folder: str) -> None:
     write_json(path, [{"image": f"{folder}/{name}", "caption": captions_of(k)} for k, name in enumerate(names)])
 
 
+def make_clip_benchmark_test(path: Path) -> None:
+    """The same test split as CLIP_benchmark has it: as COCO's captions, or a line for each caption."""
+    names = [image_name(path.parent.name, k) for k in range(IMAGES)]
+    if path.suffix == ".txt":
+        rows = [f"{name},{text}" for k, name in enumerate(names) for text in captions_of(k)]
+        path.write_text("\n".join(["image,caption", *rows, ""]))
+        return
+    images = [{"id": k, "file_name": name} for k, name in enumerate(names)]
+    texts = [(k, text) for k in range(IMAGES) for text in captions_of(k)]
+    annotations = [{"id": n, "image_id": k, "caption": text} for n, (k, text) in enumerate(texts)]
+    write_json(path, {"images": images, "annotations": annotations})
+
+
 def make_coco_val2017(root: Path) -> Counts:
     """Annotations in another order than their images."""
     images = [{"id": 10 + k, "file_name": f"{k:012d}.jpg"} for k in range(IMAGES)]
@@ -299,7 +325,7 @@ def make_zero_shot(root: Path) -> Counts:
     write_images(root / "zero_shot/mine", [f"n0000000{k}/0.jpg" for k in range(2)])
     (root / "zero_shot/mine/classes.txt").write_text("cat\ndog\n")
     (root / "zero_shot/mine/templates.txt").write_text("a {c}\nmany {c}s\n")
-    return {f"{name} {acc}": n for name, n in (("mnist", 15), ("fruit", 2), ("mine", 2)) for acc in ("acc1", "acc5")}
+    return {"mnist acc1": 15, "mnist acc5": 15, "fruit acc1": 2, "mine acc1": 2}
 
 
 def make_torchvision(root: Path) -> Counts:
@@ -368,6 +394,7 @@ MATRICES: dict[str, Callable[[Path], Counts]] = {
 
 MAKERS: dict[str, Callable[[Path], Counts]] = {
     "clevr-bind": make_clevr_bind,
+    "clevr-bind-prompted": make_clevr_bind,
     "coco-order": make_order("coco", "dataset_coco.json", "coco/val2014"),
     "coco-spatial": make_questions("coco_qa", "coco/val2017", "{:012d}.jpg".format),
     "flickr-order": make_order("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
