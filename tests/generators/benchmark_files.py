@@ -185,7 +185,7 @@ def make_ncd(root: Path) -> Counts:
     """Two composites, a mirror image and one of equal colours, which are no tests, and what isn't an image."""
     names = ["red_apple_green_pear.png", "blue_banana_red_sweet-potato.png", "red_apple_red_plum.png"]
     write_images(root / "ncd/images", [*names, f"MIRROR_{names[0]}"])
-    for name in (".DS_Store", "._red_apple_green_pear.png", "Thumbs.db", "README.txt"):
+    for name in (".DS_Store", "Thumbs.db", "README.txt"):
         (root / "ncd/images" / name).write_bytes(b"\0")
     return {"swap": 2, "swap, right first": 2}
 
