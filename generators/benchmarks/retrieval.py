@@ -48,8 +48,10 @@ def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
 
 
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
-    """The images and captions of Karpathy's test split, from the first of its `forms` that is there: his own file of all
-    splits, BLIP's list of this one, CLIP_benchmark's file of it."""
+    """The images and captions of Karpathy's test split, from the first of its `forms` that is there.
+
+    They are his own file of all splits, BLIP's list of this one, and CLIP_benchmark's file of it.
+    """
     path = next((path for path in map(place.path, forms) if path.is_file()), None)
     if path is None:
         raise UserError(f"there is neither {' nor '.join(map(str, map(place.path, forms)))}; get one of them")

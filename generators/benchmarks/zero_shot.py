@@ -42,10 +42,6 @@ class ZeroShot(MatrixBenchmark):
 
     measures = MEASURES
 
-    def measures_of(self, pool: Pool) -> Sequence[Measure]:
-        """Without the best five of fewer than five classes, which all are."""
-        return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
-
     def __init__(self, name: str, folder: Path, sets: Sequence[ImageSet], place: Place) -> None:
         """`sets` have their images below `folder`."""
         super().__init__(name, folder, [record for its in sets for record in its.records], place)
@@ -60,6 +56,10 @@ class ZeroShot(MatrixBenchmark):
         places = {own: column for column, own in enumerate(its.classes)}
         pairs = tuple((row, places[record.cluster]) for row, record in enumerate(records))
         return Pool(its.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
+
+    def measures_of(self, pool: Pool) -> Sequence[Measure]:
+        """Not the best five of fewer than five classes: all are among them."""
+        return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy, and the mean over classes of the first."""

@@ -114,7 +114,7 @@ WINOGROUND = PaperTable(
 CHECKLIST_AND_ARO = PaperTable(
     5,
     "VL-CheckList and ARO",
-    "Ours: of VL-CheckList the mean over files, data sets and kinds in turn, as its authors have it, of attribution the "
+    "Ours: of VL-CheckList the mean over files, data sets and kinds in turn, as by its authors, of attribution the "
     "mean over pairs of attributes (macro), of relation that over relations (macro), of word orders all records alike "
     "(micro). BLIP's row repeats CLIP's figures for ARO, and 68.9.7 is printed so.",
     (

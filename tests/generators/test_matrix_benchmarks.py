@@ -283,6 +283,14 @@ class TestTorchvision:
         assert true["fgvc_aircraft"][1] == "a photo of a 307-300 ER, a type of aircraft."
         assert true["food101"][:3] == ["a photo of pie 0, a type of food.", *["a photo of pie 1, a type of food."] * 2]
 
+    def test_a_newline_alone_ends_the_name_of_a_class(self, tmp_path):
+        """Else all classes behind a line separator would have the names of others."""
+        MATRICES[self.NAME](tmp_path)
+        file = tmp_path / self.ROOT / "cifar-10-batches-bin/batches.meta.txt"
+        file.write_text(file.read_text().replace("class_3", "cl\u2028ass\x85_3"), encoding="utf-8")
+        (pool,) = (pool for pool in self.again(tmp_path).pools if pool.name == "cifar10")
+        assert [text[0].text for text in pool.texts][3:5] == ["a photo of a cl ass 3.", "a photo of a class 4."]
+
     def test_pixels_are_those_of_the_bytes(self, tmp_path):
         """CIFAR's rows plane by plane, STL-10's columns, MNIST's grey."""
         bench = make(self.NAME, tmp_path)
