@@ -157,8 +157,11 @@ class AnnotatedPhotographs(Photographs):
         yield from (repr(self.annotations(index)) for index in range(len(self)))
 
 
+UNKNOWN_THING = "a relation to a thing that its image doesn't have"
+
+
 class Refused(Counter[str]):
-    """Counts texts that aren't taken, by why."""
+    """Counts texts and relations that aren't taken, by why."""
 
     def clean(self, text: Any) -> str:
         """A text with its white space normalised; empty, and counted, where it isn't taken."""

@@ -11,6 +11,7 @@ from generators.sources.json_stream import stream_list
 from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
+UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
 COLLECTIONS = {"coco_id": COCO, "flickr_id": FLICKR}
 
 

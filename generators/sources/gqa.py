@@ -6,8 +6,15 @@ A file of one object: an image's number, and its things with their names, attrib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from generators.sources.annotated import AnnotatedPhotographs, Annotations, Refused, Relation, relation_or_objects
-from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inside
+from generators.sources.annotated import (
+    UNKNOWN_THING,
+    AnnotatedPhotographs,
+    Annotations,
+    Refused,
+    Relation,
+    relation_or_objects,
+)
+from generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inside
 from generators.sources.image_folders import ImageFolders
 from generators.sources.json_file import Entry
 from generators.sources.json_stream import stream_object
@@ -16,7 +23,6 @@ from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
-UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
 
 
 class GQA(AnnotatedPhotographs):
@@ -50,7 +56,7 @@ def annotations_of(
 
 
 def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
-    """The things of an image and their relations, of which those are left out that lack a text."""
+    """The things of an image and their relations; those that lack a text or a thing are left out."""
     objects = inside(entry, "objects")
     things = {key: inside(objects, key) for key in objects.content}
     phrases = {key: phrase_of(thing, attributes, refused) for key, thing in things.items()}
@@ -60,7 +66,7 @@ def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
         for relation in relations_of(thing):
             target, text = relation.field("object", str), refused.clean(relation.field("name", str))
             if target not in things:
-                raise relation.error(f"has an 'object' that its image doesn't have: {target!r:.40}")
+                refused[UNKNOWN_THING] += 1
             if text and key in places and target in places:
                 related.append(Relation(places[key], text, places[target]))
     return Annotations(tuple(filter(None, phrases.values())), tuple(related))

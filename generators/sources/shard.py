@@ -1,11 +1,12 @@
 """One tar shard of images and captions, read where it lies: its members are listed once and never unpacked.
 
-A sample is the files of one name: "00012.jpg" with "00012.txt", or with "00012.json" that has a "caption". What can't
-be trained on is refused and counted by why.
+A sample is the files of one name, which ends at its first dot, as webdataset reads it: "00012.jpg" with "00012.txt", or
+with "00012.json" that has a "caption". What can't be trained on is refused and counted by why.
 """
 
 import tarfile
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,13 @@ IMAGES = ("jpg", "jpeg", "png", "webp")
 TEXTS = ("txt", "json")
 LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
+JPEG_END = b"\xff\xd9"
 HOSTILE = "a path that leads out, a link or a device"
+TWICE = "a name that was there before"
+ALIKE = "a name that was there before but for capitals or ./"
+SECOND = "a second image of a sample"
+DOTTED = "a name with another dot before its ending"
+BEHIND = "an image with other bytes behind its end"
 
 
 class Sample(NamedTuple):
@@ -55,11 +62,12 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
     refused: Counter[str] = Counter()
     samples = []
     with open_file(path) as file:
-        for key, files in grouped(list_members(path, refused)).items():
+        for key, files in grouped(list_members(path, refused), refused).items():
             try:
                 samples.append(read_sample(file, key, files))
             except Refusal as problem:
                 refused[str(problem)] += 1
+            refused.update(further_images(files))
     return samples, refused
 
 
@@ -78,7 +86,7 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 if is_hostile(info):
                     refused[HOSTILE] += 1
                 elif info.name in members:
-                    refused["a name that was there before"] += 1
+                    refused[TWICE] += 1
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
             check_end(path, tar.offset)
@@ -102,25 +110,43 @@ def check_end(path: Path, offset: int) -> None:
             raise ValueError(f"it has no end mark at byte {offset}: damaged or half-copied")
 
 
-def grouped(members: dict[str, Member]) -> dict[str, dict[str, Member]]:
-    """The files of each sample by their endings: a name ends at the first dot behind its folders."""
+def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
+    """The files of each sample by their endings in small letters; of two with one ending the second is counted."""
     samples: dict[str, dict[str, Member]] = {}
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
         key, dot, ending = file.partition(".")
-        if dot:
-            samples.setdefault(folder + slash + key, {})[ending.lower()] = member
+        if not dot:
+            continue
+        files = samples.setdefault(folder + slash + key, {})
+        if files.setdefault(ending.lower(), member) is not member:
+            refused[ALIKE] += 1
     return samples
+
+
+def further_images(files: dict[str, Member]) -> Iterator[str]:
+    """Why the images of a sample beside the first one aren't taken."""
+    plain = [ending for ending in files if ending in IMAGES]
+    dotted = [ending for ending in files if is_dotted(ending, IMAGES)]
+    yield from [SECOND] * (len(plain) - 1)
+    yield from [DOTTED] * (len(dotted) - (not plain))  # one of them is why a sample has no image
+
+
+def is_dotted(ending: str, kinds: Sequence[str]) -> bool:
+    """Whether an ending is one of `kinds` behind something else, as "input.jpg" is."""
+    return "." in ending and ending.rpartition(".")[2] in kinds
 
 
 def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     """A sample, its image looked at but not decoded; raises `Refusal`."""
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
-        raise Refusal("no image")
+        raise Refusal(DOTTED if any(is_dotted(ending, IMAGES) for ending in files) else "no image")
     described = {ending: read_text(file, files[ending]) for ending in TEXTS if ending in files}
     about = read_about(described["json"]) if "json" in described else {}
     text = described.get("txt", about.get("caption"))
+    if text is None and any(is_dotted(ending, TEXTS) for ending in files):
+        raise Refusal(DOTTED)
     check_image(file, image)
     number = flickr_number(about.get("url"))
     return Sample(key, *image, read_caption(text), number.number if number else 0)
@@ -161,7 +187,7 @@ def read_caption(text: object) -> str:
 
 
 def check_image(file: Any, member: Member) -> None:
-    """Raise `Refusal` for an image that is foreign, too large, or plainly torn off."""
+    """Raise `Refusal` for an image that is foreign, too large, plainly torn off, or not all that its file holds."""
     if member.size > LARGEST_FILE:
         raise Refusal("an image that is too large")
     file.seek(member.offset)
@@ -169,7 +195,8 @@ def check_image(file: Any, member: Member) -> None:
     try:
         with Image.open(BytesIO(content), formats=FORMATS) as picture:
             check_picture(picture)
+            pixels = picture.fp.tell()  # whatever is before may hold a small picture with an end of its own
     except Exception:  # as many kinds as there are decoders
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
-    if picture.format == "JPEG" and b"\xff\xd9" not in content[-1024:]:
-        raise Refusal("an image that is torn off")
+    if picture.format == "JPEG" and JPEG_END not in content[-1024:]:
+        raise Refusal(BEHIND if JPEG_END in content[pixels:] else "an image that is torn off")

@@ -2,7 +2,8 @@
 
 Shards are read where they lie. What a shard has and can't be trained on is left out and counted: samples without an
 image or a caption, foreign, too large or torn images, captions with HTML, and members with paths that lead out of the
-shard, links and devices. A shard that is itself torn is an error. Keys in `left_out.txt` are left out too ("00000.tar/
+shard, links and devices; of two files of one name and kind, and of two images of one sample, the first is taken. A
+shard that is itself torn is an error. Keys in `left_out.txt` are left out too ("00000.tar/
 00012" a line): for images whose damage shows only when they are decoded, which is an error that names the key.
 """
 
@@ -144,7 +145,7 @@ def listed(path: Path, names: Sequence[str]) -> frozenset[str]:
     """The samples that a file lists, if there is one; raises for one that no shard has."""
     if not path.exists():
         return frozenset()
-    wanted = frozenset(filter(None, map(str.strip, read_text(path).splitlines())))
+    wanted = frozenset(filter(None, (line.strip(" \t\r") for line in read_text(path).split("\n"))))
     unknown = sorted(wanted - set(names))
     if unknown:
         raise UserError(f"{path} lists {unknown[0]!r:.200}, which no shard has; write SHARD.tar/KEY, one a line")

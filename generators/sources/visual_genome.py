@@ -9,6 +9,7 @@ from pathlib import Path
 
 from envs.common.errors import UserError
 from generators.sources.annotated import (
+    UNKNOWN_THING,
     AnnotatedPhotographs,
     Annotations,
     Refused,
@@ -16,7 +17,7 @@ from generators.sources.annotated import (
     relation_or_objects,
     two_regions,
 )
-from generators.sources.genome import FOLDERS, IMAGE_DATA, Numbers, Selection, image_numbers, inner, inside
+from generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inner, inside
 from generators.sources.image_folders import ImageFolders
 from generators.sources.json_file import Entry
 from generators.sources.json_stream import stream_list
@@ -39,25 +40,27 @@ class VisualGenome(AnnotatedPhotographs):
         recipe, file, read = chosen(place)
         every = image_numbers(place.path(IMAGE_DATA))
         chosen_images = Selection(place.kept_out, f"nothing in {file.name}")
-        known = chosen_images.take(annotations_of(file, every, read, refused := Refused()))
-        super().__init__(f"Visual Genome {recipe}", known, MADE[recipe], chosen_images.left_out, refused)
+        images = annotations_of(file, every, read, chosen_images, refused := Refused())
+        taken = chosen_images.take(images)
+        super().__init__(f"Visual Genome {recipe}", taken, MADE[recipe], chosen_images.left_out, refused)
         self.files = ImageFolders([place.path(folder) for folder in FOLDERS], chosen_images.files, place.resolution)
 
 
 def annotations_of(
-    path: Path, every: Mapping[int, Numbers], read: Read, refused: Refused
+    path: Path, every: Mapping[int, Numbers], read: Read, selection: Selection, refused: Refused
 ) -> Iterator[tuple[str, Numbers, Annotations]]:
-    """Files, numbers and annotations of all photographs of a file."""
+    """Files, numbers and annotations of the photographs whose numbers are known; others are counted."""
     seen = set()
     for entry in stream_list(path):
         key = "image_id" if "image_id" in entry.content else "id"  # of older files
         number = entry.field(key, int)
-        if number not in every:
-            raise entry.error(f"has an {key!r} that {Path(IMAGE_DATA).name} doesn't have: {number}")
         if number in seen:
             raise entry.error(f"has the {key!r} of an entry before it: {number}")
         seen.add(number)
-        yield f"{number}.jpg", every[number], read(entry, refused)
+        if number in every:
+            yield f"{number}.jpg", every[number], read(entry, refused)
+        else:
+            selection.left_out[UNKNOWN] += 1
 
 
 def read_regions(entry: Entry, refused: Refused) -> Annotations:
@@ -67,7 +70,7 @@ def read_regions(entry: Entry, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Entry, refused: Refused) -> Annotations:
-    """The things of an image and their relations, of which those are left out that lack a text."""
+    """The things of an image and their relations; those that lack a text or a thing are left out."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
         things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}
@@ -75,6 +78,8 @@ def read_relations(entry: Entry, refused: Refused) -> Annotations:
     for relation in inner(entry, "relationships"):
         ends = [end_of(relation, key, things, refused) for key in ("subject", "object")]
         related.append((ends[0], refused.clean(relation.field("predicate", str)).lower(), ends[1]))
+    if unknown := sum(not things.keys() >= {a, b} for a, _, b in related):
+        refused[UNKNOWN_THING] += unknown
     places = {number: place for place, number in enumerate(number for number, text in things.items() if text)}
     return Annotations(
         tuple(filter(None, things.values())),
@@ -85,10 +90,7 @@ def read_relations(entry: Entry, refused: Refused) -> Annotations:
 def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) -> int:
     """The id of one of a relation's two things; one that is described here is added to `things`."""
     if key not in relation.content:
-        number = relation.field(f"{key}_id", int)
-        if number not in things:
-            raise relation.error(f"has a '{key}_id' that no thing of its image has: {number}")
-        return number
+        return relation.field(f"{key}_id", int)
     thing = inside(relation, key)
     number = thing.field("object_id", int)
     if number not in things:

@@ -179,11 +179,11 @@ def make_shards(root: Path) -> Numbers:
         root / "shards/00001.tar",
         {
             "./more": folder,
-            "./more/b.v2.PNG": picture("b", "png"),
+            "./more/b.PNG": picture("b", "png"),
             "./more/b.json": other,
             "c.webp": picture("c", "webp"),
         }
-        | {"./more/b.png": picture("b", "png"), "c.txt": "mats".encode("utf-8-sig")},
+        | {"c.txt": "mats".encode("utf-8-sig")},
     )
     return [*numbers, PhotographId(FLICKR, 2970773877)]
 

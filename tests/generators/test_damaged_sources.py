@@ -14,7 +14,7 @@ import pytest
 
 from envs.common.errors import UserError
 from generators.sources import json_stream, registry
-from generators.sources.json_file import Entry, read_json_list
+from generators.sources.json_file import Entry, read_json_lines, read_json_list
 from generators.sources.json_stream import stream_list, stream_object
 from generators.sources.place import SourcePlace
 from generators.sources.texts import Texts
@@ -147,6 +147,16 @@ def test_garbage_is_collected_again_after_reading(tmp_path, content):
     with contextlib.suppress(UserError):
         read_json_list(tmp_path / "a.json")
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85"])
+def test_lines_of_json_end_at_line_feeds_alone(tmp_path, sign):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"a": "x{sign}y"}}\r\n\n{{"a": "z"}}\n', encoding="utf-8", newline="")
+    assert [(entry.place, entry.content["a"]) for entry in read_json_lines(path)] == [
+        ("line 1", f"x{sign}y"),
+        ("line 3", "z"),
+    ]
 
 
 def test_texts_are_a_list():

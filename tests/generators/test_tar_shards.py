@@ -15,7 +15,7 @@ from generators.captions.graph import SceneGraph
 from generators.sources import shard_index
 from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from generators.sources.place import SourcePlace
-from generators.sources.shard import HOSTILE
+from generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
 from generators.sources.tar_shards import TarShards
 from tests.generators.damage import OF_SHARDS, mutated_shard
 from tests.generators.source_files import make_shards, picture, write_shard
@@ -154,6 +154,12 @@ def test_hostile_members_are_counted_and_left_alone(tmp_path, fault):
     assert list(data.names_of_images) == ["0.tar/good"]
 
 
+def with_preview(small: bytes, whole: bytes) -> bytes:
+    """A JPEG with another one in its first block, as cameras write them."""
+    block = b"Exif\0\0" + small
+    return whole[:2] + b"\xff\xe1" + (len(block) + 2).to_bytes(2, "big") + block + whole[2:]
+
+
 REFUSED = {
     "no image": ({"x__txt": b"text"}, "no image"),
     "no caption": ({"x__jpg": picture("x")}, "no caption"),
@@ -173,6 +179,14 @@ REFUSED = {
     "100 megapixels": ({"x__png": png_header(10_000, 10_000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
     "a bomb": ({"x__png": png_header(60_000, 60_000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
     "a strip": ({"x__png": png_header(2, 9000), "x__txt": b"cat"}, "an image that is foreign, damaged"),
+    "bytes behind the end": ({"x__jpg": picture("x") + b"more" * 500, "x__txt": b"cat"}, BEHIND),
+    "a small picture before a torn one": (
+        {"x__jpg": with_preview(picture("small"), picture("x")[:-40]), "x__txt": b"cat"},
+        "an image that is torn off",
+    ),
+    "dots in a name": ({"img v2__0 cat__jpg": picture("x"), "img v2__0 cat__txt": b"cat"}, DOTTED),
+    "dots in both endings": ({"s0__input__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
+    "dots in the caption's ending": ({"s0__jpg": picture("x"), "s0__outputs__txt": b"cat"}, DOTTED),
     "a torn picture": ({"x__jpg": picture("x")[:-40], "x__txt": b"cat"}, "an image that is torn off"),
 }
 
@@ -203,6 +217,27 @@ def test_a_name_that_comes_twice_is_counted(tmp_path):
     data = opened(tmp_path)
     assert data.left_out == {"a name that was there before": 1}
     assert data.captions([0], [0])[0].text == "first"
+
+
+def test_the_first_of_two_images_of_a_sample_is_taken(tmp_path):
+    """Their names differ in capitals, in a folder or in the ending; each of the others is counted."""
+    names = {"a.jpg": "first", "a.JPG": "second", "./a.jpg": "third", "a.png": "fourth", "a.v2.jpg": "fifth"}
+    members = {name: picture(what, "png" if name == "a.png" else "jpeg") for name, what in names.items()}
+    write_shard(tmp_path / "shards/0.tar", members | {"a.txt": b"a cat", "a.TXT": b"a dog"})
+    data = opened(tmp_path)
+    assert data.left_out == {ALIKE: 3, SECOND: 1, DOTTED: 1}
+    assert data.captions([0], [0])[0].text == "a cat"
+    write_shard(tmp_path / "shards/0.tar", {"a.jpg": picture("first"), "a.txt": b"a cat"})
+    assert torch.equal(data.images([0]), opened(tmp_path).images([0]))
+
+
+def test_lines_of_left_out_end_at_line_feeds_alone(tmp_path):
+    write_shard(
+        tmp_path / "shards/0.tar", {"a\u2028b.jpg": picture("a"), "a\u2028b.txt": b"cat", "c.jpg": picture("c")}
+    )
+    (tmp_path / "shards/left_out.txt").write_text("0.tar/a\u2028b\r\n", newline="")
+    with pytest.raises(UserError, match="no photograph is left"):
+        opened(tmp_path)
 
 
 def test_torn_shards_are_refused_at_every_byte(root):

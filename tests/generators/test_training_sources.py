@@ -17,6 +17,8 @@ from generators.captioned import Captioned
 from generators.captions.graph import Edge, SceneGraph
 from generators.parsers.parser import CaptionParser, Parsed
 from generators.sources import registry
+from generators.sources.annotated import UNKNOWN_THING
+from generators.sources.genome import UNKNOWN
 from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 from generators.sources.photographs import Photographs
 from generators.sources.place import SourcePlace, one_node
@@ -343,8 +345,27 @@ def test_phrases_with_html_or_nothing_are_counted(copy):
     assert all_captions(data)[1] == {"A photo of a a red cat 3"}
 
 
+@pytest.mark.parametrize("file", ["region_descriptions.json", "relationships.json"])
+def test_an_image_without_numbers_is_counted(copy, file):
+    """Files of two releases differ in a few images."""
+    root = copy("visual genome")
+    changed(root / "vg" / file, lambda c: c[1].update(image_id=77))
+    data = opened("visual genome", root, caption="relations" if file.startswith("relation") else "regions")
+    assert list(data.names_of_images) == ["Visual Genome 1", "Visual Genome 2317", "COCO 7000"]
+    assert data.left_out == {UNKNOWN: 1, f"nothing in {file}": 1}
+
+
+def test_a_relation_of_visual_genome_to_an_unknown_thing_is_counted(copy):
+    root = copy("visual genome")
+    make_scene_graphs(root)
+    (root / "vg/relationships.json").unlink()
+    changed(root / "vg/scene_graphs.json", lambda c: c[1]["relationships"][1].update(subject_id=99))
+    data = opened("visual genome", root, caption="relations")
+    assert data.refused_texts == {"no text": len(GENOME) - 1, UNKNOWN_THING: 1}
+    assert all_captions(data)[1] == {"A photo of cat 3 on mat"}
+
+
 BAD_GENOME = {
-    "an image that isn't there": (lambda c: c[1].update(image_id=77), "[1] has an 'image_id' that image_data.json"),
     "an image twice": (lambda c: c[1].update(image_id=1), "[1] has the 'image_id' of an entry before it"),
     "no regions": (lambda c: c[1].pop("regions"), "[1] has no 'regions'"),
     "a region of text": (lambda c: c[1]["regions"].append("sky"), "[1].regions[4] is no object"),
@@ -385,8 +406,19 @@ def test_gqas_captions(roots):
     assert all(text.count("cup") <= 1 for text in plain[2])
 
 
+def test_a_relation_of_gqa_to_an_unknown_thing_is_counted(copy):
+    root = copy("gqa")
+    path = root / "gqa/train_sceneGraphs.json"
+    changed(path, lambda c: c["1"]["objects"]["11"]["relations"][0].update(object="99"))
+    data = opened("gqa", root)
+    assert data.refused_texts == {UNKNOWN_THING: 1}
+    assert all_captions(data)[0] == {
+        "A photo of man to the right of small yellow banana",
+        "A photo of man holding small yellow banana",
+    }
+
+
 BAD_GQA = {
-    "an unknown thing": (lambda o: o["11"]["relations"][0].update(object="99"), "'object' that its image doesn't have"),
     "relations of text": (lambda o: o["11"].update(relations="near"), "'relations' that are no list"),
     "attributes of numbers": (lambda o: o["11"].update(attributes=[1]), "'attributes' that are no list of texts"),
     "no name": (lambda o: o["11"].pop("name"), "1.objects.11 has no 'name'"),
