@@ -9,6 +9,7 @@ python -m generators inspect FILE --html report.html    # its content: subsets, 
 python -m generators pack FILE                          # one self-contained file to share
 python -m generators export FILE --format coco --out F  # the format of another tool
 python -m generators parse FILE --parser spacy-rules    # captions to scene graphs
+python -m generators import-hf FOLDER --data-root DATA  # a benchmark as the Hugging Face hub has it
 python -m generators check                              # renders every scene of a world and checks it
 """
 
@@ -27,7 +28,7 @@ COMMAND = "python -m generators"
 def main() -> int:
     """Run the command named first, with the options after it."""
     name = chosen_command(COMMAND, __doc__, NAMES)
-    command = import_module(f"generators.commands.{name}")
+    command = import_module(f"generators.commands.{name.replace('-', '_')}")
     return int(command.run(read(command, sys.argv[2:], f"{COMMAND} {name}")))
 
 

@@ -20,6 +20,8 @@ from envs.common.errors import UserError
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
 LARGEST_TOML = 1 << 20
+POINTER = b"version https://git-lfs.github.com/spec/"
+LARGEST_POINTER = 1024
 DEEPEST = 64  # levels of lists and tables
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -72,7 +74,18 @@ def check_regular(path: Path, most: int | None = None) -> int:
         raise Unreadable(f"{path} is no file, but {KINDS.get(stat.S_IFMT(state.st_mode), 'something else')}")
     if most is not None and state.st_size > most:
         raise Unreadable(f"{path} has {state.st_size} bytes, more than {most >> 20} MB")
+    if len(POINTER) < state.st_size < LARGEST_POINTER and is_pointer(path):
+        raise Unreadable(f"{path} is a git-lfs pointer and not the file: run `git lfs pull` where it was cloned")
     return state.st_size
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether a file is what git leaves in place of a large one that it didn't fetch."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(len(POINTER)) == POINTER
+    except OSError:  # who opens it says so
+        return False
 
 
 def open_file(path: Path, most: int | None = None, buffering: int = -1) -> BinaryIO:

@@ -20,6 +20,7 @@ from generators.benchmarks.photographs import Photograph, Place, Record, macro
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.captions.templates import Caption
 from generators.sources.folders import files_in
+from generators.sources.instead import found_instead
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -85,6 +86,8 @@ def build(place: Place) -> ZeroShot:
 
 def set_in(folder: Path) -> ImageSet:
     """The set of a folder."""
+    if instead := found_instead(folder):
+        raise UserError(f"{instead}; move it out of {folder.parent} first")
     classes = class_names(folder)
     return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
 

@@ -4,4 +4,4 @@
 where there is one, reads the options, else they are read as any.
 """
 
-NAMES = ("make", "list", "audit", "inspect", "pack", "export", "parse", "check")
+NAMES = ("make", "list", "audit", "inspect", "pack", "export", "parse", "import-hf", "check")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from envs.common.errors import UserError
 from envs.common.reading import Unreadable, parse_json
 from envs.common.reading import read_text as read_whole
+from generators.sources.instead import or_instead
 
 LONGEST = 300  # characters of a message about what a file holds
 LARGEST = 10**9  # of numbers in files
@@ -148,7 +149,7 @@ def read_text(path: Path) -> str:
     try:
         return read_whole(path)
     except Unreadable as error:
-        remedy = "get it again" if path.is_file() else "name a file that is there"
+        remedy = "get it again" if path.is_file() else or_instead("name a file that is there", path)
         raise UserError(f"{error}; {remedy}") from error
 
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from envs.common.errors import UserError
 from envs.common.reading import Unreadable, check_depth, open_file
+from generators.sources.instead import or_instead
 from generators.sources.json_file import Entry, checked, writable
 
 CHUNK = 1 << 20  # characters
@@ -50,7 +51,8 @@ class Reader:
         try:
             self.file = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig")  # some editors begin with a mark
         except Unreadable as error:
-            raise UserError(f"{error}; name a file that is there") from error
+            remedy = "get it again" if self.path.is_file() else or_instead("name a file that is there", self.path)
+            raise UserError(f"{error}; {remedy}") from error
         return self
 
     def __exit__(self, *error: object) -> None:

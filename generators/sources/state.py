@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from envs.common.reading import open_file
 from generators.sources.folders import files_in
+from generators.sources.instead import found_instead
 from generators.sources.place import SourcePlace
 from generators.sources.registry import SourceSpec
 
@@ -40,9 +41,12 @@ def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
         return
     wanted = [place.path(file) for file in spec.files]
     alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
-    yield from (f"there is no {file}" for file in wanted if not file.is_file())
+    lacking = [file for file in wanted if not file.is_file()]
+    yield from (f"there is no {file}" for file in lacking)
     if alternatives and not any(file.is_file() for file in alternatives):
         yield f"there is none of {', '.join(map(str, alternatives))}"
+        lacking += alternatives
+    yield from list(filter(None, map(found_instead, lacking)))[:1]
     yield from (f"{file} ends in the middle" for file in (*wanted, *alternatives) if file.is_file() and is_torn(file))
     yield from folder_problems(spec, place)
 

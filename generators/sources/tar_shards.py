@@ -22,6 +22,7 @@ from envs.common.litter import is_litter
 from envs.common.reading import check_accessible
 from generators.captioned import Indices, all_texts
 from generators.captions.templates import Caption
+from generators.sources.instead import or_instead
 from generators.sources.json_file import read_text
 from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
 from generators.sources.photographs import Photographs, some_left
@@ -89,7 +90,8 @@ class TarShards(Photographs):
         folder = place.path(FOLDER)
         shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_litter(path.name))
         if not shards:
-            raise UserError(f"there are no .tar files in {folder}; put uncompressed shards there")
+            remedy = or_instead("put uncompressed shards there", folder)
+            raise UserError(f"there are no .tar files in {folder}; {remedy}")
         self.name = f"the shards in {folder}"
         found = indexes(shards)
         names = [f"{shard.name}/{key}" for shard, index in zip(shards, found, strict=True) for key in index.keys]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
 from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.instead import found_instead
 from generators.sources.state import SourceState
 
 
@@ -92,11 +93,15 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 def absent(spec: BenchmarkSpec, place: Place) -> str:
     """Which files and folders aren't there; empty where all are."""
     lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
-    if lacking:
-        return f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
-    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
-    return ""
+    problem = (
+        f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "") if lacking else ""
+    )
+    if not problem and spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
+        problem = f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
+    if not problem:
+        return ""
+    places = [place.path(name) for name in (*spec.files, *spec.one_of, *spec.images)]
+    return "; ".join([problem, *list(filter(None, map(found_instead, places)))[:1]])
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:

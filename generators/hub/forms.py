@@ -1,0 +1,216 @@
+"""Which columns of the Hugging Face hub make which benchmark, and which file of it: a table, one entry for each form.
+
+Columns are those of data cards and of code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and
+that the pictures of both ARO sets are whole (their sizes say so), to be cut by `bbox` as in the authors' files.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from generators.benchmarks import sugarcrepe, vg_attribution, vg_relation, winoground
+from generators.benchmarks.aro import IMAGES as ARO_IMAGES
+from generators.benchmarks.aro import SIDES
+from generators.sources.json_file import Entry
+
+# Writes the picture in a column and returns its file's name: of a row, its column, and perhaps the name to give it.
+Keep = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A benchmark as a table of the hub."""
+
+    benchmark: str
+    source: str
+    """A set of the hub that has this form."""
+    columns: tuple[str, ...]
+    """Columns that it is known by."""
+    images: str
+    """Folder of images below the data root."""
+    file: str
+    """Annotation file below the data root, {part} for the part of a benchmark that has several; empty where only the
+    images are of use."""
+    record: Callable[[Entry, Keep], Any]
+    """What the annotation file says of a row."""
+    more: tuple[str, ...] = ()
+    """Further columns that are read where they are there."""
+    parts: tuple[str, ...] = ()
+    """The parts of a benchmark that has a file for each; a table, its split or a column is called like one."""
+    part_column: str = ""
+    keyed: bool = False
+    """Whether the file is an object of records by their number, in place of a list."""
+    note: str = ""
+    """What else the benchmark needs."""
+
+
+SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}
+
+
+def part_in(form: Form, text: str) -> str:
+    """The part of a benchmark that a name names; empty where it names none."""
+    for pattern, short in SPELLINGS.items():
+        text = re.sub(pattern, short, text.lower())
+    return next((part for part in form.parts if part in text), "")
+
+
+def sugarcrepe_record(row: Entry, keep: Keep, image: str = "image") -> dict[str, Any]:
+    """The true caption and the false one."""
+    texts = {key: row.text(key) for key in ("caption", "negative_caption")}
+    name = row.text("filename") if row.content.get("filename") else ""
+    return {"filename": keep(row, image, name.rpartition("/")[2]), **texts}
+
+
+def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """The same from both captions and the true one, which the file has as a class."""
+    texts, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
+    if true not in texts:
+        raise row.error(f"has a 'true_label' that is none of its 'tested_labels': {true[:80]!r}")
+    false = texts[1 - texts.index(true)]
+    return {"filename": keep(row, "image"), "caption": true, "negative_caption": false}
+
+
+def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """Two true captions and a false one; the hub has no pixels of it."""
+    texts = {key: row.text(key) for key in ("caption", "caption2", "negative_caption")}
+    return {"id": row.field("id", int), "filename": row.text("filename"), **texts}
+
+
+def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """Both images under the names that the authors give them, which the file has without an ending."""
+    number = row.field("id", int)
+    names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
+    for column, name in names.items():
+        keep(row, column, f"{name}.png")
+    texts = {key: row.text(key) for key in ("caption_0", "caption_1")}
+    tags = {key: row.field(key, str) for key in TAGS if row.content.get(key) is not None}
+    return {"id": number, **names, **texts, **tags}
+
+
+def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """An image and its box, with both captions and what groups them."""
+    box = row.content.get("bbox")
+    named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
+    sides = row._replace(content=named)
+    texts = {key: row.text(key) for key in ("true_caption", "false_caption")}
+    box = {side: sides.number(side) for side in SIDES}
+    paired = "attributes" in row.content
+    group = {"attributes": row.texts("attributes", 2)} if paired else {"relation_name": row.text("relation_name")}
+    return {"image_path": keep(row, "image"), **box, **texts, **group}
+
+
+def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """Both images and captions."""
+    number = row.field("id", int)
+    names = {f"image_{k}": f"images/{keep(row, f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
+    return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
+
+
+def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
+    """The true and the false caption, each with its image."""
+    images = {key: keep(row, key) for key in ("image", "negative_image")}
+    return images | {key: row.text(key) for key in ("caption", "negative_caption", "type", "subtype")}
+
+
+def valse_image(row: Entry, keep: Keep) -> None:
+    """The image alone."""
+    keep(row, "images", row.text("original_file_name"))
+
+
+TAGS = (*winoground.TAGS, "tag")
+BOX = ("bbox", *SIDES)
+CAPTIONS = ("true_caption", "false_caption")
+SUGARCREPE = {
+    "benchmark": "sugarcrepe",
+    "images": sugarcrepe.IMAGES,
+    "file": f"{sugarcrepe.FOLDER}/{{part}}.json",
+    "parts": tuple(sugarcrepe.COUNTS),
+    "keyed": True,
+}
+FORMS = (
+    Form(
+        source="one table for each part",
+        columns=("image", "caption", "negative_caption"),
+        more=("filename",),
+        record=sugarcrepe_record,
+        **SUGARCREPE,
+    ),
+    Form(
+        source="HuggingFaceM4/SugarCrepe_swap_obj and its like",
+        columns=("image", "tested_labels", "true_label"),
+        record=labelled_record,
+        **SUGARCREPE,
+    ),
+    Form(
+        source="yjkimstats/SUGARCREPE_fmt",
+        columns=("images", "caption", "negative_caption", "Negative_type"),
+        more=("filename",),
+        part_column="Negative_type",
+        record=lambda row, keep: sugarcrepe_record(row, keep, "images"),
+        **SUGARCREPE,
+    ),
+    Form(
+        benchmark="sugarcrepe-pp",
+        source="Aman-J/SugarCrepe_pp",
+        columns=("id", "filename", "caption", "caption2", "negative_caption"),
+        images=sugarcrepe.IMAGES,
+        file="sugarcrepe_pp/{part}.json",
+        parts=("replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"),
+        record=sugarcrepe_pp_record,
+        note="images: cocodataset.org, 2017 Val images",
+    ),
+    Form(
+        benchmark="winoground",
+        source="facebook/winoground",
+        columns=("id", "image_0", "image_1", "caption_0", "caption_1"),
+        more=TAGS,
+        images=winoground.IMAGES,
+        file=winoground.FILE,
+        record=winoground_record,
+    ),
+    Form(
+        benchmark="vg-relation",
+        source="gowitheflow/ARO-Visual-Relation",
+        columns=("image", *CAPTIONS, "relation_name"),
+        more=BOX,
+        images=ARO_IMAGES,
+        file=vg_relation.FILE,
+        record=aro_record,
+    ),
+    Form(
+        benchmark="vg-attribution",
+        source="gowitheflow/ARO-Visual-Attribution",
+        columns=("image", *CAPTIONS, "attributes"),
+        more=BOX,
+        images=ARO_IMAGES,
+        file=vg_attribution.FILE,
+        record=aro_record,
+    ),
+    Form(
+        benchmark="colorswap",
+        source="stanfordnlp/colorswap",
+        columns=("id", "image_1", "image_2", "caption_1", "caption_2"),
+        images="colorswap/images",
+        file="colorswap/test.json",
+        record=colorswap_record,
+    ),
+    Form(
+        benchmark="bivlc",
+        source="imirandam/BiVLC",
+        columns=("image", "caption", "negative_caption", "negative_image", "type", "subtype"),
+        images="bivlc/images",
+        file="bivlc/test.jsonl",
+        record=bivlc_record,
+    ),
+    Form(
+        benchmark="valse",
+        source="AsphyXIA/valse",
+        columns=("images", "original_file_name", "linguistic_phenomena"),
+        images="valse/images",
+        file="",
+        record=valse_image,
+        note="the hub's table lacks the annotators' votes, which choose the official records: put data/*.json of "
+        "github.com/Heidelberg-NLP/VALSE into valse/data",
+    ),
+)

@@ -1,0 +1,86 @@
+"""Pictures of a table of the hub as files: columns hold their bytes, or the names of files in the table's folder."""
+
+import hashlib
+import re
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from envs.common.reading import open_file
+from generators.sources.folders import inside
+from generators.sources.json_file import Entry
+from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+
+SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
+PLAIN = re.compile(r"\w[\w .,+()-]{0,120}\.(jpe?g|png|webp)", re.ASCII | re.IGNORECASE)
+LETTERS = 16  # of a hash that is a name
+
+
+class PictureFolder:
+    """Writes pictures into `out`; those that are files lie in `folder`."""
+
+    def __init__(self, folder: Path, out: Path) -> None:
+        self.folder, self.out = folder.resolve(), out
+        self.digests: dict[str, str] = {}
+        """By the names of the files that were written."""
+
+    def keep(self, row: Entry, column: str, name: str = "") -> str:
+        """Write the picture in a column of a row, once; returns its file's name.
+
+        That is `name`, or where none is given the name that the table has for it, as far as that is plain and no other
+        picture's; else it is made of the content. A picture that comes twice is one file. Raises for what is no
+        picture, for a `name` that another one has, and for a path that leads out of the folder.
+        """
+        content, path = self.read(row, column)
+        digest = hashlib.sha256(content).hexdigest()
+        ending = suffix_of(row, column, content)
+        wanted = name or Path(path.replace("\\", "/")).name
+        if PLAIN.fullmatch(wanted) and self.digests.setdefault(wanted, digest) == digest:
+            name = wanted
+        elif name:
+            raise row.error(f"calls its picture in {column!r} as another one is called, or no file can be: {name!r}")
+        else:
+            name = f"{digest[:LETTERS]}{ending}"
+        if not (self.out / name).exists():
+            self.out.mkdir(parents=True, exist_ok=True)
+            (self.out / name).write_bytes(content)
+        return name
+
+    def read(self, row: Entry, column: str) -> tuple[bytes, str]:
+        """The bytes of a picture, and the name that it has in the table, which may be empty."""
+        value = row.content[column]
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        about = value if isinstance(value, dict) else {"bytes" if isinstance(value, bytes) else "path": value}
+        content, path = about.get("bytes"), about.get("path") or ""
+        if not isinstance(path, str) or not (path or isinstance(content, bytes)):
+            raise row.error(f"has no picture in {column!r}")
+        if not isinstance(content, bytes):
+            content = self.read_file(row, column, path)
+        if len(content) > LARGEST_FILE:
+            raise row.error(f"has a picture in {column!r} of more than {LARGEST_FILE >> 20} MB")
+        return content, path
+
+    def read_file(self, row: Entry, column: str, path: str) -> bytes:
+        """The bytes of a file in the table's folder."""
+        place = inside(self.folder, path)
+        if not place.is_file():
+            raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
+        with open_file(place, LARGEST_FILE) as file:
+            return file.read()
+
+
+def suffix_of(row: Entry, column: str, content: bytes) -> str:
+    """The ending of a picture's format, from its header; raises for a foreign or too large one."""
+    reason: Any = "it is no JPEG, PNG or WebP"
+    try:
+        with Image.open(BytesIO(content), formats=FORMATS) as picture:
+            check_picture(picture)
+            return SUFFIXES.get(picture.format or "", ".jpg")
+    except ValueError as error:
+        reason = error
+    except Exception:  # as many kinds as there are decoders
+        pass
+    raise row.error(f"has a picture in {column!r} that can't be used: {reason}")

@@ -1,0 +1,55 @@
+"""What an import made, put in its place: whole, or not at all."""
+
+import filecmp
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.common.errors import UserError
+from envs.common.files import scratch_folder
+
+
+class Made(NamedTuple):
+    """What was made of a folder."""
+
+    benchmark: str
+    folder: str
+    """Of its images, below the data root."""
+    records: Mapping[str, int]
+    """By part of the benchmark, "" where it has none."""
+    images: int
+    left_out: Sequence[str]
+    """What wasn't read."""
+    note: str
+    """What else the benchmark needs."""
+
+
+def scratch_below(root: Path) -> AbstractContextManager[Path]:
+    """A folder for what is made, on the disk of the data root, which may not be there yet; deleted at the end."""
+    place = root.absolute()
+    return scratch_folder(next(folder for folder in (place, *place.parents) if folder.exists()))
+
+
+def put_below(root: Path, scratch: Path, first: str = "") -> None:
+    """Move all files below `scratch` to their places below `root`.
+
+    The folder `first`, of images, goes first, so that annotations never name one that isn't there yet. Files that are
+    there stay; one of the same name and another content is an error before anything is moved.
+    """
+    for path in scratch.rglob("*"):
+        target = root / path.relative_to(scratch)
+        if path.is_file() and target.exists() and not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
+            raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
+    root.mkdir(parents=True, exist_ok=True)
+    for path in sorted(scratch.iterdir(), key=lambda path: (path.name != first, path.name)):
+        move(path, root / path.name)
+
+
+def move(path: Path, target: Path) -> None:
+    """Move a folder, at once where there is none of its name, or else what is in it, folders first."""
+    if not target.exists():
+        path.rename(target)
+    elif path.is_dir():
+        for child in sorted(path.iterdir(), key=lambda child: (child.is_file(), child.name)):
+            move(child, target / child.name)

@@ -1,0 +1,176 @@
+"""The tables of a folder of the Hugging Face hub: parquet as it publishes them, arrow as `datasets` saves them.
+
+A table is a split of a configuration, in one file or in several. Files are called SPLIT-00000-of-00002.parquet,
+CONFIGURATION/SPLIT/0000.parquet, SPLIT.parquet, or as `save_to_disk` calls them, SPLIT/data-00000-of-00001.arrow beside
+a `state.json`. Rows are read a few at a time, and only the columns that are wanted.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from envs.common.errors import UserError
+from envs.common.reading import check_regular, parse_json, read_json
+from generators.sources.json_file import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Read = Callable[[list[str]], Iterator[pa.RecordBatch]]
+
+ROWS = 64  # that are read at a time: images may be large
+SUFFIXES = (".parquet", ".arrow")
+STATE = "state.json"
+SHARD = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]{16})?")
+NUMBER = re.compile(r"\d{4,}")
+SAVED = "data"  # what `save_to_disk` calls a table, and the hub a folder of them
+EXTRA = "pip install 'binding-menagerie[parquet]'"
+
+
+class Table(NamedTuple):
+    """A split of a configuration."""
+
+    configuration: str
+    split: str
+    files: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "/".join(filter(None, (self.configuration, self.split))) or "its only table"
+
+
+def tables_in(folder: Path) -> list[Table]:
+    """All tables of a folder, sorted; raises where there are none, and for one of which a file is missing."""
+    files: dict[tuple[str, str], list[Path]] = {}
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts) and is_data(path):
+            files.setdefault(names_of(path, inner), []).append(path)
+    if not files:
+        raise UserError(f"there are no parquet or arrow files in {folder}; name the folder that has them")
+    return [Table(*names, whole(own)) for names, own in sorted(files.items())]
+
+
+def is_data(path: Path) -> bool:
+    """Whether a file is part of a table: `datasets` keeps what it computed in others beside them."""
+    state = path.parent / STATE
+    if path.suffix != ".arrow" or not state.is_file():
+        return not path.name.startswith("cache-")
+    content = read_json(state, dict[str, Any])
+    if any(content.get(key) for key in ("_indices_files", "_indices_data_files")):
+        raise UserError(
+            f"{state} selects rows by a list of indices; save it again with save_to_disk of a newer datasets"
+        )
+    listed = content.get("_data_files")
+    return not isinstance(listed, list) or path.name in [its.get("filename") for its in listed if isinstance(its, dict)]
+
+
+def names_of(path: Path, inner: Path) -> tuple[str, str]:
+    """The configuration and the split of a file."""
+    folders = [part for part in inner.parent.parts if part != SAVED]
+    name = found["name"] if (found := SHARD.fullmatch(path.stem)) else path.stem
+    if (path.parent / STATE).is_file() or name == SAVED or NUMBER.fullmatch(name):  # its folder is called as the split
+        split = folders.pop() if folders else saved_split(path)
+    else:
+        split = name if path.suffix == ".parquet" else name.rpartition("-")[2]  # a cache has NAME-SPLIT
+    return "/".join(folders), split
+
+
+def saved_split(path: Path) -> str:
+    """The split that `save_to_disk` notes; empty where there is none."""
+    state = path.parent / STATE
+    split = read_json(state, dict[str, Any]).get("_split") if state.is_file() else None
+    return split if isinstance(split, str) else ""
+
+
+def whole(files: list[Path]) -> tuple[Path, ...]:
+    """The files of a table in order; raises where one of several is missing."""
+    parts = [found for path in files if (found := SHARD.fullmatch(path.stem))]
+    count = max((int(part["count"]) for part in parts), default=0)
+    missing = sorted(set(range(count)) - {int(part["number"]) for part in parts})
+    if missing or len(parts) not in (0, len(files)) or len(parts) > count:
+        which = f"number {missing[0]} is missing" if missing else "others lie among them"
+        raise UserError(f"{files[0]} is of a table of {count} files, of which {which}; get the folder again")
+    return tuple(files)
+
+
+def columns_of(table: Table) -> list[str]:
+    """The names of a table's columns, of its first file."""
+    with opened(table.files[0]) as (schema, _):
+        return list(schema.names)
+
+
+def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
+    """The rows of a table, each with those of `columns` that it has; classes are given by their names."""
+    for path in table.files:
+        number = 0
+        with opened(path) as (schema, read):
+            classes, there = class_names(schema, path), [name for name in columns if name in schema.names]
+            for batch in read(there):
+                for row in batch.to_pylist():
+                    yield Entry(path, f"row {number}", {key: named(row[key], classes.get(key)) for key in there})
+                    number += 1
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
+    """The columns of a file, and what reads some of them, a few rows at a time; whatever is wrong is one error.
+
+    Nothing is unpickled: pyarrow before 14.0.1 did for types of its own, and is refused by our extra.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UserError(f"reading {path.suffix} files needs pyarrow: {EXTRA}") from error
+    check_regular(path)
+    try:
+        if path.suffix == ".parquet":
+            with pq.ParquetFile(path) as file:
+                yield file.schema_arrow, lambda columns: file.iter_batches(ROWS, columns=columns)
+        else:
+            with pa.memory_map(str(path)) as file:
+                reader = arrow_reader(file)
+                yield reader.schema, lambda columns: parts_of(reader, columns)
+    except UserError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} is no whole {path.suffix[1:]} file ({reason:.200}); get it again") from error
+
+
+def arrow_reader(file: Any) -> Any:
+    """A reader of arrow's stream, which `datasets` writes, or of its other format."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(file)
+    except pa.ArrowInvalid:
+        file.seek(0)
+        return pa.ipc.open_file(file)
+
+
+def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
+    """Some columns of an arrow file, a few rows at a time."""
+    count = getattr(reader, "num_record_batches", None)
+    for batch in reader if count is None else map(reader.get_batch, range(count)):
+        for start in range(0, batch.num_rows, ROWS):
+            yield batch.select(columns).slice(start, ROWS)
+
+
+def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
+    """The names of classes by column, as `datasets` notes them in a file."""
+    content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} says of its columns")
+    for key in ("info", "features"):
+        content = content.get(key) if isinstance(content, dict) else None
+    columns = content.items() if isinstance(content, dict) else ()
+    return {name: its["names"] for name, its in columns if isinstance(its, dict) and isinstance(its.get("names"), list)}
+
+
+def named(value: Any, classes: list[str] | None) -> Any:
+    """A value, a class by its name."""
+    known = classes is not None and type(value) is int and 0 <= value < len(classes)
+    return classes[value] if known and classes else value

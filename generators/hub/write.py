@@ -1,0 +1,92 @@
+"""Makes the official files of a benchmark of a folder of the hub: whole, or not at all."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import UserError, choose
+from generators.hub.choice import SPLIT, form_of, taken_of
+from generators.hub.forms import Form, part_in
+from generators.hub.pictures import PictureFolder
+from generators.hub.put import Made, put_below, scratch_below
+from generators.hub.tables import Table, rows_of, tables_in
+from generators.hub.webdataset import import_webdataset, is_webdataset
+
+Records = Mapping[str, Sequence[Any]]
+
+
+def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
+    """Write the official files of a folder of the hub below the data root `root`.
+
+    What isn't named is found out: the `benchmark` by the columns, the `part` of one that has a file for each by the
+    names of tables and of the folder, the `split` as "test". Files that are there stay, and others of the same name are
+    an error. Nothing is left behind by an import that ends in an error.
+    """
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
+    if is_webdataset(folder):
+        return import_webdataset(folder, root, split or SPLIT)
+    tables = tables_in(folder)
+    form = form_of(tables, benchmark, split)
+    taken = taken_of(tables, form, split)
+    if part:
+        choose(f"part of {form.benchmark}", part, form.parts)
+    with scratch_below(root) as scratch:
+        pictures = PictureFolder(folder, scratch / form.images)
+        records = records_of(taken, form, partial(part_of, form, folder, part), pictures)
+        write_annotations(scratch, form, records)
+        images = sum(1 for _ in pictures.out.glob("*"))
+        put_below(root, scratch, form.images.partition("/")[0])
+    counts = {own: len(its) for own, its in records.items()}
+    left_out = [table.name for table in tables if table not in taken]
+    return Made(form.benchmark, form.images, counts, images, left_out, form.note)
+
+
+def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
+    """The part that a table is, as far as that is known without its rows."""
+    names = (part, table.split, table.configuration, *reversed(folder.resolve().parts[-3:]))
+    return next(filter(None, (part_in(form, name) for name in names)), "")
+
+
+def records_of(
+    tables: Sequence[Table], form: Form, part_of: Callable[[Table], str], pictures: PictureFolder
+) -> dict[str, list[Any]]:
+    """The records of all rows by part; their pictures are written."""
+    records: dict[str, list[Any]] = {}
+    for table in tables:
+        own: dict[str, list[Any]] = {}
+        for part, record in read_table(table, form, part_of(table), pictures):
+            own.setdefault(part, []).append(record)
+        if again := next((part for part in own if part in records), None):
+            raise UserError(
+                f"{table.files[0]} has rows of {again or form.benchmark}, as another table; name one folder"
+            )
+        records |= own
+    if not records:
+        raise UserError(f"{tables[0].files[0]} has no rows; get it again")
+    return records
+
+
+def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> Iterator[tuple[str, Any]]:
+    """The record of each row, and the part of the benchmark that it belongs to."""
+    for row in rows_of(table, (*form.columns, *form.more)):
+        own = part_in(form, row.text(form.part_column)) if form.part_column else part
+        if form.part_column and not own:
+            raise row.error(f"has a {form.part_column!r} that is none of {', '.join(form.parts)}")
+        if form.parts and not own:
+            raise UserError(f"{row.file} doesn't say which of {', '.join(form.parts)} it is; name it with --part")
+        yield own, form.record(row, partial(pictures.keep, row))
+
+
+def write_annotations(scratch: Path, form: Form, records: Records) -> None:
+    """Write the annotation file of each part."""
+    for part, its in records.items() if form.file else ():
+        path = scratch / form.file.format(part=part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jsonl":
+            text = "".join(json.dumps(record) + "\n" for record in its)
+        else:
+            text = json.dumps({str(k): record for k, record in enumerate(its)} if form.keyed else its)
+        path.write_text(text, encoding="utf-8")
