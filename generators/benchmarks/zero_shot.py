@@ -86,10 +86,13 @@ def build(place: Place) -> ZeroShot:
 
 def set_in(folder: Path) -> ImageSet:
     """The set of a folder."""
-    if instead := found_instead(folder):
-        raise UserError(f"{instead}; move it out of {folder.parent} first")
-    classes = class_names(folder)
-    return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
+    try:
+        classes = class_names(folder)
+        return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
+    except UserError as error:
+        if instead := found_instead(folder):
+            raise UserError(f"{error}; {instead}: move it out of {folder.parent} first") from error
+        raise
 
 
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:

@@ -14,7 +14,7 @@ from generators.benchmarks.aro import IMAGES as ARO_IMAGES
 from generators.benchmarks.aro import SIDES
 from generators.sources.json_file import Entry
 
-# Writes the picture in a column and returns its file's name: of a row, its column, and perhaps the name to give it.
+# Writes the picture in a column of a row, perhaps under a name that is given, and returns the name of its file.
 Keep = Callable[..., str]
 
 
@@ -59,7 +59,7 @@ def sugarcrepe_record(row: Entry, keep: Keep, image: str = "image") -> dict[str,
     """The true caption and the false one."""
     texts = {key: row.text(key) for key in ("caption", "negative_caption")}
     name = row.text("filename") if row.content.get("filename") else ""
-    return {"filename": keep(row, image, name.rpartition("/")[2]), **texts}
+    return {"filename": keep(image, name.rpartition("/")[2]), **texts}
 
 
 def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
     if true not in texts:
         raise row.error(f"has a 'true_label' that is none of its 'tested_labels': {true[:80]!r}")
     false = texts[1 - texts.index(true)]
-    return {"filename": keep(row, "image"), "caption": true, "negative_caption": false}
+    return {"filename": keep("image"), "caption": true, "negative_caption": false}
 
 
 def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
     number = row.field("id", int)
     names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
     for column, name in names.items():
-        keep(row, column, f"{name}.png")
+        keep(column, f"{name}.png")
     texts = {key: row.text(key) for key in ("caption_0", "caption_1")}
     tags = {key: row.field(key, str) for key in TAGS if row.content.get(key) is not None}
     return {"id": number, **names, **texts, **tags}
@@ -97,25 +97,25 @@ def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
     box = {side: sides.number(side) for side in SIDES}
     paired = "attributes" in row.content
     group = {"attributes": row.texts("attributes", 2)} if paired else {"relation_name": row.text("relation_name")}
-    return {"image_path": keep(row, "image"), **box, **texts, **group}
+    return {"image_path": keep("image"), **box, **texts, **group}
 
 
 def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
     """Both images and captions."""
     number = row.field("id", int)
-    names = {f"image_{k}": f"images/{keep(row, f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
+    names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
     return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
 
 
 def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
     """The true and the false caption, each with its image."""
-    images = {key: keep(row, key) for key in ("image", "negative_image")}
+    images = {key: keep(key) for key in ("image", "negative_image")}
     return images | {key: row.text(key) for key in ("caption", "negative_caption", "type", "subtype")}
 
 
 def valse_image(row: Entry, keep: Keep) -> None:
     """The image alone."""
-    keep(row, "images", row.text("original_file_name"))
+    keep("images", row.text("original_file_name"))
 
 
 TAGS = (*winoground.TAGS, "tag")

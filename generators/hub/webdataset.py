@@ -75,9 +75,8 @@ def shards(folder: Path) -> list[Path]:
 
 def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
     """The images of a tar file, each with the text of its class."""
-    members = list_members(shard, refused)
     with open_file(shard) as file:
-        for key, files in grouped(members, refused).items():
+        for key, files in grouped(list_members(shard, refused), refused).items():
             refused.update(further_images(files))
             ending = next((ending for ending in IMAGES if ending in files), "")
             if not ending or "cls" not in files:

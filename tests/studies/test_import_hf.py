@@ -1,0 +1,498 @@
+"""Folders of the Hugging Face hub made official files: the loaders and `transfer.py` read the same as from the official
+ones, whatever form the folder has, and of a bad folder nothing is made."""
+
+import csv
+import io
+import json
+import pickle
+import shutil
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from envs.common.errors import UserError
+from generators.benchmarks.photographs import Place
+from generators.benchmarks.registry import load, names
+from generators.benchmarks.sugarcrepe import COUNTS
+from generators.hub.forms import FORMS
+from generators.hub.put import Made
+from generators.hub.write import import_folder
+from generators.sources.place import SourcePlace
+from generators.sources.registry import load as load_source
+from generators.sources.state import state
+from models.checkpoint import save_checkpoint
+from studies.transferring.check import state_of
+from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
+from tests.models.builders import scorer
+from tests.studies.command import ROOT, run_here
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py")]
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:39fc2a59461c\nsize 122000000\n"
+
+
+def picture(number: int, form: str = "JPEG") -> bytes:
+    """A small picture of noise."""
+    out = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 256, (24, 36, 3), np.uint8)
+    Image.fromarray(pixels).save(out, form)
+    return out.getvalue()
+
+
+def held(content: bytes | None, path: str | None = None) -> dict[str, bytes | str | None]:
+    """A picture as the hub's tables have it."""
+    return {"bytes": content, "path": path}
+
+
+def write_table(path: Path, rows: Sequence[dict], metadata: dict[str, str] | None = None) -> Path:
+    """A parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(rows)).replace_schema_metadata(metadata), path)
+    return path
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def crepe_row(number: int = 1, **other: object) -> dict:
+    """A row of SugarCrepe."""
+    image = held(picture(number), f"{number:012d}.jpg")
+    return {"image": image, "caption": f"a cat {number}", "negative_caption": f"a dog {number}"} | other
+
+
+def numbers_of(folder: Path, root: str) -> list[dict[str, str]]:
+    """All numbers of a small scorer on SugarCrepe."""
+    options = ["--benchmarks", "sugarcrepe", "--data-root", root, "--out", f"runs/{root}", "--codes-limit", "0"]
+    done = run_here(
+        [*TRANSFER, "ours", *options, "--threads", "1", "--workers", "1", "--unknown-words", "skip"], folder
+    )
+    assert done.returncode == 0, done.stderr
+    rows = csv.DictReader((folder / f"runs/{root}/results.csv").open())
+    return [{key: value for key, value in row.items() if key != "piece"} for row in rows]  # named by paths too
+
+
+def test_parquet_gives_the_numbers_of_the_official_files(tmp_path):
+    """A folder for each part; pictures as bytes, as names of files and as both; one part in two files."""
+    make_sugarcrepe(tmp_path / "official")
+    hub = tmp_path / "hub"
+    images = tmp_path / "official/coco/val2017"
+    shutil.copytree(images, hub / "images")
+    for k, part in enumerate(COUNTS):
+        records = json.loads((tmp_path / f"official/sugarcrepe/{part}.json").read_text()).values()
+        rows = []
+        for record in records:
+            name = record.pop("filename")
+            shown = (held((images / name).read_bytes(), name), f"images/{name}", held(None, f"images/{name}"))[k % 3]
+            rows.append({"image": shown, **record})
+        for n, some in enumerate([rows[:1], rows[1:]] if k == 0 else [rows]):
+            write_table(hub / part / f"test-{n:05}-of-{1 + (k == 0):05}.parquet", some)
+    done = run_here([sys.executable, "-m", "generators", "import-hf", "hub", "--data-root", "made"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "sugarcrepe swap_obj: 2 records" in done.stdout
+    assert contents(tmp_path / "made/coco/val2017") == contents(images)
+    save_checkpoint(tmp_path / "ours", "clip", scorer("clip"))
+    expected = numbers_of(tmp_path, "official")
+    assert {row["name"] for row in expected} >= {*COUNTS, "micro", "macro"}
+    assert numbers_of(tmp_path, "made") == expected
+
+
+def test_a_folder_that_datasets_saved(tmp_path):
+    """Two splits, pictures from PIL and from files, classes by number."""
+    datasets = pytest.importorskip("datasets", reason="only the test extra brings `datasets`")
+    (tmp_path / "000000000007.jpg").write_bytes(picture(7))
+    texts = ["a dog on a cat", "a cat on a dog", "a cup"]
+    pictures = [str(tmp_path / "000000000007.jpg"), Image.open(io.BytesIO(picture(8, "PNG")))]
+    rows = {"image": pictures, "tested_labels": [texts[1::-1], texts[1:]], "true_label": [1, 2]}
+    features = datasets.Features(
+        image=datasets.Image(),
+        tested_labels=datasets.Sequence(datasets.Value("string")),
+        true_label=datasets.ClassLabel(names=texts),
+    )
+    table = datasets.Dataset.from_dict(rows, features=features)
+    saved = tmp_path / "SugarCrepe_swap_obj"
+    datasets.DatasetDict({"train": table.select([0]), "test": table}).save_to_disk(
+        saved, num_shards={"test": 2, "train": 1}
+    )
+    (tmp_path / "000000000007.jpg").unlink()
+    made = import_folder(saved, tmp_path / "data")
+    assert made == Made("sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["train"], "")
+    records = json.loads((tmp_path / "data/sugarcrepe/swap_obj.json").read_text())
+    assert [its["caption"] for its in records.values()] == ["a cat on a dog", "a cup"]
+    assert [its["negative_caption"] for its in records.values()] == ["a dog on a cat", "a cat on a dog"]
+    assert records["0"]["filename"] == "000000000007.jpg"
+    assert (tmp_path / "data/coco/val2017/000000000007.jpg").read_bytes() == picture(7)
+    assert Image.open(tmp_path / "data/coco/val2017" / records["1"]["filename"]).format == "PNG"
+
+
+BOX = {"x": 4.0, "y": 2.0, "w": 30.0, "h": 20.0}
+TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
+SWAPS = {"caption": "a cat", "negative_caption": "a dog"}
+# Of a form: its rows, and where its annotations say what.
+FORMED = {
+    "yjkimstats/SUGARCREPE_fmt": (
+        [
+            {"images": held(picture(1)), "filename": f"{k + 1:012}.jpg", "Negative_type": part} | SWAPS
+            for k, part in enumerate(["swap_obj", "add_att"])
+        ][:1],
+        {"sugarcrepe/swap_obj.json": {"0": {"filename": "000000000001.jpg"} | SWAPS}},
+    ),
+    "Aman-J/SugarCrepe_pp": (
+        [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS],
+        {"sugarcrepe_pp/swap_att.json": [{"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS]},
+    ),
+    "facebook/winoground": (
+        [
+            {"id": 5, "image_0": held(picture(1)), "image_1": held(picture(2, "PNG")), "collapsed_tag": "Object"}
+            | {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "secondary_tag": ""}
+        ],
+        {
+            "winoground/examples.jsonl": {"id": 5, "image_0": "ex_5_img_0", "image_1": "ex_5_img_1"}
+            | {
+                "caption_0": "a cat on a dog",
+                "caption_1": "a dog on a cat",
+                "collapsed_tag": "Object",
+                "secondary_tag": "",
+            }
+        },
+    ),
+    "gowitheflow/ARO-Visual-Relation": (
+        [{"image": held(picture(1), "2317.jpg"), "relation_name": "on", "bbox": BOX} | TEXTS],
+        {
+            "aro/visual_genome_relation.json": [
+                {"image_path": "2317.jpg", "relation_name": "on"} | TEXTS | {f"bbox_{key}": v for key, v in BOX.items()}
+            ]
+        },
+    ),
+    "gowitheflow/ARO-Visual-Attribution": (
+        [{"image": held(picture(1), "2317.jpg"), "attributes": ["red", "big"], "bbox": BOX} | TEXTS],
+        {
+            "aro/visual_genome_attribution.json": [
+                {"image_path": "2317.jpg", "attributes": ["red", "big"]}
+                | TEXTS
+                | {f"bbox_{key}": v for key, v in BOX.items()}
+            ]
+        },
+    ),
+    "stanfordnlp/colorswap": (
+        [{"id": 0, "image_1": held(picture(1)), "image_2": held(picture(2)), "caption_1": "a", "caption_2": "b"}],
+        {
+            "colorswap/test.json": [
+                {"id": 0, "image_1": "images/img_0_1.png", "image_2": "images/img_0_2.png"}
+                | {"caption_1": "a", "caption_2": "b"}
+            ]
+        },
+    ),
+    "imirandam/BiVLC": (
+        [
+            {"image": held(picture(1), "000000000001.jpg"), "negative_image": held(picture(2), "x/1.png")}
+            | SWAPS
+            | {"type": "swap", "subtype": "obj"}
+        ],
+        {
+            "bivlc/test.jsonl": {"image": "000000000001.jpg", "negative_image": "1.png", "type": "swap"}
+            | SWAPS
+            | {"subtype": "obj"}
+        },
+    ),
+    "AsphyXIA/valse": (
+        [
+            {"images": [held(picture(1))], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
+            | {"positive_caption": ["a cat"], "negative_caption": ["cats"]}
+        ],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("source", FORMED)
+def test_a_form_gives_what_its_loader_reads(tmp_path, source):
+    rows, expected = FORMED[source]
+    folder = tmp_path / "swap_attribute"
+    write_table(folder / "data/test-00000-of-00001.parquet", rows)
+    made = import_folder(folder, tmp_path / "data")
+    assert made.benchmark == next(form.benchmark for form in FORMS if form.source == source)
+    for name, content in expected.items():
+        assert json.loads((tmp_path / "data" / name).read_text()) == content
+    files = contents(tmp_path / "data")
+    assert len(files) == len(expected) + made.images
+    import_folder(folder, tmp_path / "data")  # again: nothing is another
+    assert contents(tmp_path / "data") == files
+    if made.benchmark in names() and len(load(made.benchmark).files) == 1:
+        bench = load(made.benchmark).build(Place(tmp_path / "data", resolution=16))
+        assert bench.images(range(len(bench.numbers))).shape[2:] == (16, 16)
+        assert {len(item.images) for item in bench.items} == {len(made.records) if made.images == 1 else 2}
+
+
+def test_every_form_is_tried():
+    tried = {*FORMED, "one table for each part", "HuggingFaceM4/SugarCrepe_swap_obj and its like"}
+    assert {form.source for form in FORMS} == tried
+
+
+def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):
+    """As sets whose paths lost their folders have them."""
+    rows = [
+        {
+            "image": held(picture(k), "img.jpg"),
+            "negative_image": held(picture(9), None),
+            "type": "swap",
+            "subtype": "obj",
+        }
+        | SWAPS
+        for k in (1, 2, 1)
+    ]
+    write_table(tmp_path / "hub/test.parquet", rows)
+    assert import_folder(tmp_path / "hub", tmp_path / "data").images == 3
+    records = [json.loads(line) for line in (tmp_path / "data/bivlc/test.jsonl").open()]
+    shown = [(tmp_path / "data/bivlc/images" / record["image"]).read_bytes() for record in records]
+    assert shown == [picture(1), picture(2), picture(1)]
+    assert len({record["negative_image"] for record in records}) == 1
+
+
+def test_a_second_part_joins_the_first(tmp_path):
+    """Its pictures go beside those that are there, which stay."""
+    for number, part in enumerate(("swap_obj", "swap_att")):
+        write_table(
+            tmp_path / f"SugarCrepe_{part}/data/test-00000-of-00001.parquet", [crepe_row(1), crepe_row(2 + number)]
+        )
+        import_folder(tmp_path / f"SugarCrepe_{part}", tmp_path / "data")
+    assert sorted(contents(tmp_path / "data")) == [
+        *(f"coco/val2017/00000000000{k}.jpg" for k in (1, 2, 3)),
+        *(f"sugarcrepe/{part}.json" for part in ("swap_att", "swap_obj")),
+    ]
+
+
+def in_swap_obj(folder: Path, *rows: dict, name: str = "swap_obj.parquet", metadata: dict | None = None) -> None:
+    write_table(folder / name, rows, metadata)
+
+
+def torn(folder: Path) -> None:
+    in_swap_obj(folder, crepe_row(1))
+    path = folder / "swap_obj.parquet"
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def garbled(folder: Path) -> None:
+    (folder / "swap_obj.arrow").write_bytes(b"ARROW1\0\0" + bytes(range(200)))
+
+
+def classes_without_names(folder: Path) -> None:
+    in_swap_obj(folder, {"image": held(picture(1)), "tested_labels": ["a", "b"], "true_label": 1})
+
+
+def as_features(features: object) -> dict[str, str]:
+    return {"huggingface": json.dumps({"info": {"features": features}})}
+
+
+# What is wrong with a folder, and what the error says.
+BAD = {
+    "nothing": (lambda folder: None, "there are no parquet or arrow files"),
+    "pickles": (lambda folder: (folder / "a.pkl").write_bytes(pickle.dumps(1)), "there are no parquet or arrow files"),
+    "torn": (torn, "swap_obj.parquet is no whole parquet file"),
+    "garbled": (garbled, "swap_obj.arrow is no whole arrow file"),
+    "a pointer": (lambda folder: (folder / "swap_obj.parquet").write_text(POINTER), "is a git-lfs pointer"),
+    "half of it": (
+        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj-00001-of-00002.parquet"),
+        "number 0 is missing",
+    ),
+    "two revisions": (
+        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-00000-of-00001-{c * 16}.parquet") for c in "ab"],
+        "of which others lie among them",
+    ),
+    "no rows": (
+        lambda f: pq.write_table(pa.Table.from_pylist([crepe_row()])[:0], f / "swap_obj.parquet"),
+        "has no rows",
+    ),
+    "other columns": (lambda f: in_swap_obj(f, {"a": 1}), "has the columns a; known are"),
+    "no part": (lambda f: in_swap_obj(f, crepe_row(), name="test.parquet"), "name it with --part"),
+    "two splits": (
+        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}.parquet") for name in ("train", "dev")],
+        "name one with --split",
+    ),
+    "a part of two tables": (
+        lambda f: [in_swap_obj(f, crepe_row(), name=f"{name}/swap_obj.parquet") for name in ("x", "y")],
+        "as another table",
+    ),
+    "no text": (lambda f: in_swap_obj(f, crepe_row(caption=None)), "row 0 has a 'caption' that is no str"),
+    "no picture": (lambda f: in_swap_obj(f, crepe_row(image=held(None))), "row 0 has no picture in 'image'"),
+    "text for a picture": (lambda f: in_swap_obj(f, crepe_row(image=held(b"<html>404"))), "no JPEG, PNG or WebP"),
+    "a number for a picture": (lambda f: in_swap_obj(f, crepe_row(image=7)), "row 0 has no picture in 'image'"),
+    "a missing picture": (lambda f: in_swap_obj(f, crepe_row(image="a.jpg")), "a picture in 'image' that isn't in"),
+    "a climbing path": (lambda f: in_swap_obj(f, crepe_row(image="../out.jpg")), "leads out of"),
+    "an absolute path": (lambda f: in_swap_obj(f, crepe_row(image=str(f.parent / "out.jpg"))), "leads out of"),
+    "a link": (
+        lambda f: (f / "a.jpg").symlink_to("../out.jpg") or in_swap_obj(f, crepe_row(image=held(None, "a.jpg"))),
+        "leads out of",
+    ),
+    "a second picture of a name": (
+        lambda f: in_swap_obj(f, *(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
+        "row 1 calls its picture in 'image' as another one is called",
+    ),
+    "a class without a name": (classes_without_names, "has a 'true_label' that is none of its 'tested_labels'"),
+    "strange notes": (lambda f: in_swap_obj(f, crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_bad_folder_is_one_error_and_makes_nothing(tmp_path, fault):
+    write, reason = BAD[fault]
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "out.jpg").write_bytes(picture(1))
+    write(tmp_path / "hub")
+    with pytest.raises(UserError) as error:
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    assert reason in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub", "out.jpg"]
+
+
+@pytest.mark.parametrize("features", [7, {"image": 7}, {"caption": {"names": "ab"}}, {"image": {"_type": "Image"}}])
+def test_notes_on_columns_may_say_anything(tmp_path, features):
+    in_swap_obj(tmp_path / "hub", crepe_row(), metadata=as_features(features))
+    assert import_folder(tmp_path / "hub", tmp_path / "data").records == {"swap_obj": 1}
+
+
+def test_what_is_there_stays(tmp_path):
+    """Another file of the same name is an error before anything is moved."""
+    in_swap_obj(tmp_path / "hub", crepe_row(1), crepe_row(2))
+    (tmp_path / "data/coco/val2017").mkdir(parents=True)
+    (tmp_path / "data/coco/val2017/000000000002.jpg").write_bytes(picture(3))
+    before = contents(tmp_path / "data")
+    with pytest.raises(UserError, match=r"000000000002\.jpg is there already, and is another"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    assert contents(tmp_path / "data") == before
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["coco"]
+
+
+def test_options_are_named_where_they_are_wrong(tmp_path):
+    in_swap_obj(tmp_path / "hub", crepe_row())
+    for options in ({"benchmark": "sugarcrep"}, {"part": "swap_obk"}, {"split": "test"}):
+        with pytest.raises(UserError, match="unknown"):
+            import_folder(tmp_path / "hub", tmp_path / "data", **options)
+    made = import_folder(tmp_path / "hub", tmp_path / "data", "sugarcrepe", "add_att", "swap_obj")
+    assert made.records == {"add_att": 1}
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    in_swap_obj(tmp_path / "hub", crepe_row())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError, match=r"needs pyarrow: pip install 'binding-menagerie\[parquet\]'"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+
+
+# Webdatasets of CLIP_benchmark
+
+
+def write_webdataset(folder: Path, labels: Sequence[Sequence[str]]) -> Path:
+    """A tar file for each list of labels."""
+    (folder / "test").mkdir(parents=True)
+    (folder / "classnames.txt").write_text("cat\ndog\n")
+    (folder / "zeroshot_classification_templates.txt").write_text("a photo of a {c}.\na {c}\n")
+    (folder / "test/nshards.txt").write_text(f"{len(labels)}\n")
+    for k, own in enumerate(labels):
+        with tarfile.open(folder / f"test/{k}.tar", "w") as tar:
+            for n, label in enumerate(own):
+                for name, content in ((f"s{n}.webp", picture(9 * k + n, "WEBP")), (f"s{n}.cls", label.encode())):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+    return folder
+
+
+def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
+    folder = write_webdataset(tmp_path / "wds_pair", [["0", "1\n"], ["1"]])
+    made = import_folder(folder, tmp_path / "data")
+    assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, [], "")
+    bench = load("zero-shot").build(Place(tmp_path / "data", resolution=16))
+    (pool,) = bench.pools
+    assert pool.pairs == ((0, 0), (1, 1), (2, 1))
+    assert [text.text for text in pool.texts[0]] == ["a photo of a cat.", "a cat"]
+    first = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).records[0]
+    assert (tmp_path / "data/zero_shot" / first.images[0].file).read_bytes() == picture(0, "WEBP")
+    with pytest.raises(UserError, match="is there already"):
+        import_folder(folder, tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda f: (f / "test/nshards.txt").write_text("2"), "has 1 of 2 tar files"),
+        (lambda f: (f / "dataset_type.txt").write_text("retrieval"), "is a webdataset for retrieval"),
+        (lambda f: (f / "classnames.txt").write_text("cat\n"), "'s1' has a class that is no number below 1: '1'"),
+        (lambda f: (f / "test/0.tar").write_text(POINTER), "is a git-lfs pointer"),
+    ],
+)
+def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reason):
+    change(write_webdataset(tmp_path / "wds_pair", [["0", "1"]]))
+    with pytest.raises(UserError) as error:
+        import_folder(tmp_path / "wds_pair", tmp_path / "data")
+    assert reason.replace("'s1'", "s1") in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["wds_pair"]
+
+
+# What loaders say of such folders
+
+
+def problem(name: str, root: Path) -> str:
+    """What `--check` says of a benchmark, and what opening it says."""
+    said = state_of(load(name), Place(root))[0]
+    with pytest.raises(UserError) as error:
+        load(name).build(Place(root))
+    assert len(f"{said}{error.value}".splitlines()) == 1
+    assert ("import-hf" in said) == ("import-hf" in str(error.value))
+    return said
+
+
+def test_tables_in_place_of_official_files_are_named_with_their_command(tmp_path):
+    """In the folder of a benchmark, and as the data root itself; in folders of other benchmarks they aren't meant."""
+    make_winoground(tmp_path / "data")
+    (tmp_path / "data/winoground/examples.jsonl").unlink()
+    assert "import-hf" not in problem("winoground", tmp_path / "data")
+    in_swap_obj(tmp_path / "data/winoground/data", crepe_row(), name="test-00000-of-00001.parquet")
+    command = f"python -m generators import-hf {tmp_path}/data/winoground --data-root DATA"
+    assert f"tables of the Hugging Face hub, of which `{command}` makes the official files" in problem(
+        "winoground", tmp_path / "data"
+    )
+    assert "import-hf" not in problem("sugarcrepe", tmp_path / "data")
+    assert f"import-hf {tmp_path}/data/winoground" in problem("sugarcrepe", tmp_path / "data/winoground")
+
+
+def test_training_sources_name_such_tables_too(tmp_path):
+    for name, folder in (("coco", "coco/annotations"), ("tar shards", "shards"), ("visual genome", "vg")):
+        in_swap_obj(tmp_path / folder, crepe_row(), name="train.parquet")
+        place = SourcePlace(tmp_path, 16)
+        with pytest.raises(UserError, match=f"import-hf {tmp_path}/{folder}"):
+            load_source(name).open(place)
+        assert name == "tar shards" or f"import-hf {tmp_path}/{folder}" in state(load_source(name), place).problem
+
+
+def test_a_webdataset_among_folders_of_classes_is_named(tmp_path):
+    write_webdataset(tmp_path / "zero_shot/wds_pair", [["0", "1"]])
+    assert f"{tmp_path}/zero_shot/wds_pair holds a webdataset of CLIP_benchmark" in problem("zero-shot", tmp_path)
+
+
+def test_pointers_of_git_lfs_are_named(tmp_path):
+    """In place of annotations, images, shards and large files that are read entry by entry."""
+    make_winoground(tmp_path / "data")
+    image = tmp_path / "data/winoground/images/ex_1_img_0.png"
+    image.write_text(POINTER)
+    bench = load("winoground").build(Place(tmp_path / "data", resolution=16))
+    with pytest.raises(UserError, match=r"ex_1_img_0\.png is a git-lfs pointer and not the file"):
+        bench.images(range(len(bench.numbers)))
+    (tmp_path / "data/winoground/examples.jsonl").write_text(POINTER)
+    assert "examples.jsonl is a git-lfs pointer" in problem("winoground", tmp_path / "data")
+    write_json(tmp_path / "vg/region_descriptions.json", [])
+    for name, file in (("visual genome", "vg/image_data.json"), ("tar shards", "shards/0.tar")):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(POINTER)
+        with pytest.raises(UserError, match=f"{path} is a git-lfs pointer"):
+            load_source(name).open(SourcePlace(tmp_path, 16))
