@@ -22,7 +22,7 @@ def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
         wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)
         raise UserError(f"{table.files[0]} has the columns {', '.join(columns):.500}; known are {wanted}")
     best = [form for form in fitting if len(form.columns) == len(fitting[0].columns)]
-    if len(best) > 1:
+    if len({form.benchmark for form in best}) > 1:
         raise UserError(
             f"{table.files[0]} may be {' or '.join(form.benchmark for form in best)}; name one with --benchmark"
         )

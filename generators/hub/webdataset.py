@@ -55,7 +55,7 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
             text = "".join(f"{its}\n" for its in lines(folder / TEMPLATES))
             (scratch / place / "templates.txt").write_text(text, encoding="utf-8")
         put_below(root, scratch)
-    left_out = [f"{number} of {why}" for why, number in refused.items()]
+    left_out = [f"{why} ({number})" for why, number in refused.items()]
     return Made("zero-shot", place, {name: count}, count, left_out, "")
 
 

@@ -31,22 +31,31 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     tables = tables_in(folder)
     form = form_of(tables, benchmark, split)
     taken = taken_of(tables, form, split)
-    if part:
-        choose(f"part of {form.benchmark}", part, form.parts)
+    check_part(form, part)
     with scratch_below(root) as scratch:
         pictures = PictureFolder(folder, scratch / form.images)
         records = records_of(taken, form, partial(part_of, form, folder, part), pictures)
         write_annotations(scratch, form, records)
         images = sum(1 for _ in pictures.out.glob("*"))
         put_below(root, scratch, form.images.partition("/")[0])
-    counts = {own: len(its) for own, its in records.items()}
+    counts = {own: len(its) for own, its in records.items()} if form.file else {}
     left_out = [table.name for table in tables if table not in taken]
     return Made(form.benchmark, form.images, counts, images, left_out, form.note)
 
 
+def check_part(form: Form, part: str) -> None:
+    """Raise for a part that a benchmark doesn't have, or that isn't for the user to say."""
+    if part and form.part_column:
+        raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
+    if part:
+        choose(f"part of {form.benchmark}", part, form.parts)
+
+
 def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
-    """The part that a table is, as far as that is known without its rows."""
-    names = (part, table.split, table.configuration, *reversed(folder.resolve().parts[-3:]))
+    """The part that a table is, as far as that is known without its rows; a cache has SET/snapshots/COMMIT."""
+    place = folder.resolve()
+    own = place.parents[1].name if place.parent.name == "snapshots" else place.name
+    names = (part, table.split, table.configuration, own)
     return next(filter(None, (part_in(form, name) for name in names)), "")
 
 

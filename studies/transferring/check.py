@@ -82,7 +82,7 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
 def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
     """What is missing or wrong, and the records that there are."""
     if problem := absent(spec, place):
-        return problem, 0
+        return "; ".join(filter(None, (problem, instead(spec, place)))), 0
     try:
         bench = spec.build(place)
     except UserError as error:
@@ -93,15 +93,17 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 def absent(spec: BenchmarkSpec, place: Place) -> str:
     """Which files and folders aren't there; empty where all are."""
     lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
-    problem = (
-        f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "") if lacking else ""
-    )
-    if not problem and spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        problem = f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
-    if not problem:
-        return ""
-    places = [place.path(name) for name in (*spec.files, *spec.one_of, *spec.images)]
-    return "; ".join([problem, *list(filter(None, map(found_instead, places)))[:1]])
+    if lacking:
+        return f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
+    return ""
+
+
+def instead(spec: BenchmarkSpec, place: Place) -> str:
+    """What lies in its folders in place of its files, if that is known."""
+    names = (*spec.files, *spec.one_of, *spec.images)
+    return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
