@@ -11,12 +11,9 @@ SPLIT = "test"  # which is read where there are several
 
 def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
     """The form whose columns a table has: of several the one with most of them; raises where none or two fit."""
-    known = sorted({form.benchmark for form in FORMS})
     table = of_split(tables, split)[0]
     columns = columns_of(table)
-    forms = [
-        form for form in FORMS if not benchmark or form.benchmark == choose("benchmark of the hub", benchmark, known)
-    ]
+    forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
     fitting = sorted((form for form in forms if fits(form, columns)), key=lambda form: -len(form.columns))
     if not fitting:
         wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import UserError, choose
+from envs.common.files import check_place
 from generators.hub.choice import SPLIT, form_of, taken_of
-from generators.hub.forms import Form, part_in
+from generators.hub.forms import FORMS, Form, part_in
 from generators.hub.pictures import PictureFolder
 from generators.hub.put import Made, put_below, scratch_below
 from generators.hub.tables import Table, rows_of, tables_in
@@ -24,6 +25,9 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     names of tables and of the folder, the `split` as "test". Files that are there stay, and others of the same name are
     an error. Nothing is left behind by an import that ends in an error.
     """
+    check_place("--data-root", root)
+    if benchmark:
+        choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS}))
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):

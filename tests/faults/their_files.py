@@ -1,10 +1,12 @@
 """Kinds of files that others write: any well-formed one is right, and whatever else is one clear line."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from envs.worlds import load_world
@@ -12,6 +14,7 @@ from generators.audit.exported import read_export, side_of_pictures
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import load as load_benchmark
 from generators.export.write import MARK, SHEET, export
+from generators.hub.write import import_folder
 from generators.sources.image_files import ImageFiles
 from generators.sources.place import SourcePlace
 from generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
@@ -23,7 +26,7 @@ from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RECIPE, RESOLUTION, make_split
 from tests.generators.benchmark_files import MAKERS as BENCHMARKS
 from tests.generators.source_files import MAKERS as SOURCES
-from tests.generators.source_files import picture
+from tests.generators.source_files import picture, write_shard
 
 WORLD = """
 extends = "tiny"
@@ -163,6 +166,43 @@ def make_configured(folder: Path) -> Path:
     return folder / "config.json"
 
 
+def make_table(folder: Path, form: str) -> Path:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (folder / "hub").mkdir(parents=True)
+    rows = [
+        {"image": {"bytes": picture(f"{k}"), "path": f"{k:012}.jpg"}, "caption": f"a cat {k}", "negative_caption": "x"}
+        for k in range(3)
+    ]
+    table = arrow.Table.from_pylist(rows).replace_schema_metadata({"huggingface": '{"info": {"features": {}}}'})
+    path = folder / f"hub/swap_obj.{form}"
+    if form == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with arrow.OSFile(str(path), "wb") as file, arrow.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+def make_webdataset(folder: Path, file: str) -> Path:
+    own = folder / "wds_pair"
+    write_shard(
+        own / "test/0.tar", {f"s{k}.{e}": picture(f"{k}") if e == "jpg" else b"1" for k in "ab" for e in ("jpg", "cls")}
+    )
+    (own / "classnames.txt").write_text("cat\ndog\n")
+    return own / file
+
+
+def read_imported(path: Path) -> Any:
+    hub = next(parent for parent in path.parents if parent.name in ("hub", "wds_pair"))
+    out = hub.with_name("data")
+    try:
+        import_folder(hub, out)
+        return {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    finally:
+        assert out.exists() or sorted(hub.parent.iterdir()) == [hub]
+        shutil.rmtree(out, ignore_errors=True)
+
+
 STREAMS = ("generators.sources.json_stream", "generators.sources.json_file")
 WORLDS = ("envs.custom.world_file", "envs.custom.ingredients")
 SHARDS = ("generators.sources.shard", "generators.sources.tar_shards")
@@ -216,6 +256,26 @@ THEIRS = [
         read_photograph,
         ("generators.sources.image_files",),
         free=True,
+    ),
+    *(
+        FileKind(
+            f"{form} table of the hub",
+            partial(make_table, form=form),
+            read_imported,
+            ("generators.hub.tables", "generators.hub.pictures"),
+            free=True,
+        )
+        for form in ("parquet", "arrow")
+    ),
+    *(
+        FileKind(
+            f"{what} of a webdataset",
+            partial(make_webdataset, file=file),
+            read_imported,
+            ("generators.hub.webdataset",),
+            free=True,
+        )
+        for what, file in {"tar file": "test/0.tar", "class names": "classnames.txt"}.items()
     ),
     FileKind("raw images", make_raw, read_raw, ("generators.sources.raw_images",), free=True),
     FileKind("mark of an export", lambda f: make_export(f, MARK), read_exported, EXPORTED, free=True),

@@ -239,9 +239,11 @@ def test_a_form_gives_what_its_loader_reads(tmp_path, source):
         assert {len(item.images) for item in bench.items} == {made.images}
 
 
-def test_every_form_is_tried():
+def test_every_form_is_tried_and_in_the_docs():
     tried = {*FORMED, "one table for each part", "HuggingFaceM4/SugarCrepe_swap_obj and its like"}
     assert {form.source for form in FORMS} == tried
+    page = (ROOT / "docs/transfer.md").read_text()
+    assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
 
 
 def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):
