@@ -4,9 +4,8 @@ import hashlib
 import re
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from envs.common.reading import open_file
 from generators.sources.folders import inside
@@ -24,7 +23,7 @@ class PictureFolder:
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder, self.out = folder.resolve(), out
         self.digests: dict[str, str] = {}
-        """By the names of the files that were written."""
+        """By the names of the files that were written, in small letters: some disks take no others for different."""
 
     def keep(self, row: Entry, column: str, name: str = "") -> str:
         """Write the picture in a column of a row, once; returns its file's name.
@@ -36,17 +35,15 @@ class PictureFolder:
         content, path = self.read(row, column)
         digest = hashlib.sha256(content).hexdigest()
         ending = suffix_of(row, column, content)
-        wanted = name or Path(path.replace("\\", "/")).name
-        if PLAIN.fullmatch(wanted) and self.digests.setdefault(wanted, digest) == digest:
-            name = wanted
-        elif name:
-            raise row.error(f"calls its picture in {column!r} as another one is called, or no file can be: {name!r}")
-        else:
-            name = f"{digest[:LETTERS]}{ending}"
-        if not (self.out / name).exists():
-            self.out.mkdir(parents=True, exist_ok=True)
-            (self.out / name).write_bytes(content)
-        return name
+        own = (Path(path.replace("\\", "/")).name, f"{digest[:LETTERS]}{ending}")
+        for free in filter(PLAIN.fullmatch, (name,) if name else own):
+            if self.digests.setdefault(free.lower(), digest) == digest:
+                self.out.mkdir(parents=True, exist_ok=True)
+                (self.out / free).write_bytes(content)
+                return free
+        raise row.error(
+            f"calls its picture in {column!r} as another one is called, or as no file can be: {name or own[0]!r}"
+        )
 
     def read(self, row: Entry, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and the name that it has in the table, which may be empty."""
@@ -74,13 +71,12 @@ class PictureFolder:
 
 def suffix_of(row: Entry, column: str, content: bytes) -> str:
     """The ending of a picture's format, from its header; raises for a foreign or too large one."""
-    reason: Any = "it is no JPEG, PNG or WebP"
     try:
         with Image.open(BytesIO(content), formats=FORMATS) as picture:
             check_picture(picture)
             return SUFFIXES.get(picture.format or "", ".jpg")
-    except ValueError as error:
-        reason = error
-    except Exception:  # as many kinds as there are decoders
-        pass
+    except UnidentifiedImageError:
+        reason = "it is no JPEG, PNG or WebP"
+    except Exception as error:  # as many kinds as there are decoders
+        reason = str(error)
     raise row.error(f"has a picture in {column!r} that can't be used: {reason}")

@@ -39,7 +39,8 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
     """
     for path in scratch.rglob("*"):
         target = root / path.relative_to(scratch)
-        if path.is_file() and target.exists() and not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
+        same = target.is_dir() if path.is_dir() else target.is_file() and filecmp.cmp(path, target, shallow=False)
+        if target.exists() and not same:
             raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
     root.mkdir(parents=True, exist_ok=True)
     for path in sorted(scratch.iterdir(), key=lambda path: (path.name != first, path.name)):

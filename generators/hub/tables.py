@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.errors import UserError
-from envs.common.reading import check_regular, parse_json, read_json
+from envs.common.reading import Unreadable, check_regular, parse_json, read_json
 from generators.sources.json_file import Entry
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ SUFFIXES = (".parquet", ".arrow")
 STATE = "state.json"
 SHARD = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]{16})?")
 NUMBER = re.compile(r"\d{4,}")
+END, MAGIC = b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1"  # the last bytes of arrow's two formats
 SAVED = "data"  # what `save_to_disk` calls a table, and the hub a folder of them
 EXTRA = "pip install 'binding-menagerie[parquet]'"
 
@@ -59,7 +60,7 @@ def is_data(path: Path) -> bool:
     state = path.parent / STATE
     if path.suffix != ".arrow" or not state.is_file():
         return not path.name.startswith("cache-")
-    content = read_json(state, dict[str, Any])
+    content = read_state(state)
     if any(content.get(key) for key in ("_indices_files", "_indices_data_files")):
         raise UserError(
             f"{state} selects rows by a list of indices; save it again with save_to_disk of a newer datasets"
@@ -82,8 +83,16 @@ def names_of(path: Path, inner: Path) -> tuple[str, str]:
 def saved_split(path: Path) -> str:
     """The split that `save_to_disk` notes; empty where there is none."""
     state = path.parent / STATE
-    split = read_json(state, dict[str, Any]).get("_split") if state.is_file() else None
+    split = read_state(state).get("_split") if state.is_file() else None
     return split if isinstance(split, str) else ""
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What `save_to_disk` notes of a table."""
+    try:
+        return read_json(path, dict[str, Any])
+    except Unreadable as error:
+        raise UserError(f"{error}; get the folder again") from error
 
 
 def whole(files: list[Path]) -> tuple[Path, ...]:
@@ -143,14 +152,17 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
 
 
 def arrow_reader(file: Any) -> Any:
-    """A reader of arrow's stream, which `datasets` writes, or of its other format."""
+    """A reader of arrow's stream, which `datasets` writes, or of its other format; a stream torn between rows raises."""
     import pyarrow as pa
 
-    try:
-        return pa.ipc.open_stream(file)
-    except pa.ArrowInvalid:
-        file.seek(0)
+    file.seek(max(0, file.size() - len(END)))
+    end = file.read(len(END))
+    file.seek(0)
+    if end.endswith(MAGIC):
         return pa.ipc.open_file(file)
+    if end != END:
+        raise ValueError("it has no end mark: damaged or half-copied")
+    return pa.ipc.open_stream(file)
 
 
 def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
@@ -165,7 +177,10 @@ def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
 
 def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     """The names of classes by column, as `datasets` notes them in a file."""
-    content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} says of its columns")
+    try:
+        content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} notes of its columns")
+    except Unreadable as error:
+        raise UserError(f"{error}; get it again") from error
     for key in ("info", "features"):
         content = content.get(key) if isinstance(content, dict) else None
     columns = content.items() if isinstance(content, dict) else ()

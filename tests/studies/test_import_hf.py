@@ -2,6 +2,7 @@
 ones, whatever form the folder has, and of a bad folder nothing is made."""
 
 import csv
+import hashlib
 import io
 import json
 import pickle
@@ -246,24 +247,35 @@ def test_every_form_is_tried_and_in_the_docs():
     assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
 
 
+def bivlc_row(number: int, path: str | None) -> dict:
+    """A row of BiVLC."""
+    images = {"image": held(picture(number), path), "negative_image": held(picture(9), None)}
+    return images | SWAPS | {"type": "swap", "subtype": "obj"}
+
+
 def test_pictures_of_one_name_stay_apart_and_one_picture_is_one_file(tmp_path):
     """As sets whose paths lost their folders have them."""
-    rows = [
-        {
-            "image": held(picture(k), "img.jpg"),
-            "negative_image": held(picture(9), None),
-            "type": "swap",
-            "subtype": "obj",
-        }
-        | SWAPS
-        for k in (1, 2, 1)
-    ]
+    rows = [bivlc_row(k, "img.jpg") for k in (1, 2, 1)]
     write_table(tmp_path / "hub/test.parquet", rows)
     assert import_folder(tmp_path / "hub", tmp_path / "data").images == 3
     records = [json.loads(line) for line in (tmp_path / "data/bivlc/test.jsonl").open()]
     shown = [(tmp_path / "data/bivlc/images" / record["image"]).read_bytes() for record in records]
     assert shown == [picture(1), picture(2), picture(1)]
     assert len({record["negative_image"] for record in records}) == 1
+
+
+def test_no_name_is_taken_for_that_of_another_picture(tmp_path):
+    """Names that are made of the content, and those that differ in capitals alone."""
+    made = hashlib.sha256(picture(2)).hexdigest()[:16] + ".jpg"
+    paths = ["a.jpg", "A.JPG", None, made]
+    rows = [bivlc_row(k + 1, path) for k, path in enumerate(paths)]
+    rows[2]["image"] = held(picture(2), None)
+    write_table(tmp_path / "hub/test.parquet", rows)
+    import_folder(tmp_path / "hub", tmp_path / "data")
+    records = [json.loads(line) for line in (tmp_path / "data/bivlc/test.jsonl").open()]
+    shown = [(tmp_path / "data/bivlc/images" / record["image"]).read_bytes() for record in records]
+    assert shown == [picture(k) for k in (1, 2, 2, 4)]
+    assert len({record["image"].lower() for record in records}) == 3
 
 
 def test_a_second_part_joins_the_first(tmp_path):
@@ -289,6 +301,15 @@ def torn(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
 
 
+def between_rows(folder: Path) -> None:
+    """A stream of two batches without its end mark, which arrow takes for a whole one."""
+    batch = pa.RecordBatch.from_pylist([crepe_row()])
+    with pa.OSFile(str(folder / "swap_obj.arrow"), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    path = folder / "swap_obj.arrow"
+    path.write_bytes(path.read_bytes()[:-8])
+
+
 def garbled(folder: Path) -> None:
     (folder / "swap_obj.arrow").write_bytes(b"ARROW1\0\0" + bytes(range(200)))
 
@@ -306,6 +327,7 @@ BAD = {
     "nothing": (lambda folder: None, "there are no parquet or arrow files"),
     "pickles": (lambda folder: (folder / "a.pkl").write_bytes(pickle.dumps(1)), "there are no parquet or arrow files"),
     "torn": (torn, "swap_obj.parquet is no whole parquet file"),
+    "torn between rows": (between_rows, "swap_obj.arrow is no whole arrow file (it has no end mark"),
     "garbled": (garbled, "swap_obj.arrow is no whole arrow file"),
     "a pointer": (lambda folder: (folder / "swap_obj.parquet").write_text(POINTER), "is a git-lfs pointer"),
     "half of it": (
