@@ -152,7 +152,7 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
 
 
 def arrow_reader(file: Any) -> Any:
-    """A reader of arrow's stream, which `datasets` writes, or of its other format; a stream torn between rows raises."""
+    """A reader of arrow's stream, which `datasets` writes, or of its other format; a torn stream raises."""
     import pyarrow as pa
 
     file.seek(max(0, file.size() - len(END)))
