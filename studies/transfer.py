@@ -23,6 +23,7 @@ from envs.common.errors import UserError, choose, run_command
 from envs.common.ranges import SOME_PROCESSES, Range
 from generators.benchmarks.registry import chosen, load, names
 from generators.parsers.registry import DEFAULT, read_parser
+from generators.sources.searched_folders import Given
 from studies.runs.device import check_device, check_device_here
 
 
@@ -38,7 +39,7 @@ class Config:
     data_root: Path = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: tuple[str, ...] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017."""
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of one place all are searched."""
     check: bool = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     allow_missing: bool = False
@@ -69,7 +70,7 @@ class Config:
     """Threads that decode images; 0 takes one a core."""
 
 
-def folders_of(config: Config) -> dict[str, Path]:
+def folders_of(config: Config) -> Given:
     """`--images` by what they replace."""
     from studies.transferring.check import folders_given
 

@@ -19,7 +19,7 @@ from generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts: image i belongs with text i, texts from k on belong with none."""
+    """k images and m texts: image i belongs with its `own` texts, text i as a rule; others belong with none."""
 
     record: str
     """What it was made of, the same from run to run: predictions of two runs are paired by it."""
@@ -30,6 +30,12 @@ class Item(NamedTuple):
     texts: tuple[Caption, ...]
     cluster: str = ""
     """Records of one cluster resemble each other: a bootstrap draws them together."""
+    true: int = 1
+    """How many texts belong with image i: text i, and those behind it."""
+
+    def own(self, image: int) -> range:
+        """The places of the texts that belong with the image at a place."""
+        return range(image, image + self.true)
 
 
 Scores = Float[np.ndarray, "k m"]

@@ -51,7 +51,7 @@ def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
     shown = [
         record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts)) for record in records
     ]
-    return ClevrBind(name, place.path(FOLDER), shown, place)
+    return ClevrBind(name, FOLDER, shown, place)
 
 
 def attributes(place: Place) -> Iterator[Record]:

@@ -9,7 +9,7 @@ from generators.benchmarks.word_order import WordOrder
 
 def build(place: Place) -> WordOrder:
     """Every caption."""
-    return WordOrder("coco-order", place.path(images.IMAGES), karpathy_test(place, images.FORMS), place)
+    return WordOrder("coco-order", images.IMAGES, karpathy_test(place, images.FORMS), place)
 
 
 BENCHMARK = BenchmarkSpec(

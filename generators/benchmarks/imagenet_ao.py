@@ -22,12 +22,12 @@ TEMPLATE = f"a photo of a {SLOT}"
 def build(place: Place) -> ZeroShot:
     """All pictures, each with all compositions: too many to be options of every record by itself."""
     table = place.path(TABLE)
-    rows = list(from_table(table) if table.is_file() else from_folders(place.path(FOLDER)))
+    rows = list(from_table(table) if table.is_file() else from_folders(place.only(FOLDER)))
     records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)
     compositions = {name: name for _, name in rows}
     if len(compositions) < 2:
         raise UserError(f"imagenet-ao has {len(compositions)} compositions, and choosing needs 2; get it again")
-    return ZeroShot("imagenet-ao", place.path(FOLDER), [ImageSet("", records, compositions, (TEMPLATE,))], place)
+    return ZeroShot("imagenet-ao", FOLDER, [ImageSet("", records, compositions, (TEMPLATE,))], place)
 
 
 def from_table(table: Path) -> Iterator[tuple[str, str]]:

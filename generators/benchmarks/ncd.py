@@ -31,7 +31,7 @@ class NCD(Photographs):
 
 def build(place: Place) -> NCD:
     """All files of the folder; one of equal colours is no test and is left out."""
-    folder = place.path(FOLDER)
+    folder = place.only(FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")
     records = []
@@ -46,7 +46,7 @@ def build(place: Place) -> NCD:
             right_first = CAPTION.format(c2, b, c1, a), CAPTION.format(c1, b, c2, a)
             records.append(Record(file, LEFT, (Photograph(file),), left_first, cluster))
             records.append(Record(file, RIGHT, (Photograph(file),), right_first, cluster))
-    return NCD("ncd", folder, records, place)
+    return NCD("ncd", FOLDER, records, place)
 
 
 BENCHMARK = BenchmarkSpec(

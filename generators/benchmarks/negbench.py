@@ -50,7 +50,7 @@ def build(place: Place) -> NegBench:
             record = read(row, name)
             records.append(record)
             places[record.name] = row.whole_number("correct_answer", len(OPTIONS) - 1)
-    made = NegBench("negbench", place.path(IMAGES), records, place)
+    made = NegBench("negbench", IMAGES, records, place)
     made.places = places
     return made
 

@@ -29,7 +29,7 @@ def build(place: Place) -> Retrieval:
             group,
         )
     ]
-    return Retrieval("negbench-retrieval", place.path(IMAGES), records, place)
+    return Retrieval("negbench-retrieval", IMAGES, records, place)
 
 
 def shown(path: Path) -> Iterator[PhotographId]:

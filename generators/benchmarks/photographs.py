@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from jaxtyping import UInt8
@@ -17,10 +17,11 @@ from generators.benchmarks.tagging import Tagger, spacy_tags
 from generators.captions.graph import SceneGraph
 from generators.captions.templates import Caption
 from generators.sources.coco import one_node
-from generators.sources.folders import existing
 from generators.sources.image_files import ImageFiles
 from generators.sources.json_file import writable
-from generators.sources.place import located
+from generators.sources.nearby import hint
+from generators.sources.place import given_above
+from generators.sources.searched_folders import ITSELF, Given, SearchedFolders
 
 Rule = Callable[[Scores], Outcome]
 
@@ -69,14 +70,38 @@ class Place:
     """Threads that decode images."""
     allow_missing: bool = False
     """Whether records whose images are missing are left out and counted, in place of an error."""
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    """Folders of images that aren't below the root, by the path that they would have there."""
+    folders: Given = field(default_factory=dict)
+    """Folders of images that aren't below the root, by the path that they would have there: all are searched."""
     tag: Tagger | None = spacy_tags
     """Parts of speech of a text, for benchmarks that shuffle words by them; None shuffles none, enough to count."""
 
     def path(self, name: str) -> Path:
-        """A file or folder below the root, or where it is instead."""
-        return located(name, self.root, self.folders)
+        """A file or folder below the root, or where it is instead: the first such place that there is."""
+        places = self.places(name)
+        return next((place for place in places if place.exists()), places[0])
+
+    def places(self, name: str) -> tuple[Path, ...]:
+        """Where a file or folder may be."""
+        part, below = given_above(name, self.folders)
+        return tuple(folder / below for folder in self.folders[part]) if part else (self.root / name,)
+
+    def only(self, name: str) -> Path:
+        """A folder that is read as a whole; raises where several are given for it."""
+        if len(places := self.places(name)) > 1:
+            raise UserError(
+                f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
+            )
+        return places[0]
+
+    def images(self, name: str) -> SearchedFolders:
+        """A folder of images, with all folders that are given for it and for folders in it."""
+        within = {
+            PurePosixPath(own).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
+            for own, paths in self.folders.items()
+            if PurePosixPath(own).is_relative_to(name)
+        }
+        places = tuple(path.resolve() for path in self.places(name))
+        return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
 
 
 class PhotographSet(Benchmark):
@@ -86,24 +111,28 @@ class PhotographSet(Benchmark):
     """Whether its texts were made here and are part of its results."""
     reader: type[ImageFiles] = ImageFiles
     """What reads its images."""
+    lacking: str
+    """Which images are missing, in words; empty where none is."""
 
-    def __init__(self, name: str, folder: Path, records: Sequence[Record], place: Place) -> None:
-        """Raises for two records of one name, and where images are missing, unless that is allowed."""
+    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
+        """`folder` is that of its images below the data root.
+
+        Raises for two records of one name, and where images are missing, unless that is allowed.
+        """
         self.name = name
-        check_records(name, folder, records)
-        lost = missing_images(folder, records, self.reader)
+        images = place.images(folder)
+        check_records(name, images, records)
+        lost = missing_images(images, records, self.reader)
+        self.lacking = lacking(images, lost, len(images_of(records)), self.reader)
         if lost and not place.allow_missing:
-            raise UserError(
-                f"{name}: {len(lost)} of {len(images_of(records))} images are missing in {folder}, the first is "
-                f"{min(lost)!r}; put them there, or score the other records with --allow-missing"
-            )
+            raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & images_of([record])]
         self.dropped = [record for record in records if lost & images_of([record])]
         self.missing = Counter(record.group for record in self.dropped)
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
         reading["boxes"] = [image.box for image in shown]
-        self.files = self.reader(folder, [image.file for image in shown], place.resolution, **reading)
+        self.files = self.reader(images, [image.file for image in shown], place.resolution, **reading)
         self.numbers = {image: number for number, image in enumerate(shown)}
 
     @property
@@ -123,7 +152,8 @@ class PhotographSet(Benchmark):
         """All that decides a result, but for the pixels: records, and the sizes of image files in bytes."""
         yield from (repr(tuple(record)) for record in self.records)
         for name in sorted(set(map(self.reader.file_of, images_of(self.records)))):
-            yield f"{name} {(self.files.root / name).stat().st_size}"
+            place = self.files.place(name)
+            yield f"{name} {(place.folder / place.file).stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """These images, as they are read."""
@@ -151,10 +181,13 @@ class PhotographSet(Benchmark):
 class Photographs(PhotographSet):
     """Each record is scored by itself. The rule is "strictly higher than all others" unless a benchmark has its own."""
 
+    true_texts: int = 1
+    """How many texts of a record are true of image i: text i, and those behind it."""
+
     def __init__(
         self,
         name: str,
-        folder: Path,
+        folder: str,
         records: Sequence[Record],
         place: Place,
         rules: Rule | Mapping[str, Rule] = texts_chosen,
@@ -169,6 +202,7 @@ class Photographs(PhotographSet):
                 tuple(self.numbers[image] for image in record.images),
                 tuple(captions[text] for text in record.texts),
                 record.cluster or record.name,
+                self.true_texts,
             )
             for record in self.records
         ]
@@ -186,7 +220,7 @@ class Photographs(PhotographSet):
         return rule(scores)
 
 
-def check_records(name: str, folder: Path, records: Sequence[Record]) -> None:
+def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
     """Raise unless there are some, each with a name of its own that can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
@@ -207,11 +241,20 @@ def images_of(records: Sequence[Record]) -> set[str]:
     return {image.file for record in records for image in record.images}
 
 
-def missing_images(folder: Path, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
+def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
     """The images whose files aren't there; one that would lie elsewhere raises."""
     named = images_of(records)
-    there = existing(folder.resolve(), set(map(reader.file_of, named)))
+    there = folder.found(set(map(reader.file_of, named)))
     return {name for name in named if reader.file_of(name) not in there}
+
+
+def lacking(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
+    """Which of so many images are missing, and where the first lies instead if it is near; empty where none is."""
+    if not lost:
+        return ""
+    first = min(lost)
+    near = "".join(hint(place.folder, place.file) for place in folder.places(reader.file_of(first)))
+    return f"{len(lost)} of {every} images are missing in {folder}, the first is {first!r}{near}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

@@ -43,8 +43,8 @@ class PugSpar(Photographs):
 def build(place: Place) -> PugSpar:
     """All pictures of two different animals."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
-    images = place.path(IMAGES)
-    return PugSpar("pug-spar", images if images.is_dir() else place.path(FOLDER), records, place)
+    folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
+    return PugSpar("pug-spar", folder, records, place)
 
 
 def records_of(row: Row) -> Iterator[Record]:

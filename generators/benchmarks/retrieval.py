@@ -26,7 +26,7 @@ class Retrieval(MatrixBenchmark):
 
     measures = MEASURES
 
-    def __init__(self, name: str, folder: Path, records: Sequence[Record], place: Place) -> None:
+    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """A record is an image with its captions. Raises where a group has fewer than two."""
         super().__init__(name, folder, records, place)
         self.pools = [self._pool(group, place) for group in dict.fromkeys(record.group for record in records)]
@@ -35,7 +35,8 @@ class Retrieval(MatrixBenchmark):
         records = tuple(record for record in self.records if record.group == group)
         if len(records) < 2:
             where = f"{self.name} {group}".strip()
-            raise UserError(f"{where}: {len(records)} images are there, and retrieval needs at least 2; get the others")
+            problem = f"{where}: {len(records)} images are there, and retrieval needs at least 2"
+            raise UserError(f"{problem}; {self.lacking or 'get the others'}")
         images = tuple(self.numbers[record.images[0]] for record in records)
         texts = tuple((Caption(text, place.parse(text)),) for record in records for text in record.texts)
         owners = (row for row, record in enumerate(records) for _ in record.texts)

@@ -11,7 +11,7 @@ IMAGES = "coco/val2014"
 
 def build(place: Place) -> Retrieval:
     """The images of the test split."""
-    return Retrieval("retrieval-coco", place.path(IMAGES), records_of(karpathy_test(place, FORMS)), place)
+    return Retrieval("retrieval-coco", IMAGES, records_of(karpathy_test(place, FORMS)), place)
 
 
 BENCHMARK = BenchmarkSpec(

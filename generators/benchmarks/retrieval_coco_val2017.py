@@ -16,7 +16,7 @@ def build(place: Place) -> Retrieval:
     """All images of its file."""
     photographs = read_photographs(place.path(FILE))
     records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
-    return Retrieval("retrieval-coco-val2017", place.path(IMAGES), records, place)
+    return Retrieval("retrieval-coco-val2017", IMAGES, records, place)
 
 
 def shown(path: Path) -> Iterator[PhotographId]:

@@ -15,8 +15,7 @@ IMAGES = "flickr30k/images"
 
 def build(place: Place) -> Retrieval:
     """The images of the test split."""
-    records = records_of(karpathy_test(place, FORMS))
-    return Retrieval("retrieval-flickr30k", place.path(IMAGES), records, place)
+    return Retrieval("retrieval-flickr30k", IMAGES, records_of(karpathy_test(place, FORMS)), place)
 
 
 BENCHMARK = BenchmarkSpec(

@@ -41,7 +41,7 @@ def questions(
             for row in read_json_rows(place.path(file), 3)
             for image, texts in [(row.whole_number(0), (row.text(1), row.text(2)))]
         ]
-        return SpatialQuestions(name, place.path(images), records, place, first_of_best)
+        return SpatialQuestions(name, images, records, place, first_of_best)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return (PhotographId(collection, row.whole_number(0)) for row in read_json_rows(path, 3))

@@ -39,7 +39,7 @@ class SugarCrepe(Photographs):
 def build(place: Place) -> SugarCrepe:
     """All seven files, their records by the keys that they have there: those of swap_obj leave some out."""
     records = [record for name in COUNTS for record in read_part(place, name)]
-    return SugarCrepe("sugarcrepe", place.path(IMAGES), records, place)
+    return SugarCrepe("sugarcrepe", IMAGES, records, place)
 
 
 def read_part(place: Place, name: str) -> list[Record]:

@@ -26,7 +26,7 @@ class VGAttribution(Photographs):
 def build(place: Place) -> VGAttribution:
     """All records of its file."""
     records = boxed_records(place, FILE, lambda entry: "_".join(entry.texts("attributes", 2)))
-    return VGAttribution("vg-attribution", place.path(IMAGES), records, place)
+    return VGAttribution("vg-attribution", IMAGES, records, place)
 
 
 BENCHMARK = BenchmarkSpec(

@@ -28,7 +28,7 @@ class VGRelation(Photographs):
 def build(place: Place) -> VGRelation:
     """All records of its file."""
     records = boxed_records(place, FILE, lambda entry: entry.text("relation_name"))
-    return VGRelation("vg-relation", place.path(IMAGES), records, place)
+    return VGRelation("vg-relation", IMAGES, records, place)
 
 
 BENCHMARK = BenchmarkSpec(

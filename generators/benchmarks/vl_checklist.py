@@ -82,7 +82,7 @@ def build(place: Place) -> VLCheckList:
     """All 56 files."""
     folder = place.path(FOLDER)
     records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
-    return VLCheckList("vl-checklist", place.path(IMAGES), records, place)
+    return VLCheckList("vl-checklist", IMAGES, records, place)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:

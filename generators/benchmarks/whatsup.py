@@ -58,7 +58,7 @@ def build(place: Place) -> WhatsUp:
     records = [
         record for part in PARTS for entry in read_json_list(place.path(FILES[part])) for record in [read(entry, part)]
     ]
-    return WhatsUp("whatsup", place.path(FOLDER), records, place, first_of_best)
+    return WhatsUp("whatsup", FOLDER, records, place, first_of_best)
 
 
 def read(entry: Entry, part: str) -> Record:

@@ -3,10 +3,8 @@
 400 records; both captions have the same words. Gated, for research only.
 """
 
-from collections.abc import Mapping, Sequence
-
-from generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from generators.benchmarks.four_way import RULES, FourWay, Quad
+from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.json_file import Entry, is_text, read_json_lines
 
@@ -14,45 +12,19 @@ FILE, IMAGES = "winoground/examples.jsonl", "winoground/images"
 TAGS = ("collapsed_tag", "secondary_tag")
 
 
-class Winoground(Photographs):
-    """Each record three times, once under each of its rules: text, image and group."""
-
-    tags: Mapping[str, Sequence[str]]
-    """Of each record."""
-
-    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The three scores, and the same by tag, as table 2 of the paper has them."""
-        parts: dict[str, list[Outcome]] = {}
-        for item, outcome in zip(items, outcomes, strict=True):
-            for tag in self.tags[item.cluster]:
-                parts.setdefault(f"{tag}: {item.group}", []).append(outcome)
-        return of_groups(items, outcomes) | {name: summarise(its) for name, its in sorted(parts.items())}
+def build(place: Place) -> FourWay:
+    """All records of its file; table 2 of the paper has the three scores by tag."""
+    return FourWay("winoground", IMAGES, [quad_of(entry) for entry in read_json_lines(place.path(FILE))], place)
 
 
-def build(place: Place) -> Winoground:
-    """All records of its file."""
-    entries = read_json_lines(place.path(FILE))
-    records = [record for entry in entries for record in records_of(entry)]
-    made = Winoground("winoground", place.path(IMAGES), records, place, QUADS)
-    made.tags = {name_of(entry): tags_of(entry) for entry in entries}
-    return made
-
-
-def name_of(entry: Entry) -> str:
-    """The id of a record."""
-    return str(entry.field("id", int))
-
-
-def tags_of(entry: Entry) -> list[str]:
-    """The tags of a record that it has one of."""
-    return [tag for key in TAGS if is_text(tag := entry.content.get(key))]
-
-
-def records_of(entry: Entry) -> list[Record]:
-    """One record under each rule."""
-    images = tuple(Photograph(f"{entry.text(key)}.png") for key in ("image_0", "image_1"))
-    texts = tuple(entry.text(key) for key in ("caption_0", "caption_1"))
-    return [Record(f"{name_of(entry)} {rule}", rule, images, texts, name_of(entry)) for rule in QUADS]
+def quad_of(entry: Entry) -> Quad:
+    """One record, with those of its tags that it has."""
+    return Quad(
+        name=str(entry.field("id", int)),
+        images=(f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"),
+        texts=(entry.text("caption_0"), entry.text("caption_1")),
+        parts=tuple(tag for key in TAGS if is_text(tag := entry.content.get(key))),
+    )
 
 
 BENCHMARK = BenchmarkSpec(
@@ -64,5 +36,5 @@ BENCHMARK = BenchmarkSpec(
     licence="Meta's research licence; not to be passed on",
     build=build,
     photographs=None,
-    counts={rule: 400 for rule in QUADS},
+    counts=dict.fromkeys(RULES, 400),
 )

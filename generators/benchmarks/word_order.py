@@ -9,7 +9,6 @@ alone, besides the tagger, whose tokens are used for threes too, and what was us
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class WordOrder(Photographs):
 
     made_texts = True
 
-    def __init__(self, name: str, folder: Path, captioned: Sequence[tuple[str, tuple[str, ...]]], place: Place) -> None:
+    def __init__(self, name: str, folder: str, captioned: Sequence[tuple[str, tuple[str, ...]]], place: Place) -> None:
         """`captioned` are image files with their captions."""
         records = [
             Record(f"{file} {k}", GROUP, (Photograph(file),), options(text, f"{file} {k}", place.tag), file)

@@ -43,7 +43,7 @@ class ZeroShot(MatrixBenchmark):
 
     measures = MEASURES
 
-    def __init__(self, name: str, folder: Path, sets: Sequence[ImageSet], place: Place) -> None:
+    def __init__(self, name: str, folder: str, sets: Sequence[ImageSet], place: Place) -> None:
         """`sets` have their images below `folder`."""
         super().__init__(name, folder, [record for its in sets for record in its.records], place)
         here = set(self.records)
@@ -77,11 +77,11 @@ class ZeroShot(MatrixBenchmark):
 
 def build(place: Place) -> ZeroShot:
     """All sets that are there."""
-    root = place.path(FOLDER)
+    root = place.only(FOLDER)
     sets = [set_in(folder) for folder in folders_in(root)]
     if not sets:
         raise UserError(f"there are no folders in {root}; put sets of images there, {FOLDER}/SET/CLASS/*.jpg")
-    return ZeroShot("zero-shot", root, sets, place)
+    return ZeroShot("zero-shot", FOLDER, sets, place)
 
 
 def set_in(folder: Path) -> ImageSet:

@@ -36,12 +36,12 @@ class TorchvisionSets(ZeroShot):
 
 def build(place: Place) -> TorchvisionSets:
     """All sets that are there."""
-    root = place.path(FOLDER)
+    root = place.only(FOLDER)
     check_pickles(root)
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
     if not sets:
         raise UserError(f"there is none of {', '.join(folder for folder, _ in SETS.values())} in {root}; get one")
-    return TorchvisionSets("zero-shot-torchvision", root, sets, place)
+    return TorchvisionSets("zero-shot-torchvision", FOLDER, sets, place)
 
 
 def check_pickles(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Image files below one folder, read as squares."""
+"""Image files below a folder, or below several that stand for it, read as squares."""
 
 import hashlib
 import inspect
@@ -18,8 +18,8 @@ from envs.common.errors import UserError
 from envs.common.reading import Unreadable, check_regular, open_file
 from generators.captioned import Indices
 from generators.sources import pictures
-from generators.sources.folders import existing, inside
 from generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
+from generators.sources.searched_folders import Located, SearchedFolders
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -30,7 +30,7 @@ class ImageFiles:
 
     def __init__(
         self,
-        root: str | Path,
+        root: str | Path | SearchedFolders,
         names: Sequence[str],
         resolution: int,
         cache: bool | None = None,
@@ -46,7 +46,9 @@ class ImageFiles:
         """
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
-        self.root, self.names, self.resolution = Path(root).resolve(), list(names), resolution
+        self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root).resolve())
+        self.root, self.names, self.resolution = self.folders.home, list(names), resolution
+        self._places: dict[str, Located] = {}  # of files, where several folders are searched
         self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
@@ -63,7 +65,7 @@ class ImageFiles:
     def sizes(self) -> Iterator[str]:
         """Of each image its file and how many bytes it has, as a text."""
         for name, box in zip(self.names, self.boxes, strict=True):
-            yield f"{name} {inside(self.root, name).stat().st_size} {box or ''}"
+            yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
 
     @property
     def cache(self) -> bool:
@@ -83,6 +85,10 @@ class ImageFiles:
             self._contents[name] = self._content(name)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
         return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
+
+    def place(self, file: str) -> Located:
+        """The folder that has a file."""
+        return self._places.get(file) or Located(self.root, file)
 
     @classmethod
     def file_of(cls, name: str) -> str:
@@ -118,23 +124,24 @@ class ImageFiles:
             problem = "is no JPEG, PNG or WebP"
         except Exception as error:  # truncated, too large, a foreign file: each raises its own
             problem = f"can't be read ({type(error).__name__}: {error})"
-        raise UserError(f"the image {name!r} in {self.root} {problem}; get it again, or take it out of the data")
+        raise UserError(f"the image {name!r} in {self.folders} {problem}; get it again, or take it out of the data")
 
     def _open(self, name: str) -> Image.Image:
         """The picture of an image, in RGB."""
-        return open_picture(inside(self.root, name))
+        return open_picture(self.place(name).path)
 
     def _content(self, name: str) -> str:
         """Hash of the bytes of an image."""
-        return content_of(inside(self.root, name))
+        return content_of(self.place(name).path)
 
     def _check(self) -> None:
         files = {name: self.file_of(name) for name in self.names}
-        there = existing(self.root, set(files.values()))
+        there = self.folders.found(set(files.values()))
+        self._places = there if self.folders.given else {}
         missing = [name for name, file in files.items() if file not in there]
         if missing:
             raise UserError(
-                f"{len(missing)} of {len(self)} images are missing in {self.root}, the first is {missing[0]!r}; "
+                f"{len(missing)} of {len(self)} images are missing in {self.folders}, the first is {missing[0]!r}; "
                 "put them there, or name the folder that has them"
             )
 

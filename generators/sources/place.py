@@ -1,6 +1,6 @@
 """Where the files of training sources are, and how they are read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -47,8 +47,12 @@ class SourcePlace:
 
 def located(name: str, root: Path, folders: Mapping[str, Path]) -> Path:
     """A file or folder below a data root, or where it is instead: a folder of `folders` stands for all below it."""
+    part, below = given_above(name, folders)
+    return folders[part] / below if part else root / name
+
+
+def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]:
+    """The one of `folders` that has the file or folder `name`, and its path there; "" where none has."""
     whole = PurePosixPath(name)
-    for part in (whole, *whole.parents):
-        if str(part) in folders:
-            return folders[str(part)] / whole.relative_to(part)
-    return root / name
+    part = next((str(part) for part in (whole, *whole.parents) if str(part) in folders), "")
+    return part, whole.relative_to(part)

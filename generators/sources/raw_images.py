@@ -13,7 +13,6 @@ from PIL import Image
 from envs.common.errors import UserError
 from envs.common.reading import Unreadable, check_regular, open_file
 from envs.common.reading import read_bytes as read_whole
-from generators.sources.folders import inside
 from generators.sources.image_files import ImageFiles
 
 
@@ -102,7 +101,7 @@ class RawImages(ImageFiles):
         """An image as it lies in its file."""
         file, _, number = name.rpartition("#")
         layout = LAYOUTS[file]
-        with open_file(inside(self.root, file)) as content:
+        with open_file(self.place(file).path) as content:
             content.seek(layout.header + int(number) * layout.length + layout.lead)
             pixels = content.read(layout.length - layout.lead)
         return np.frombuffer(pixels, np.uint8).reshape(layout.shape)

@@ -1,6 +1,6 @@
 """What a study on photographs is refused for before anything is made, and what `--check` reports."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from envs.common.errors import UserError, choose
@@ -10,6 +10,7 @@ from generators.parsers.registry import DEFAULT, read_parser
 from generators.sources import registry as sources
 from generators.sources.kept_out import KeptOut
 from generators.sources.place import one_node
+from generators.sources.searched_folders import Given
 from models.towers.config import file_and_tag
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
@@ -134,7 +135,7 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE")
         ) from error
 
 
-def report_states(config: Config, root: Path, folders: Mapping[str, Path]) -> int:
+def report_states(config: Config, root: Path, folders: Given) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
     from generators.benchmarks.photographs import Place
     from generators.sources.state import state

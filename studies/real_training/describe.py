@@ -1,6 +1,5 @@
 """Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from generators.sources.captions_file import parse_all
 from generators.sources.kept_out import KeptOut
 from generators.sources.place import SourcePlace, one_node
 from generators.sources.registry import load, names
+from generators.sources.searched_folders import Given
 from studies.real_training.cells import Described
 from studies.real_training.config import Config, chosen
 from studies.real_training.numbers import Numbers, numbers_of
@@ -20,30 +20,38 @@ from studies.real_training.opening import Opened, Opening, names_of, open_photog
 from studies.transferring.check import folders_given
 
 
-def folders_of(config: Config) -> dict[str, Path]:
-    """`--images` by what they replace, of sources and of benchmarks."""
+def folders_of(config: Config) -> Given:
+    """`--images` by what they replace, of sources and of benchmarks; a folder that sources read is one."""
     from generators.benchmarks import registry
 
     if not config.images:
         return {}
-    known = {folder for name in names() for folder in load(name).images}
-    known |= {folder for name in registry.names() for folder in registry.load(name).images}
-    return folders_given(config.images, known)
+    own = {folder for name in names() for folder in load(name).images}
+    tests = {folder for name in registry.names() for folder in registry.load(name).images}
+    given = folders_given(config.images, own | tests)
+    if twice := next((name for name in sorted(own) if len(given.get(name, ())) > 1), None):
+        raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
+    return given
 
 
-def kept_out(config: Config, root: Path, folders: Mapping[str, Path]) -> KeptOut:
+def first_of_each(folders: Given) -> dict[str, Path]:
+    """The folders of sources, of which there is one each."""
+    return {name: paths[0] for name, paths in folders.items()}
+
+
+def kept_out(config: Config, root: Path, folders: Given) -> KeptOut:
     """The photographs that tests have: COCO's validation set, and those of every benchmark on disk."""
-    return images_of_tests(SourcePlace(root, config.resolution, folders=folders), allow_unknown=config.allow_unknown)
+    return images_of_tests(
+        SourcePlace(root, config.resolution, folders=first_of_each(folders)), allow_unknown=config.allow_unknown
+    )
 
 
-def opening_of(
-    config: Config, sources: str, parser: str, root: Path, folders: Mapping[str, Path], out: KeptOut
-) -> Opening:
+def opening_of(config: Config, sources: str, parser: str, root: Path, folders: Given, out: KeptOut) -> Opening:
     """How photographs are read."""
     return Opening(
         sources=names_of(sources),
         root=root.resolve(),
-        folders=tuple((name, path.resolve()) for name, path in folders.items()),
+        folders=tuple((name, path.resolve()) for name, path in first_of_each(folders).items()),
         resolution=config.resolution,
         caption=config.caption,
         parser=parser,
@@ -52,7 +60,7 @@ def opening_of(
     )
 
 
-def described(config: Config, root: Path, folders: Mapping[str, Path]) -> dict[tuple[str, str], Described]:
+def described(config: Config, root: Path, folders: Given) -> dict[tuple[str, str], Described]:
     """What every cell trains on, by sources and parser; prints the counts."""
     out = kept_out(config, root, folders)
     found = {}

@@ -1,11 +1,12 @@
 """Trains what isn't finished, scores it on benchmarks, and writes results and report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from envs.common.errors import UserError
 from envs.common.progress import Sparing
+from generators.sources.searched_folders import Given
 from studies.grids.grid import cores, workers
 from studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits
 from studies.real_training.config import Config, grid_of
@@ -23,7 +24,7 @@ def root_of(config: Config, out: Path) -> Path:
     return write_files(grid.recipe_given, out, config.store, config.resolution, cores(grid))
 
 
-def run(config: Config, out: Path, folders: Mapping[str, Path]) -> None:
+def run(config: Config, out: Path, folders: Given) -> None:
     """Read photographs, render, train, score, report."""
     from studies.real_training.report import Study, print_table, write_report
     from studies.real_training.score import Tests, score
@@ -80,7 +81,7 @@ def print_carried(runs: Sequence[Planned], out: Path) -> None:
             print(f"{its.cell.name}: {Carried.recorded(carried).text}")
 
 
-def plan(config: Config, folders: Mapping[str, Path]) -> None:
+def plan(config: Config, folders: Given) -> None:
     """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
     import torch
 

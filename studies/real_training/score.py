@@ -7,6 +7,7 @@ from pathlib import Path
 
 from generators.benchmarks.photographs import Place
 from generators.benchmarks.registry import chosen
+from generators.sources.searched_folders import Given
 from models.library.sources import Checkpoint
 from studies.evaluation.models import Model
 from studies.real_training.cells import Planned
@@ -28,7 +29,7 @@ class Tests:
     """Of the finished cells that were met, whose weights and texts are hashed once."""
 
     @classmethod
-    def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Mapping[str, Path]) -> "Tests":
+    def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Given) -> "Tests":
         """Read the benchmarks' files, and parse their texts; raises for what was named and can't be read."""
         workers = config.workers or os.cpu_count() or 1
         place = Place(root, workers=workers, allow_missing=config.allow_missing, folders=folders)

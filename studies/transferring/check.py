@@ -10,6 +10,7 @@ from envs.common.errors import UserError
 from generators.benchmarks.photographs import PhotographSet, Place
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.instead import found_instead
+from generators.sources.nearby import hint
 from generators.sources.state import SourceState
 
 
@@ -41,16 +42,18 @@ def reported(name: str, state: State | SourceState, count: str = "") -> bool:
     return state.complete
 
 
-def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, Path]:
-    """`--images FOLDER=PATH` by what they replace, which is one of the `known` folders."""
-    folders = {}
+def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
+    """`--images FOLDER=PATH` by what they replace, which is one of the `known` folders; it may be several paths."""
+    folders: dict[str, tuple[Path, ...]] = {}
     for text in given:
         name, found, path = text.partition("=")
         if not found or name not in known:
             raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
         if not Path(path).is_dir():
             raise UserError(f"--images {text}: there is no folder {path}")
-        folders[name] = Path(path)
+        if Path(path).resolve() in map(Path.resolve, folders.get(name, ())):
+            raise UserError(f"--images {text} is given twice")
+        folders[name] = (*folders.get(name, ()), Path(path))
     return folders
 
 
@@ -92,11 +95,13 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 
 def absent(spec: BenchmarkSpec, place: Place) -> str:
     """Which files and folders aren't there; empty where all are."""
-    lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
+    lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
-        return f"there is no {lacking[0]}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        return f"there is no {place.path(lacking[0])}{more}{near(lacking[0], place)}"
     if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
+        hints = "".join(near(name, place) for name in spec.one_of)
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}{hints}"
     return ""
 
 
@@ -106,9 +111,16 @@ def instead(spec: BenchmarkSpec, place: Place) -> str:
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
+def near(name: str, place: Place) -> str:
+    """A clause that says where a file or folder lies instead, if it is near; of one of the data root from there."""
+    path = place.path(name)
+    return hint(place.root, name) if path == place.root / name else hint(path.parent, path.name)
+
+
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
     """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
-    problems = [f"{sum(bench.missing.values())} records lack their images"] if bench.missing else []
+    lost = sum(bench.missing.values())
+    problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
     problems += [
         f"{name} has {found} records, not {official}" for name, official, found in differing(spec, counted(bench))
     ]

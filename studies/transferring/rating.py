@@ -96,15 +96,16 @@ def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return
     for k, row in enumerate(scores):
-        best = max((place for place in range(len(row)) if place != k), key=row.__getitem__)
-        if row[best] >= row[k]:
+        own = min(item.own(k), key=row.__getitem__)
+        best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
+        if row[best] >= row[own]:
             yield {
                 **{
                     "image": item.images[k],
                     "record": item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}",
                 },
-                **{"true": item.texts[k].text, "preferred": item.texts[best].text},
-                "scores": [float(row[k]), float(row[best])],
+                **{"true": item.texts[own].text, "preferred": item.texts[best].text},
+                "scores": [float(row[own]), float(row[best])],
             }
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from generators.benchmarks import clevr_bind, negbench, negbench_retrieval, sugarcrepe, vl_checklist
+from generators.benchmarks import (
+    clevr_bind,
+    mmvp_vlm,
+    negbench,
+    negbench_retrieval,
+    pug_spare,
+    sugarcrepe,
+    sugarcrepe_pp,
+    valse,
+    vl_checklist,
+)
 
 # Group -> number of its records.
 Counts = Mapping[str, int]
@@ -65,11 +75,112 @@ def make_winoground(root: Path) -> Counts:
         }
         for i in range(3)
     ]
-    path = root / "winoground/examples.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_json_lines(root / "winoground/examples.jsonl", lines)
     write_images(root / "winoground/images", [f"ex_{i}_img_{k}.png" for i in range(3) for k in range(2)])
     return {"text": 3, "image": 3, "group": 3}
+
+
+def make_sugarcrepe_pp(root: Path) -> Counts:
+    """Two true captions each; in one record they are the same text but for a word."""
+    write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
+    for k, name in enumerate(sugarcrepe_pp.COUNTS):
+        records = [
+            {
+                **{"id": i, "filename": f"00000000000{i + 1}.jpg", "caption": f"A cat, {k}."},
+                **{"caption2": f"There is a cat, {k}.", "negative_caption": f"A dog, {k}."},
+            }
+            for i in range(2)
+        ]
+        write_json(root / f"sugarcrepe_pp/{name}.json", records)
+    return dict.fromkeys(sugarcrepe_pp.COUNTS, 2)
+
+
+def four_way_counts(n: int) -> Counts:
+    """Each record under each rule."""
+    return dict.fromkeys(("text", "image", "group"), n)
+
+
+def make_colorswap(root: Path) -> Counts:
+    """Images are named with their folder."""
+    records = [
+        {
+            **{"id": i, "caption_1": f"a red cat and a blue cup {i}", "caption_2": f"a blue cat and a red cup {i}"},
+            **{"image_1": f"images/img_{i}_1.png", "image_2": f"images/img_{i}_2.png", "image_source": "midjourney"},
+        }
+        for i in range(2)
+    ]
+    write_json(root / "colorswap/test.json", records)
+    write_images(root / "colorswap/images", [f"img_{i}_{k}.png" for i in range(2) for k in (1, 2)])
+    return four_way_counts(2)
+
+
+def write_json_lines(path: Path, records: Iterable[object]) -> None:
+    """A file with an object on each line, its folder made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+
+
+def make_bivlc(root: Path) -> Counts:
+    """Three records of two types, without names."""
+    records = [
+        {
+            **{"image": f"{i}.jpg", "caption": f"a cat {i}", "negative_caption": f"a dog {i}"},
+            **{"negative_image": f"false/{i}.png", "type": "swap" if i else "replace", "subtype": "obj"},
+        }
+        for i in range(3)
+    ]
+    write_json_lines(root / "bivlc/test.jsonl", records)
+    write_images(root / "bivlc/images", [file for i in range(3) for file in (f"{i}.jpg", f"false/{i}.png")])
+    return four_way_counts(3)
+
+
+def make_cola(root: Path) -> Counts:
+    """Addresses of images, of which one is in both records."""
+    address = "https://cs-people.bu.edu/array/data/vg_gqa_images/{}.jpg".format
+    records = [[address(1), f"red cat {k}", address(2 + k), f"white cat {k}"] for k in range(2)]
+    write_json(root / "cola/COLA_multiobjects_matching_benchmark.json", records)
+    write_images(root / "cola/images", ["1.jpg", "2.jpg", "3.jpg"])
+    return four_way_counts(2)
+
+
+def make_valse(root: Path) -> Counts:
+    """Of three records one has the vote of one annotator alone."""
+    images = {"foil-it": "COCO_val2014_000000000001.jpg", "coreference-hard": "VisualDialog_val2018_000000000002.jpg"}
+    for name in valse.COUNTS:
+        records = {
+            f"{name}_{k}": {
+                **{"dataset": "any", "image_file": images.get(name, f"v7w_{k}.jpg")},
+                **{"caption": f"There are cats, {name} {k}.", "foil": f"There are no cats, {name} {k}."},
+                "mturk": {"caption": votes, "foil": 3 - votes, "other": 0},
+            }
+            for k, votes in enumerate((2, 3, 1))
+        }
+        write_json(root / f"valse/data/{name}.json", records)
+    write_images(root / "valse/images", ["v7w_0.jpg", "v7w_1.jpg", *images.values()])
+    return dict.fromkeys(valse.COUNTS, 2)
+
+
+def make_mmvp_vlm(root: Path) -> Counts:
+    """Two pairs of one pattern and one of another, whose name is two words."""
+    patterns = {"Orientation": (1, 2, 3, 4), "Camera Perspective": (5, 6)}
+    rows = [(k, name, f"a cat that looks to side {k}") for name, numbers in patterns.items() for k in numbers]
+    write_csv(root / mmvp_vlm.FILE, ("Question ID", "Type", "Statement"), rows)
+    write_images(root / mmvp_vlm.IMAGES, [f"{name}/{k}.jpg" for k, name, _ in rows])
+    return {name: len(numbers) // 2 for name, numbers in patterns.items()}
+
+
+def make_pug_spare(root: Path) -> Counts:
+    """Images lie beside the table, by background; one of equal textures is no test."""
+    rows = [
+        ("0.png", "Desert", "Bear", "Cat", "Red", "Grass", ""),
+        ("1.png", "Desert", "Cat", "Bear", "Red", "Grass", "left"),
+        ("0.png", "Island", "Bear", "Cat", "Stone", "Gold", ""),
+        ("1.png", "Island", "Bear", "Cat", "Red", "Red", ""),
+    ]
+    columns = ("filename", "world_name", "character_name", "character2_name", "character_texture", "character2_texture")
+    write_csv(root / pug_spare.FILE, (*columns, "character_pos"), rows)
+    write_images(root / pug_spare.FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
+    return {"Desert": 2, "Island": 1}
 
 
 def make_whatsup(root: Path) -> Counts:
@@ -393,16 +504,23 @@ MATRICES: dict[str, Callable[[Path], Counts]] = {
 
 
 MAKERS: dict[str, Callable[[Path], Counts]] = {
+    "bivlc": make_bivlc,
     "clevr-bind": make_clevr_bind,
     "clevr-bind-prompted": make_clevr_bind,
     "coco-order": make_order("coco", "dataset_coco.json", "coco/val2014"),
     "coco-spatial": make_questions("coco_qa", "coco/val2017", "{:012d}.jpg".format),
+    "cola": make_cola,
+    "colorswap": make_colorswap,
     "flickr-order": make_order("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "gqa-spatial": make_questions("vg_qa", "gqa/vg_images", "{}.jpg".format),
+    "mmvp-vlm": make_mmvp_vlm,
     "ncd": make_ncd,
     "negbench": make_negbench,
     "pug-spar": make_pug_spar,
+    "pug-spare": make_pug_spare,
     "sugarcrepe": make_sugarcrepe,
+    "sugarcrepe-pp": make_sugarcrepe_pp,
+    "valse": make_valse,
     "vg-attribution": make_vg_attribution,
     "vg-relation": make_vg_relation,
     "vl-checklist": make_vl_checklist,

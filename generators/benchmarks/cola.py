@@ -1,0 +1,51 @@
+"""Cola (Ray et al. 2023), its multi-object setting: two photographs of Visual Genome, attributes of two things swapped.
+
+The authors' accuracy is Winoground's image score: each caption prefers its photograph, strictly. Text and group, which
+others report, stand beside it. Its single-object setting is a mean average precision and isn't here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from generators.benchmarks.four_way import RULES, FourWay, Quad
+from generators.benchmarks.photographs import Place
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.json_file import Row, read_json_rows
+from generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
+
+FILE, IMAGES = "cola/COLA_multiobjects_matching_benchmark.json", "cola/images"
+ADDRESSES, CAPTIONS = (0, 2), (1, 3)
+
+
+def build(place: Place) -> FourWay:
+    """All records of its file."""
+    return FourWay("cola", IMAGES, list(map(quad_of, read_json_rows(place.path(FILE), 4))), place)
+
+
+def quad_of(row: Row) -> Quad:
+    """One record; a photograph is a file of the name that ends its address."""
+    first, second = files_of(row)
+    return Quad(row.place, (first, second), (row.text(CAPTIONS[0]), row.text(CAPTIONS[1])))
+
+
+def files_of(row: Row) -> list[str]:
+    """The two photographs of a record."""
+    return [row.text(index).rpartition("/")[2] for index in ADDRESSES]
+
+
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of its file."""
+    return file_numbers(VISUAL_GENOME, path, (file for row in read_json_rows(path, 4) for file in files_of(row)))
+
+
+BENCHMARK = BenchmarkSpec(
+    name="cola",
+    about="two photographs whose things have each other's attributes, and a caption of each",
+    files=(FILE,),
+    images=(IMAGES,),
+    source="github.com/arijitray1993/COLA (data/, whose addresses name Visual Genome's images)",
+    licence="MIT; images: Visual Genome, CC BY 4.0",
+    build=build,
+    photographs=shown,
+    counts=dict.fromkeys(RULES, 210),
+)

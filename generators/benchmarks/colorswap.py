@@ -1,0 +1,42 @@
+"""ColorSwap (Burapacheep et al. 2024): two images and two captions in which colours have changed places.
+
+Its test split: 300 of 1000 records. The rules are Winoground's; the authors' own evaluation of image-text models is a
+notebook that wasn't read here.
+"""
+
+from generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
+from generators.benchmarks.photographs import Place
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.json_file import Entry, read_json_lines, read_json_list
+
+LIST, LINES, IMAGES = "colorswap/test.json", "colorswap/test.jsonl", "colorswap/images"
+
+
+def build(place: Place) -> FourWay:
+    """All records of the authors' list, or of the same as an object on each line."""
+    whole, lines = place.path(LIST), place.path(LINES)
+    entries = read_json_lines(lines) if lines.is_file() and not whole.is_file() else read_json_list(whole)
+    return FourWay("colorswap", IMAGES, list(map(quad_of, entries)), place)
+
+
+def quad_of(entry: Entry) -> Quad:
+    """One record."""
+    return Quad(
+        name=str(entry.field("id", int)),
+        images=(below_images(entry.text("image_1")), below_images(entry.text("image_2"))),
+        texts=(entry.text("caption_1"), entry.text("caption_2")),
+    )
+
+
+BENCHMARK = BenchmarkSpec(
+    name="colorswap",
+    about="two images and two captions in which colours have changed places",
+    files=(),
+    one_of=(LIST, LINES),
+    images=(IMAGES,),
+    source="github.com/Top34051/colorswap (test.json, images.zip), or huggingface.co/datasets/stanfordnlp/colorswap",
+    licence="MIT",
+    build=build,
+    photographs=None,
+    counts=dict.fromkeys(RULES, 300),
+)

@@ -1,0 +1,55 @@
+"""What Winoground and its followers share: two images and two texts, each true of one, scored in four ways.
+
+Each record is there three times, once under each rule of `QUADS`: text (each image prefers its text), image (each text
+prefers its image), group (both). All are strict; chance is 25, 25 and 16.7 %.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group
+
+RULES = tuple(QUADS)
+
+
+class Quad(NamedTuple):
+    """Image i belongs with text i."""
+
+    name: str
+    images: tuple[str, str]
+    """Files below the benchmark's folder of images."""
+    texts: tuple[str, str]
+    parts: tuple[str, ...] = ()
+    """What else it is reported under: its tags, its type."""
+
+
+class FourWay(Photographs):
+    """Its clusters are records, its groups the rules."""
+
+    def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
+        """As `Photographs`."""
+        super().__init__(name, images, [record for quad in quads for record in records_of(quad)], place, QUADS)
+        self.parts = {quad.name: quad.parts for quad in quads}
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """The three scores of all records, then of each part, "Object: text"."""
+        whole = by_group(items, outcomes)
+        parts: dict[str, list[Outcome]] = {}
+        for item, outcome in zip(items, outcomes, strict=True):
+            for part in self.parts[item.cluster]:
+                parts.setdefault(f"{part}: {item.group}", []).append(outcome)
+        return {rule: summarise(whole.get(rule, [])) for rule in RULES} | {
+            name: summarise(its) for name, its in sorted(parts.items())
+        }
+
+
+def records_of(quad: Quad) -> list[Record]:
+    """One record under each rule."""
+    images = tuple(map(Photograph, quad.images))
+    return [Record(f"{quad.name} {rule}", rule, images, quad.texts, quad.name) for rule in RULES]
+
+
+def below_images(path: str) -> str:
+    """A path below the folder `images` of a benchmark, which files may name too: "images/0.png" is "0.png"."""
+    return path.removeprefix("images/")

@@ -1,0 +1,63 @@
+"""MMVP-VLM (Tong et al. 2024): pairs of images that CLIP takes for alike, a statement of each, in nine visual patterns.
+
+The authors' code asks of each statement whether it prefers its image, and counts a pair where both do. It calls the
+second image the answer unless the first has more than half of the softmax: where both images are level the first
+statement is wrong and the second right. Its column names and folders are as others' code reads the hub's files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, images_chosen, summarise
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.csv_file import Row, read_csv
+
+FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
+NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"
+PROMPT = "a photo of "
+MOST = 10**6
+
+
+class MmvpVlm(Photographs):
+    """Groups are patterns."""
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """The mean over patterns, of which each has 15 pairs."""
+        return {"macro over patterns": macro(list(map(summarise, by_group(items, outcomes).values())))}
+
+
+def second_of_level(scores: Scores) -> Outcome:
+    """Each text prefers its image; officially the second of two level images counts."""
+    (a, b), (c, d) = scores
+    return images_chosen(scores)._replace(official=float(a > c and d >= b))
+
+
+def build(place: Place) -> MmvpVlm:
+    """All pairs: a line and the next one."""
+    rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT))
+    return MmvpVlm("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level)
+
+
+def pairs(rows: Sequence[Row]) -> Iterator[Record]:
+    """The records of a file."""
+    for first, second in zip_longest(rows[::2], rows[1::2]):
+        if second is None or first.text(PATTERN) != second.text(PATTERN):
+            raise first.error(f"has no partner of its {PATTERN!r} in the next")
+        numbers = [row.whole_number(NUMBER, MOST) for row in (first, second)]
+        images = tuple(Photograph(f"{first.text(PATTERN)}/{number}.jpg") for number in numbers)
+        texts = tuple(PROMPT + row.text(STATEMENT) for row in (first, second))
+        yield Record(" ".join(map(str, numbers)), first.text(PATTERN), images, texts)
+
+
+BENCHMARK = BenchmarkSpec(
+    name="mmvp-vlm",
+    about="pairs of images that CLIP takes for alike, in nine visual patterns",
+    files=(FILE,),
+    images=(IMAGES,),
+    source="huggingface.co/datasets/MMVP/MMVP_VLM (Questions.csv and the folder of images)",
+    licence="MIT",
+    build=build,
+    photographs=None,
+    counts={"all": 135},
+)

@@ -1,0 +1,66 @@
+"""SugarCrepe++ (Dumpala et al. 2024): SugarCrepe's captions with a second true one in other words.
+
+The image prefers both true captions to the false one, strictly (the paper's image-to-text task). Chance is 1/3. Its
+text-only task compares texts alone, which a scorer of images and texts can't, and isn't here.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from generators.benchmarks.benchmark import Outcome, Scores
+from generators.benchmarks.photographs import Photograph, Place, Record
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.benchmarks.sugarcrepe import IMAGES, SugarCrepe
+from generators.sources.json_file import read_json_list
+from generators.sources.kept_out import COCO, PhotographId, file_numbers
+
+FOLDER = "sugarcrepe_pp"
+COUNTS: Mapping[str, int] = MappingProxyType(
+    {"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406, "swap_att": 666, "swap_obj": 245}
+)
+TEXTS = ("caption", "caption2", "negative_caption")
+
+
+class SugarCrepePlusPlus(SugarCrepe):
+    """All records alike (micro), and the mean of the five files (macro); the paper has the files alone."""
+
+    true_texts = 2
+
+
+def both_above(scores: Scores) -> Outcome:
+    """Two true texts and a false one: both are above it. Where they are level with it, chance orders them."""
+    *true, false = scores[0]
+    lowest, level = min(true), sum(score == false for score in true)
+    return Outcome(float(lowest > false), 0.0 if lowest < false else 1 / (1 + level), bool(lowest == false))
+
+
+def build(place: Place) -> SugarCrepePlusPlus:
+    """All five files."""
+    records = [record for name in COUNTS for record in read_part(place, name)]
+    return SugarCrepePlusPlus("sugarcrepe-pp", IMAGES, records, place, both_above)
+
+
+def read_part(place: Place, name: str) -> Iterator[Record]:
+    """The records of one file; a photograph is the cluster of its records."""
+    for entry in read_json_list(place.path(f"{FOLDER}/{name}.json")):
+        image = Photograph(entry.text("filename"))
+        yield Record(f"{name} {entry.field('id', int)}", name, (image,), tuple(map(entry.text, TEXTS)), image.file)
+
+
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of one file."""
+    return file_numbers(COCO, path, (entry.text("filename") for entry in read_json_list(path)))
+
+
+BENCHMARK = BenchmarkSpec(
+    name="sugarcrepe-pp",
+    about="two captions that say the same, and one of nearly the same words that doesn't",
+    files=tuple(f"{FOLDER}/{name}.json" for name in COUNTS),
+    images=(IMAGES,),
+    source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
+    licence="CC BY 4.0; images: Flickr's terms, see COCO",
+    build=build,
+    photographs=shown,
+    counts=COUNTS,
+)

@@ -1,0 +1,77 @@
+"""VALSE (Parcalabescu et al. 2022): a caption and a foil that differ in one linguistic phenomenon, eleven files.
+
+Scored are the records of which at least two of three annotators chose the caption alone, as the authors' code does. The
+image prefers the caption strictly: the paper's pairwise accuracy, whose average is over the eleven files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from generators.benchmarks.registry import BenchmarkSpec
+from generators.sources.json_file import Entry, checked, read_json
+from generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+
+FOLDER, IMAGES = "valse/data", "valse/images"
+COUNTS: Mapping[str, int] = MappingProxyType(
+    {
+        **{"existence": 505, "plurals": 851},
+        **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
+        **{"relations": 535, "action-replacement": 648, "actant-swap": 949},
+        **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
+    }
+)
+VOTES = 2  # of three
+VISUAL7W = "v7w_"  # leads the number that Visual Genome gives a photograph of Visual7W
+
+
+class Valse(Photographs):
+    """Groups are files."""
+
+    def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """The paper's average, over files, and all records alike."""
+        parts = by_group(items, outcomes).values()
+        return {"macro": macro(list(map(summarise, parts))), "micro": summarise(outcomes)}
+
+
+def build(place: Place) -> Valse:
+    """The records of all files that the annotators confirm."""
+    records = [record for name in COUNTS for record in read_part(place, name)]
+    return Valse("valse", IMAGES, records, place)
+
+
+def read_part(place: Place, name: str) -> Iterator[Record]:
+    """The records of one file."""
+    for entry in confirmed(place.path(f"{FOLDER}/{name}.json")):
+        image = Photograph(entry.text("image_file"))
+        yield Record(f"{name} {entry.place}", name, (image,), (entry.text("caption"), entry.text("foil")), image.file)
+
+
+def confirmed(path: Path) -> Iterator[Entry]:
+    """The records of a file for whose caption enough annotators voted."""
+    for entry in read_json(path).values():
+        votes = checked(Entry(path, entry.place, entry.field("mturk", dict)))
+        if votes.number("caption") >= VOTES:
+            yield entry
+
+
+def shown(path: Path) -> Iterator[PhotographId]:
+    """The photographs of COCO and Visual Genome in one file; those of SWiG and VisDial's own are of neither."""
+    files = [entry.text("image_file") for entry in confirmed(path)]
+    yield from file_numbers(VISUAL_GENOME, path, (f.removeprefix(VISUAL7W) for f in files if f.startswith(VISUAL7W)))
+    yield from filter(None, map(coco_number, (file for file in files if not file.startswith("VisualDialog"))))
+
+
+BENCHMARK = BenchmarkSpec(
+    name="valse",
+    about="existence, plurals, numbers, relations, actions or coreference, changed in the false caption",
+    files=tuple(f"{FOLDER}/{name}.json" for name in COUNTS),
+    images=(IMAGES,),
+    source="github.com/Heidelberg-NLP/VALSE (data/*.json); images: Visual7W, COCO 2014 and 2017, SWiG, VisDial",
+    licence="MIT; images: as of each set",
+    build=build,
+    photographs=shown,
+    counts=COUNTS,
+)
