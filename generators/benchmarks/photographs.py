@@ -254,7 +254,7 @@ def lacking(folder: SearchedFolders, lost: set[str], every: int, reader: type[Im
         return ""
     first = min(lost)
     near = "".join(hint(place.folder, place.file) for place in folder.places(reader.file_of(first)))
-    return f"{len(lost)} of {every} images are missing in {folder}, the first is {first!r}{near}"
+    return f"{len(lost)} of {every} images are missing in {folder}, the first is {first!r:.200}{near}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

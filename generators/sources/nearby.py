@@ -1,12 +1,13 @@
 """Where a file or folder lies that isn't where it should be: a folder higher or lower, or with another ending."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 
 def nearby(folder: Path, name: str) -> Path | None:
     """The first such place of `name`, a path below `folder` that doesn't lead out of it; None where there is none."""
-    return next((path for path in places(folder, PurePosixPath(name)) if path.exists()), None)
+    return next((path for path in places(folder, PurePosixPath(name)) if os.path.exists(path)), None)
 
 
 def hint(folder: Path, name: str) -> str:
@@ -22,13 +23,15 @@ def places(folder: Path, name: PurePosixPath) -> Iterator[Path]:
     if len(name.parts) > 1:
         yield folder.joinpath(*name.parts[1:])
         yield own.parent / name.name
-    yield from (part / name for part in folders_in(folder))
+    yield from (part / name for part in listed(folder) if os.path.isdir(part))
     if own != folder:
-        yield from (part / name.name for part in folders_in(own))
-    if own.is_dir():
-        yield from sorted(path for path in own.iterdir() if path.stem.lower() == name.stem.lower())
+        yield from (part / name.name for part in listed(own) if os.path.isdir(part))
+    yield from (path for path in listed(own) if path.stem.lower() == name.stem.lower())
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, by name; none where there is no such folder."""
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+def listed(folder: Path) -> list[Path]:
+    """What is in a folder, by name; nothing where it can't be listed."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []

@@ -145,7 +145,7 @@ def make_cola(root: Path) -> Counts:
 
 def make_valse(root: Path) -> Counts:
     """Of three records one has the vote of one annotator alone."""
-    images = {"foil-it": "COCO_val2014_000000000001.jpg", "coreference-hard": "VisualDialog_val2018_000000000002.jpg"}
+    images = {"foil-it": "COCO_val2014_000000000001.jpg", "coreference-hard": "VisualDialog_val2018_000000000001.jpg"}
     for name in valse.COUNTS:
         records = {
             f"{name}_{k}": {

@@ -127,7 +127,10 @@ def test_files_with_odd_names_are_refused(file, tmp_path):
     assert len(reason.splitlines()) == 1
 
 
-CLIMBING = ("clevr-bind", "pug-spar", "retrieval-coco", "retrieval-coco-val2017", "sugarcrepe", "vl-checklist")
+CLIMBING = (
+    *("bivlc", "clevr-bind", "colorswap", "pug-spar", "pug-spare", "retrieval-coco", "retrieval-coco-val2017"),
+    *("sugarcrepe", "sugarcrepe-pp", "valse", "vl-checklist"),
+)
 
 
 @pytest.mark.parametrize("name", CLIMBING)
