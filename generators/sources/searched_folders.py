@@ -1,8 +1,8 @@
 """Folders in which image files are searched: one, or others that were given for it or for a folder in it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import NamedTuple
 
 from envs.common.errors import UserError
@@ -26,12 +26,13 @@ class Located(NamedTuple):
         return inside(self.folder, self.file)
 
 
-class SearchedFolders(NamedTuple):
+@dataclass(frozen=True)
+class SearchedFolders:
     """Where the files below a folder are."""
 
     home: Path
     """The folder, or the first that was given for it; resolved."""
-    given: Given = MappingProxyType({})
+    given: Given = field(default_factory=dict)
     """By path below the folder, `ITSELF` for all of it: the resolved folders that are searched in its place."""
 
     def __str__(self) -> str:
@@ -50,22 +51,23 @@ class SearchedFolders(NamedTuple):
 
         Raises for one that would lie elsewhere, and for one that lies in two folders with different sizes.
         """
-        wanted: dict[Path, list[tuple[str, Located]]] = {}
-        for name in names:
-            for place in self.places(name):
-                wanted.setdefault(place.folder, []).append((name, place))
-        there: dict[str, Located] = {}
-        for folder, own in wanted.items():
-            files = existing(folder, {place.file for _, place in own})
-            for name, place in own:
-                if place.file in files and there.setdefault(name, place) != place:
-                    check_same(name, there[name], place)
+        places = {name: self.places(name) for name in names}
+        wanted: dict[Path, set[str]] = {}
+        for place in (place for its in places.values() for place in its):
+            wanted.setdefault(place.folder, set()).add(place.file)
+        files = {folder: existing(folder, own) for folder, own in wanted.items()}
+        there = {}
+        for name, its in places.items():
+            if own := [place for place in its if place.file in files[place.folder]]:
+                check_same(name, own)
+                there[name] = own[0]
         return there
 
 
-def check_same(name: str, one: Located, other: Located) -> None:
-    """Raise unless a file that lies in two folders has one size in both."""
-    if one.path.stat().st_size != other.path.stat().st_size:
-        raise UserError(
-            f"{name!r} is one file in {one.folder} and another in {other.folder}; leave one of the folders out"
-        )
+def check_same(name: str, places: Sequence[Located]) -> None:
+    """Raise unless a file that lies in several folders has one size in all of them."""
+    for place in places[1:]:
+        if place.path.stat().st_size != places[0].path.stat().st_size:
+            raise UserError(
+                f"{name!r} is one file in {places[0].folder} and another in {place.folder}; leave one of them out"
+            )
