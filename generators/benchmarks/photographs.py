@@ -253,8 +253,9 @@ def lacking(folder: SearchedFolders, lost: set[str], every: int, reader: type[Im
     if not lost:
         return ""
     first = min(lost)
-    near = "".join(hint(place.folder, place.file) for place in folder.places(reader.file_of(first)))
-    return f"{len(lost)} of {every} images are missing in {folder}, the first is {first!r:.200}{near}"
+    places = folder.places(reader.file_of(first))
+    where, near = " and ".join(str(its.folder) for its in places), "".join(hint(*its) for its in places)
+    return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}{near}"
 
 
 def macro(parts: Sequence[Summary]) -> Summary:

@@ -62,8 +62,11 @@ def test_a_folder_in_a_benchmarks_folder_may_lie_elsewhere(tmp_path):
     """What'sUp has two, each with a name of its own on the command line."""
     MAKE["whatsup"](tmp_path)
     (tmp_path / "whatsup/controlled_clevr").rename(tmp_path / "clevr")
-    bench = load("whatsup").build(placed(tmp_path, f"whatsup/controlled_clevr={tmp_path / 'clevr'}"))
-    assert len(bench.records) == 12
+    place = placed(tmp_path, f"whatsup/controlled_clevr={tmp_path / 'clevr'}")
+    assert len(load("whatsup").build(place).records) == 12
+    (tmp_path / "clevr/mug_left_of_knife.jpeg").unlink()
+    with pytest.raises(UserError, match=f"1 of 12 images are missing in {tmp_path}/clevr, the first is"):
+        load("whatsup").build(place)
 
 
 def test_a_file_that_two_folders_have(tmp_path):
