@@ -1,11 +1,8 @@
-"""Checks that a split has the scenes that its kind promises: none empty, every single object, one size an animal."""
+"""Checks that no subset is empty that mustn't be, and that each animal of a scene has one size."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import product
+from collections.abc import Iterator
 
-from envs.scene import Scene, Thing
-from envs.slots import SLOTS_OF
+from envs.scene import Scene
 from generators.audit.findings import Finding, first, rules_of
 from generators.storage.split_file import Split
 
@@ -17,29 +14,6 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
     required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
     empty = (name for name, must in required.items() if must and not len(split.subsets[name]))
     yield Finding("train, validation and unseen tests have scenes", *first(empty))
-
-
-def check_single_objects(split: Split) -> Iterator[Finding]:
-    """Every texture-animal-background conjunction is in train as a single-object scene, in every slot and size."""
-    v = split.vocabulary
-    rules = rules_of(split)
-    slots = split.recipe.get("singles_slots") or single_slots_of(split.recipe.get("relations", ("left/right",)))
-    shown = {replace(scene, view=0) for scene in split.subsets["train"].scenes if len(scene.things) == 1}
-    required = {
-        Scene(background, (Thing(*thing),))
-        for background, *thing in product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
-    }
-    required = {scene for scene in required if not any(rule.matches(scene) for rule in rules)}
-    missing, strange = required - shown, (scene.key for scene in shown - required)
-    detail = f"{len(shown)} conjunctions, {len(missing)} missing"
-    yield Finding("every single-object scene is in train", not missing, detail)
-    yield Finding("every single-object scene of train has a slot of the recipe", *first(strange))
-
-
-def single_slots_of(relations: Iterable[str]) -> set[str]:
-    """The slots of single-object scenes: the centre for left/right pairs, else the slots of the pairs."""
-    sets = ({"center"} if relation == "left/right" else set(SLOTS_OF[relation]) for relation in relations)
-    return set().union(*sets)
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:

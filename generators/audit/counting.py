@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 from envs.scene import Scene
 from envs.slots import COUNTING
@@ -74,21 +73,6 @@ def check_held_animals(split: Split) -> Iterator[Finding]:
     yield Finding("unseen_counts and validation share no animal", *first(iter(shared)))
 
 
-def check_singles(split: Split) -> Iterator[Finding]:
-    """Train shows every animal singly in every texture, background and size, and counted ones in every number."""
-    v, scenes = split.vocabulary, split.subsets["train"].scenes
-    shown = {(scene.background, *scene.things[0][:2], len(scene.things), "") for scene in scenes}
-    shown |= {(s.background, *s.things[0][:2], 1, s.things[0].size) for s in scenes if len(s.things) == 1}
-    counted = {animal for _, animal, _, number, _ in shown if number > 1}
-    required = {
-        (background, animal, texture, number, size)
-        for background, animal, texture in product(v.backgrounds, v.animals, v.textures)
-        for number, size in [*product((1,), v.sizes or ("",)), *((n, "") for n in range(2, 5) if animal in counted)]
-    }
-    lacking = (str(place) for place in sorted(required - shown))
-    yield Finding("every animal is in train in all its numbers, textures and backgrounds", *first(lacking))
-
-
 def check_animal_fraction(split: Split) -> Iterator[Finding]:
     """The realised fraction of counted animals is the nearest to the requested one."""
     counted = {animal for animal, number in numbers_of(split.subsets["train"]) if number > 1}
@@ -97,4 +81,4 @@ def check_animal_fraction(split: Split) -> Iterator[Finding]:
     yield nearest("counted animals", len(counted), split.recipe["pairs"], [n - held])
 
 
-CHECKS = (check_same_things, check_stated_numbers, check_held_animals, check_singles, check_animal_fraction)
+CHECKS = (check_same_things, check_stated_numbers, check_held_animals, check_animal_fraction)

@@ -17,6 +17,7 @@ from generators.audit import (
     binding,
     contents,
     counting,
+    crossed,
     cues,
     dependence,
     facing,
@@ -65,10 +66,10 @@ CHECKS = (
     *cues.CHECKS,
 )
 CHECKS_OF = {
-    "binding": (contents.check_single_objects, *binding.CHECKS, *mentions.CHECKS),
-    "spatial": (contents.check_single_objects, *spatial.CHECKS, mentions.check_shares),
-    "dependence": dependence.CHECKS,
-    "counting": counting.CHECKS,
+    "binding": (crossed.check_single_objects, crossed.check_pairs_crossed, *binding.CHECKS, *mentions.CHECKS),
+    "spatial": (crossed.check_single_objects, crossed.check_pairs_crossed, *spatial.CHECKS, mentions.check_shares),
+    "dependence": (crossed.check_dependence_crossed, *dependence.CHECKS),
+    "counting": (crossed.check_numbers_crossed, *counting.CHECKS),
 }
 
 

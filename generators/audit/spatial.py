@@ -1,11 +1,9 @@
 """Checks of spatial splits: orders of animals, for each relation separately."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, product
 from typing import NamedTuple
 
-from envs.facing import place_of
 from envs.scene import Scene, Thing
 from envs.slots import SLOTS_OF
 from generators.audit.findings import Finding, first, leave_any, nearest, rules_of, trainable
@@ -86,17 +84,6 @@ def check_relations(split: Split) -> Iterator[Finding]:
         )
 
 
-def check_textures(split: Split) -> Iterator[Finding]:
-    """Train shows each of its orders in all textures and on all backgrounds, except for held-out scenes."""
-    seen: dict[Order, set] = {}
-    for scene in split.subsets["train"].scenes:
-        if order := order_of(scene):
-            bare = tuple(thing._replace(size="", slot=place_of(thing.slot)) for thing in scene.things)
-            seen.setdefault(order, set()).add(replace(scene, things=bare, view=0))
-    lacking = (str(tuple(order)) for order, scenes in seen.items() if scenes != left_of(order, split))
-    yield Finding("every order of train is there in all textures and backgrounds", *first(lacking))
-
-
 def left_of(order: Order, split: Split) -> set[Scene]:
     """The scenes of an order, in one view and without sizes, that the rules leave in some sizes."""
     v = split.vocabulary
@@ -137,4 +124,4 @@ def check_negatives(split: Split) -> Iterator[Finding]:
     yield Finding("every pair of train has a negative", *first(lacking))
 
 
-CHECKS = (check_orders, check_relations, check_textures, check_order_fractions, check_negatives)
+CHECKS = (check_orders, check_relations, check_order_fractions, check_negatives)

@@ -1,0 +1,233 @@
+"""Which scenes a test was drawn from, said anew from the file's training scenes, its vocabulary and its recipe.
+
+The scenes of one animal pair (in one relation), or of one animal to be counted, are a stratum. Those of some tests
+follow from train: its pairs with their textures exchanged, its orders reversed. Of pairs that train doesn't show the
+recipe says only how many there are: those that the test shows are known, others are hidden.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, combinations, permutations, product
+from typing import NamedTuple
+
+from envs.scene import Scene, Thing
+from envs.slots import COUNTING, SLOTS_OF
+from generators.audit.findings import animal_pair, leave_any, rules_of, world_of
+from generators.audit.parts import bare
+from generators.audit.symmetry import rules_for
+from generators.rules.hold_out import HELD_OUT
+from generators.storage.split_file import Split
+
+Stratum = Hashable
+Strata = dict[Stratum, list[Scene]]
+Textures = tuple[str, ...]  # of the animals of a pair, in the alphabet's order
+
+
+class Drawn(NamedTuple):
+    """Records of a test, and the scenes that they were drawn from; all are `bare`."""
+
+    name: str
+    scenes: list[tuple[Scene, int]]  # each with its view
+    most: int  # records
+    strata: Strata  # each with one scene at least, in one view
+    hidden: Sequence[int] = ()  # how many scenes hidden strata have at least
+    most_hidden: Sequence[int] = ()  # ... and at most
+
+
+def stratum_of(scene: Scene) -> Stratum:
+    """The two animals of a scene and where they are to each other, or the animal that is counted."""
+    return (scene.relation, animal_pair(scene)) if scene.relation else scene.things[0].animal
+
+
+def candidates(split: Split) -> Iterator[Drawn]:
+    """All that was drawn for a split's tests and its validation."""
+    yield from OF_KIND.get(split.recipe["kind"], lambda split: ())(split)
+    for name in split.subsets:
+        if name.startswith(HELD_OUT) and (rules := rules_for(split, name)):
+            yield held_out(split, name, rules)
+
+
+def records_of(split: Split, name: str, relation: str | None = None) -> list[tuple[Scene, int]]:
+    """The bare scenes of a subset, with their views: all, or those in a relation."""
+    sizes = name.startswith(HELD_OUT)
+    scenes = (its for its in split.subsets[name].scenes if relation in (None, its.relation))
+    return [(bare(scene, sizes), scene.view) for scene in scenes]
+
+
+def drawn(split: Split, name: str, strata: Strata) -> Drawn:
+    """A subset of those strata that the hold-out rules leave."""
+    return Drawn(name, records_of(split, name), split.recipe["test_scenes"], left(split, strata))
+
+
+def left(split: Split, strata: Strata) -> Strata:
+    """Strata with the scenes that the hold-out rules leave of them, without those of which they leave none."""
+    if rules_of(split):
+        strata = {key: [its for its in scenes if leave_any(split, [its])] for key, scenes in strata.items()}
+    return {key: scenes for key, scenes in strata.items() if scenes}
+
+
+def all_pairs(split: Split, relation: str) -> list[Stratum]:
+    """All pairs of a world's animals in a relation."""
+    return [(relation, frozenset(pair)) for pair in combinations(split.vocabulary.animals, 2)]
+
+
+def set_apart(share: float, total: int) -> int:
+    """How many of `total` a share of the recipe sets apart: none, or one at least."""
+    return max(round(share * total), 1) if share else 0
+
+
+def scenes_of(split: Split, stratum: Stratum, textures: Iterable[Textures], orders: Iterable[Sequence[str]] = ()) -> list[Scene]:
+    """A pair in some textures on all backgrounds, in both orders unless some are given."""
+    relation, pair = stratum
+    animals, slots = sorted(pair), SLOTS_OF[relation]
+    every = product(split.vocabulary.backgrounds, list(orders) or list(permutations(animals)), list(textures))
+    return [
+        Scene(background, tuple(Thing(its, own[animals.index(its)], slot) for its, slot in zip(order, slots, strict=True)))
+        for background, order, own in every
+    ]
+
+
+def different(split: Split) -> list[Textures]:
+    """All ordered pairs of two textures."""
+    return list(permutations(split.vocabulary.textures, 2))
+
+
+def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
+    """A subset of pairs that a share of the recipe sets apart, of which train shows none."""
+    total, records = all_pairs(split, relation), records_of(split, name, relation)
+    seen = {stratum_of(scene) for scene, _ in records}
+    others = {stratum_of(its) for own in ("train", "validation") if own != name for its in split.subsets[own].scenes}
+    number = max(set_apart(split.recipe[share], len(total)) - len(seen), 0)
+    every = partial(scenes_of, split, textures=textures)
+    if not number:
+        sizes = []
+    elif rules_of(split):
+        free = (stratum for stratum in total if stratum not in seen | others)
+        sizes = sorted(len(left(split, {0: every(stratum)}).get(0, ())) for stratum in free)
+    else:
+        sizes = [len(every(total[0]))] * number
+    hidden, most_hidden = sizes[:number], sizes[-number:] if number else []
+    strata = left(split, {stratum: every(stratum) for stratum in seen})
+    return Drawn(name, records, most, strata, [its for its in hidden if its], [its for its in most_hidden if its])
+
+
+def shown_textures(scene: Scene) -> Textures:
+    """The textures of two things, their animals in the alphabet's order."""
+    return tuple(thing.texture for thing in sorted(scene.things, key=lambda thing: thing.animal))
+
+
+def assignments(split: Split) -> dict[Stratum, list[Textures]]:
+    """The textures in which train shows its pairs."""
+    shown: dict[Stratum, list[Textures]] = {}
+    for scene in split.subsets["train"].scenes:
+        if animal_pair(scene):
+            its = shown.setdefault(stratum_of(scene), [])
+            its += [own for own in [shown_textures(scene)] if own not in its]
+    return shown
+
+
+def of_binding(split: Split) -> Iterator[Drawn]:
+    """Tests of the assignments of train, and of pairs set apart."""
+    shown, every = assignments(split), different(split)
+    tested = {
+        "seen_pairs": {pair: [own[0][::-1]] for pair, own in shown.items() if len(own) == 1},
+        "different_bag": {pair: [its for its in every if set(its) != set(own[0])] for pair, own in shown.items()},
+        "train_pairs": {pair: own for pair, own in shown.items() if len(own) > 1},
+    }
+    for name, textures in tested.items():
+        yield drawn(split, name, {pair: scenes_of(split, pair, own) for pair, own in textures.items()})
+    for name, share in {"unseen_pairs": "reserve", "validation": "validation"}.items():
+        yield unseen(split, name, share, "left/right", every, split.recipe["test_scenes"])
+
+
+def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:
+    """The orders in which train shows its pairs."""
+    shown: dict[Stratum, list[tuple[str, ...]]] = {}
+    for scene in split.subsets["train"].scenes:
+        if animal_pair(scene):
+            order, its = tuple(thing.animal for thing in scene.things), shown.setdefault(stratum_of(scene), [])
+            its += [own for own in [order] if own not in its]
+    return shown
+
+
+def of_spatial(split: Split) -> Iterator[Drawn]:
+    """For each relation, tests of the orders of train and of pairs set apart, in any textures."""
+    shown, relations = orders_of(split), split.recipe["relations"]
+    every = list(product(split.vocabulary.textures, repeat=2))
+    for relation in relations:
+        own = {pair: orders for pair, orders in shown.items() if pair[0] == relation}
+        tested = {
+            "unseen_order": {pair: [its[0][::-1]] for pair, its in own.items() if len(its) == 1},
+            "seen_order": own,
+        }
+        for kind, orders in tested.items():
+            if (name := f"{relation.replace('/', '_')}_{kind}") in split.subsets:
+                yield drawn(split, name, {pair: scenes_of(split, pair, every, its) for pair, its in orders.items()})
+        most = split.recipe["test_scenes"]
+        yield unseen(split, f"{relation.replace('/', '_')}_unseen_pairs", "reserve", relation, every, most)
+        yield unseen(split, "validation", "validation", relation, every, -(-most // len(relations)))
+
+
+def of_counting(split: Split) -> Iterator[Drawn]:
+    """Tests of animals that train shows in numbers, and of animals set apart, in any number."""
+    v = split.vocabulary
+    counted = {scene.things[0].animal for scene in split.subsets["train"].scenes if len(scene.things) > 1}
+
+    def every(animal: str) -> list[Scene]:
+        numbers = range(1, len(COUNTING) + 1)
+        return [
+            Scene(background, tuple(Thing(animal, texture, slot) for slot in COUNTING[:number]))
+            for background, texture, number in product(v.backgrounds, v.textures, numbers)
+        ]
+
+    yield drawn(split, "seen_counts", {animal: every(animal) for animal in counted})
+    for name, share in {"unseen_counts": "reserve", "validation": "validation"}.items():
+        records = records_of(split, name)
+        seen = {stratum_of(scene) for scene, _ in records}
+        number = max(set_apart(split.recipe[share], len(v.animals)) - len(seen), 0)
+        sizes = [len(every(v.animals[0]))] * number
+        yield Drawn(name, records, split.recipe["test_scenes"], {its: every(its) for its in seen}, sizes, sizes)
+
+
+def of_dependence(split: Split) -> Iterator[Drawn]:
+    """Tests in which every animal has one texture: the pairs of train and others, of which those of two textures."""
+    trained, pairs = set(assignments(split)), all_pairs(split, "left/right")
+    for name in ("seen_textures", "unseen_textures", "validation"):
+        records = records_of(split, name)
+        worn = {thing.animal: thing.texture for scene, _ in records for thing in scene.things}
+        seen = {stratum_of(scene) for scene, _ in records}
+        if name == "validation":
+            known, number = seen, set_apart(split.recipe["validation"], len(pairs)) - len(seen)
+        else:
+            dressed = {pair for pair in trained if len({worn.get(animal, animal) for animal in pair[1]}) == 2}
+            known = seen | {pair for pair in dressed if pair[1] <= worn.keys()}
+            number = len(dressed - known) + set_apart(split.recipe["reserve"], len(pairs)) - len(seen - trained)
+        strata = {pair: scenes_of(split, pair, [tuple(worn[its] for its in sorted(pair[1]))]) for pair in known}
+        most_hidden = [2 * len(split.vocabulary.backgrounds)] * max(number, 0)
+        yield Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
+
+
+def held_out(split: Split, name: str, rules: Sequence) -> Drawn:
+    """A test of what rules match, of all pairs but those of validation, each size for itself."""
+    spatial, world = split.recipe["kind"] == "spatial", world_of(split.vocabulary)
+    relations = split.recipe["relations"] if spatial else ("left/right",)
+    textures = list(product(split.vocabulary.textures, repeat=2)) if spatial else different(split)
+    records = records_of(split, name)
+    seen, apart = {stratum_of(scene) for scene, _ in records}, {stratum_of(its) for its in split.subsets["validation"].scenes}
+
+    def every(stratum: Stratum) -> list[Scene]:
+        sized = chain.from_iterable(map(world.in_sizes, scenes_of(split, stratum, textures)))
+        return [its for its in sized if any(rule.matches(its) for rule in rules)]
+
+    strata, most_hidden = {}, []
+    for relation in relations:
+        total = all_pairs(split, relation)
+        own = {stratum: its for stratum in total if stratum not in apart and (its := every(stratum))}
+        # Of a validation that shows some of its pairs only, the others are not known to be in a test.
+        whole = len(apart & set(total)) == set_apart(split.recipe["validation"], len(total))
+        strata |= {stratum: its for stratum, its in own.items() if whole or stratum in seen}
+        most_hidden += [len(its) for stratum, its in own.items() if not (whole or stratum in seen)]
+    return Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
+
+
+OF_KIND = {"binding": of_binding, "spatial": of_spatial, "counting": of_counting, "dependence": of_dependence}
