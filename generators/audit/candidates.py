@@ -76,13 +76,17 @@ def set_apart(share: float, total: int) -> int:
     return max(round(share * total), 1) if share else 0
 
 
-def scenes_of(split: Split, stratum: Stratum, textures: Iterable[Textures], orders: Iterable[Sequence[str]] = ()) -> list[Scene]:
+def scenes_of(
+    split: Split, stratum: Stratum, textures: Iterable[Textures], orders: Iterable[Sequence[str]] = ()
+) -> list[Scene]:
     """A pair in some textures on all backgrounds, in both orders unless some are given."""
     relation, pair = stratum
     animals, slots = sorted(pair), SLOTS_OF[relation]
     every = product(split.vocabulary.backgrounds, list(orders) or list(permutations(animals)), list(textures))
     return [
-        Scene(background, tuple(Thing(its, own[animals.index(its)], slot) for its, slot in zip(order, slots, strict=True)))
+        Scene(
+            background, tuple(Thing(its, own[animals.index(its)], slot) for its, slot in zip(order, slots, strict=True))
+        )
         for background, order, own in every
     ]
 
@@ -213,7 +217,10 @@ def held_out(split: Split, name: str, rules: Sequence) -> Drawn:
     relations = split.recipe["relations"] if spatial else ("left/right",)
     textures = list(product(split.vocabulary.textures, repeat=2)) if spatial else different(split)
     records = records_of(split, name)
-    seen, apart = {stratum_of(scene) for scene, _ in records}, {stratum_of(its) for its in split.subsets["validation"].scenes}
+    seen, apart = (
+        {stratum_of(scene) for scene, _ in records},
+        {stratum_of(its) for its in split.subsets["validation"].scenes},
+    )
 
     def every(stratum: Stratum) -> list[Scene]:
         sized = chain.from_iterable(map(world.in_sizes, scenes_of(split, stratum, textures)))

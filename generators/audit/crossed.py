@@ -5,7 +5,6 @@ shows, and all of them in all training views. What is left out without a rule is
 a pair to a background, a texture to a place. What is drawn for each scene is left out (`generators.audit.parts`).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -107,7 +106,9 @@ def shown(
 def everywhere(claim: str, required: Sequence[Scene], shown: dict[Scene, list[int]], views: int) -> Finding:
     """Whether all that is required is shown once in each of the first `views` views, and nothing else."""
     every, known = list(range(views)), set(required)
-    wrong = [its for its in required if sorted(shown.get(its, ())) != every] + [its for its in shown if its not in known]
+    wrong = [its for its in required if sorted(shown.get(its, ())) != every] + [
+        its for its in shown if its not in known
+    ]
     detail = f"{len(required)} scenes in {views} views"
     if wrong:
         lacking = wrong[0].key.rpartition("|")[0]

@@ -3,8 +3,10 @@
 The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the
 code that generates splits, so that a mistake in one does not hide in the other. They share only the
 words for numbers, relations and conjunctions, and the language of hold-out rules, which have tests of their own.
-Besides it looks for answers that don't need the picture (balance, cues), makes the split again from its recipe
-(regeneration), and compares every image with its digest, its scene and, for a sample, with a new rendering (pixels).
+Besides it looks for answers that don't need the picture (balance, cues), and for gaps and ties: what train leaves out
+(crossed), what tests don't show evenly (drawn), and draws that go with something else (scene_draws, pair_draws,
+sequence). It makes the split again from its recipe (regeneration), and compares every image with its digest, its scene
+and, for a sample, with a new rendering (pixels).
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +22,16 @@ from generators.audit import (
     crossed,
     cues,
     dependence,
+    drawn,
     facing,
     file_checks,
     held_out,
     mentions,
+    pair_draws,
     regeneration,
+    scene_draws,
     separation,
+    sequence,
     spatial,
     texts,
     wording,
@@ -64,6 +70,10 @@ CHECKS = (
     facing.check_facing,
     *balance.CHECKS,
     *cues.CHECKS,
+    *drawn.CHECKS,
+    *scene_draws.CHECKS,
+    *pair_draws.CHECKS,
+    *sequence.CHECKS,
 )
 CHECKS_OF = {
     "binding": (crossed.check_single_objects, crossed.check_pairs_crossed, *binding.CHECKS, *mentions.CHECKS),

@@ -1,7 +1,7 @@
 """Whether what was drawn at random is spread as its recipe says: counts of draws whose chances are known.
 
 A tally is a number of draws, the sum of their chances to come out one way, and how many did. Draws are independent, or
-taken without replacement from a known set, which spreads less (Hoeffding 1963, theorem 4). Then, with p the mean chance,
+without replacement from a known set, which spreads less (Hoeffding 1963, theorem 4). Then, with p the mean chance,
 
     P(share of n draws at least as far from p as q, on that side) <= exp(-n D(q || p))
 

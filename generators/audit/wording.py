@@ -1,7 +1,7 @@
 """Checks of captions whose recipe sets their wording: conjunction, article, order of mention, phrasings."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from envs.scene import Scene
 from generators.audit.findings import Finding, first
@@ -31,10 +31,15 @@ def mention_order(text: str, reading: Reading, scene: Scene, requested: object) 
 
 def phrasings(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
     """Whether the caption has one of the phrasings."""
+    return phrasing_in(text, scene, requested) is not None
+
+
+def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None:
+    """The phrasing that a caption has: of those that it fits, the one with the most words of its own."""
     place = rf"(?:in|on|at) the {re.escape(scene.background)}"
     words = {"things": ".+", "place": place, "background": re.escape(scene.background)}
-    patterns = (phrasing.format(**words) for phrasing in requested)
-    return any(re.fullmatch(pattern, text) for pattern in patterns)
+    fitting = (its for its in phrasings if re.fullmatch(its.format(**words), text))
+    return max(fitting, key=lambda its: len(its.split()), default=None)
 
 
 FIELDS: dict[str, Follows] = {

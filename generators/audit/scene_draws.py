@@ -1,0 +1,164 @@
+"""Whether what is drawn for each scene depends on nothing: phrasings, mentions, facings, sizes, places for counting.
+
+Each of these draws has a chance that the recipe states. It must come out as often as that with each animal and
+texture, each in each place, on each background, in each view, and whichever answer is true: a phrasing that goes with
+an answer, or a place with an animal, would give it away. See `generators.audit.tallies` for the statistics.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
+
+from envs.facing import place_of
+from envs.scene import Scene, Thing
+from envs.slots import COUNTING
+from generators.audit.balance import SIGNS, TOGETHER, signs_of
+from generators.audit.facing import one_of_each, outward
+from generators.audit.findings import Finding, rules_of, world_of
+from generators.audit.mentions import NO, mentioned_phrases, requested_chances, salient_of
+from generators.audit.tallies import Tallies
+from generators.audit.wording import phrasing_in
+from generators.captions.graph import SceneGraph
+from generators.captions.phrases import phrase
+from generators.captions.wording import template_of
+from generators.rules.hold_out import HELD_OUT
+from generators.storage.split_file import Records, Split
+
+# What comes out, with what, how often, at which chance, in how many draws.
+Draws = Iterator[tuple[str, str, int, float, int]]
+
+
+def check_scene_draws(split: Split) -> Iterator[Finding]:
+    """What is drawn for each scene is drawn alike with everything else."""
+    tallies = Tallies()
+    for name, records in split.subsets.items():
+        # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
+        together = [TOGETHER] if name != "train" and not name.startswith(f"{HELD_OUT} ") else []
+        for draws, places in (
+            (own_draws(split, name, records), [name, *together]),
+            (shared(split, name, records), [name]),
+        ):
+            for what, word, count, chance, number in draws:
+                for where in places:
+                    tallies.add(f"{what} with {word}" if word else what, where, count, chance, number)
+    yield tallies.finding("phrasings, mentions, facings, sizes and places for counting go with nothing else")
+
+
+def own_draws(split: Split, name: str, records: Records) -> Draws:
+    """What is drawn for each scene by itself."""
+    yield from phrasings(split, records)
+    yield from first_mentions(split, records)
+    if name == "train":
+        yield from omissions(split, records)
+    if split.recipe["kind"] == "counting":
+        yield from counting_places(records.scenes)
+
+
+def shared(split: Split, name: str, records: Records) -> Draws:
+    """What is drawn for a scene and its swap, which may be in another test, together."""
+    if split.recipe.get("facing", "inward") == "drawn":
+        yield from facings([its for its in records.scenes if its.relation == "left/right"])
+    if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
+        yield from sizes(split, [its for its in records.scenes if len(its.things) > 1])
+
+
+def words_of(thing: Thing, scene: Scene) -> list[str]:
+    """What a draw for one thing could go with; by places, as both things of a scene may be on one background."""
+    place = place_of(thing.slot)
+    return ["", thing.animal, *(f"{its} {place}" for its in (thing.texture, scene.background, f"view {scene.view}"))]
+
+
+def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws:
+    """One draw, with each word of its context."""
+    return ((what, word, int(came), chance, 1) for word in context)
+
+
+def phrasings(split: Split, records: Records) -> Draws:
+    """Which of the template's phrasings a caption has."""
+    texts = template_of(split.recipe).phrasings
+    if len(texts) < 2:
+        return
+    scenes, found = Counter(), Counter()
+    for scene, text, graph in zip(records.scenes, records.captions, records.graphs, strict=True):
+        context = {"", scene.background, f"view {scene.view}", *answer(scene, graph)}
+        for thing in scene.things:
+            context |= {f"{its}{rest}" for its in thing[:2] for rest in ("", f" {place_of(thing.slot)}")}
+        scenes.update(context)
+        found.update(product((phrasing_in(text, scene, texts),), context))
+    for phrasing, word in product(texts, scenes):
+        yield f"the phrasing {phrasing!r}", word, found[phrasing, word], 1 / len(texts), scenes[word]
+
+
+def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
+    """What is true of a scene that a test could ask for."""
+    yield f"{len(scene.things)} things"
+    if len({thing.animal for thing in scene.things}) == 2:
+        signs = signs_of(scene, graph)
+        for own, text in SIGNS.items():
+            if signs.keys() >= set(own):
+                holds = prod(signs[sign] for sign in own) > 0
+                yield text.format(texture="the first texture in the alphabet") + ("" if holds else ": false")
+
+
+def first_mentions(split: Split, records: Records) -> Draws:
+    """Which of two things a caption mentions first, where both are."""
+    if template_of(split.recipe).mention_order != "random":
+        return
+    for scene, graph in zip(records.scenes, records.graphs, strict=True):
+        phrases = mentioned_phrases(graph, scene)
+        if len(phrases) == 2 and len(set(phrases)) == 2 and all(phrases):
+            nodes = [graph.nodes.index(its) for its in phrases]
+            for thing, node in zip(scene.things, nodes, strict=True):
+                yield from alike("mentioned first", node == min(nodes), 0.5, words_of(thing, scene))
+
+
+def omissions(split: Split, records: Records) -> Draws:
+    """What captions of train mention, textures that they leave out, and whether they negate something."""
+    mentioned, attributes, salient, negated = chances = requested_chances(split)
+    if chances == type(chances)():
+        return
+    for scene, graph in zip(records.scenes, records.graphs, strict=True):
+        phrases = mentioned_phrases(graph, scene)
+        either = mentioned + (1 - mentioned) ** 2 / 2  # one at least is mentioned
+        for i, (thing, text) in enumerate(zip(scene.things, phrases, strict=True)):
+            if len(phrases) == 2:
+                chance = salient * (i == salient_of(scene)) + (1 - salient) * either
+                yield from alike("mentioned", bool(text), chance, words_of(thing, scene))
+            if text:
+                its = words_of(thing, scene)
+                yield from alike("mentioned with its texture", text == phrase(thing), attributes, its)
+        context = {"", scene.background, f"view {scene.view}", *(its for thing in scene.things for its in thing[:2])}
+        if not rules_of(split):  # which may leave nothing to negate
+            yield from alike("a negation", any(node.startswith(NO) for node in graph.nodes), negated, context)
+
+
+def counting_places(scenes: Sequence[Scene]) -> Draws:
+    """Which places hold something."""
+    for scene in scenes:
+        number, thing = len(scene.things), scene.things[0]
+        shown = {its.slot for its in scene.things}
+        context = {"", thing.animal, thing.texture, scene.background, f"view {scene.view}", f"{number} things"}
+        for slot in COUNTING:
+            yield from alike(f"something {slot}", slot in shown, number / len(COUNTING), context)
+
+
+def facings(scenes: Sequence[Scene]) -> Draws:
+    """Which things face outward."""
+    for scene in one_of_each(scenes):
+        for thing, own in zip(scene.things, outward(scene), strict=True):
+            yield from alike("facing outward", own, 0.5, words_of(thing, scene))
+
+
+def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
+    """Which size each animal has, where rules leave it every one."""
+    own, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
+    for scene in one_of_each(scenes):
+        if rules and any(rule.matches(its) for its in world.in_sizes(scene) for rule in rules):
+            continue
+        for thing in {thing.animal: thing for thing in scene.things}.values():
+            for size in own:
+                yield from alike(size, thing.size == size, 1 / len(own), words_of(thing, scene))
+
+
+CHECKS = (check_scene_draws,)

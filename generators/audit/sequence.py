@@ -1,0 +1,160 @@
+"""Whether records stand in the order of their kind, so that a part of a file is no part of the answers.
+
+Every kind lists its scenes by nested loops over views, backgrounds, pairs, textures and places, and draws keep the
+order. Only the sequence of pairs (of assignments, of orders, of counted animals) is drawn: it must be the same on each
+background and in each view. What is drawn for each pair may not depend on that sequence (`pair_draws`).
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from envs.scene import Scene
+from envs.slots import SINGLE_SLOTS
+from generators.audit.findings import Finding, first
+from generators.rules.hold_out import HELD_OUT
+from generators.storage.split_file import Split
+from generators.vocabulary import Vocabulary
+
+
+class Place(NamedTuple):
+    """Where a scene stands: in which loops, in which part whose sequence is drawn, and where in that part."""
+
+    outer: tuple[int, ...]
+    part: Hashable
+    inner: tuple[int, ...]
+
+
+def check_sequence(split: Split) -> Iterator[Finding]:
+    """Every subset has its records in the order of its kind."""
+    wrong = (f"{its.key} of {name}" for name in split.subsets if (its := out_of_order(split, name)))
+    yield Finding("records stand in the order of their kind, in which answers are mixed", *first(wrong))
+
+
+def out_of_order(split: Split, name: str) -> Scene | None:
+    """The first record of a subset that stands elsewhere than its kind has it."""
+    if not (place := PLACES_OF.get(split.recipe["kind"])):
+        return None
+    if name.startswith(HELD_OUT):
+        place = held_out_place
+    scenes = split.subsets[name].scenes
+    places = [place(split, name, scene) for scene in scenes]
+    for before, own, scene in zip(places, places[1:], scenes[1:], strict=False):
+        same = (before.outer, before.part) == (own.outer, own.part)
+        if own.outer < before.outer or (same and own.inner <= before.inner):
+            return scene
+    parts = one_sequence([[part for part, _ in groupby(group, lambda its: its.part)] for group in by_outer(places)])
+    return next((scene for scene, own in zip(scenes, places, strict=True) if own.part in parts), None)
+
+
+def by_outer(places: Sequence[Place]) -> Iterator[Iterator[Place]]:
+    """The places of each turn of the outer loops."""
+    return (group for _, group in groupby(places, lambda its: its.outer))
+
+
+def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
+    """Parts of which no one sequence has all groups in it, each part once; empty if there is such a sequence."""
+    later = TopologicalSorter()
+    for group in groups:
+        for part, following in pairwise(group):
+            later.add(following, part)
+    try:
+        later.prepare()
+    except CycleError as error:
+        return error.args[1]
+    return ()
+
+
+def numbered(names: Sequence[str], *given: str) -> tuple[int, ...]:
+    """The places of some names among all; -1 for a size that is none."""
+    return tuple(names.index(name) if name else -1 for name in given)
+
+
+def single_place(split: Split, scene: Scene, *outer: int) -> Place:
+    """A thing alone in a binding or spatial split: in its view and slot."""
+    v, (thing,) = split.vocabulary, scene.things
+    relations = split.recipe.get("relations", ("left/right",))
+    slots = split.recipe.get("singles_slots") or [slot for relation in relations for slot in SINGLE_SLOTS[relation]]
+    names = numbered(v.backgrounds, scene.background) + described(v, thing.animal, thing.texture, thing.size)
+    return Place(outer, "", (scene.view, *numbered(slots, thing.slot), *names))
+
+
+def described(v: Vocabulary, animal: str, texture: str, size: str) -> tuple[int, ...]:
+    """The numbers of an animal, its texture and its size."""
+    return numbered(v.animals, animal) + numbered(v.textures, texture) + numbered(v.sizes, size)
+
+
+def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """The animals of a pair as the world has them, their textures, and whether they stand the other way round."""
+    v = split.vocabulary
+    things = [described(v, thing.animal, thing.texture, "")[:2] for thing in scene.things]
+    (one, its), (other, others) = sorted(things)
+    return (one, other), (its, others), int(things[0][0] == other)
+
+
+def binding_place(split: Split, name: str, scene: Scene) -> Place:
+    """Pair by pair; in train and of pairs that it shows in both assignments, assignment by assignment."""
+    if len(scene.things) == 1:
+        return single_place(split, scene, 0)
+    animals, textures, turned = pair_numbers(split, scene)
+    inner = (scene.view, *numbered(split.vocabulary.backgrounds, scene.background), turned)
+    if name in ("train", "train_pairs"):
+        return Place((1,), (animals, textures), inner)
+    return Place((1,), animals, (*textures, *inner))
+
+
+def grounds(split: Split, scene: Scene) -> tuple[int, int]:
+    """The view and the background."""
+    return scene.view, split.vocabulary.backgrounds.index(scene.background)
+
+
+def spatial_place(split: Split, name: str, scene: Scene) -> Place:
+    """Relation by relation, and on each background order by order."""
+    if len(scene.things) == 1:
+        return single_place(split, scene, -1)
+    textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
+    relation = list(split.recipe["relations"]).index(scene.relation)
+    part = (relation, *(thing.animal for thing in scene.things))
+    return Place((relation, *grounds(split, scene)), part, textures)
+
+
+def dependence_place(split: Split, name: str, scene: Scene) -> Place:
+    """On each background single animals, then order by order."""
+    animals = tuple(thing.animal for thing in scene.things)
+    if len(animals) > 1:
+        return Place((*grounds(split, scene), 1), animals, ())
+    v, thing = split.vocabulary, scene.things[0]
+    inner = numbered(v.animals, thing.animal) + numbered(v.sizes, thing.size)
+    return Place((*grounds(split, scene), 0), "", inner)
+
+
+def counting_place(split: Split, name: str, scene: Scene) -> Place:
+    """In train single animals first; on each background animal by animal."""
+    v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
+    if name == "train" and number == 1:
+        return Place((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
+    inner = (*numbered(v.textures, thing.texture), number)
+    return Place((1, *grounds(split, scene)), thing.animal, inner)
+
+
+def held_out_place(split: Split, name: str, scene: Scene) -> Place:
+    """Pair by pair as the world has them; views of one scene together."""
+    animals, textures, turned = pair_numbers(split, scene)
+    ground = split.vocabulary.backgrounds.index(scene.background)
+    sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))
+    if split.recipe["kind"] == "binding":
+        return Place((), "", (*animals, *textures, ground, turned, *sizes, scene.view))
+    relation = list(split.recipe["relations"]).index(scene.relation)
+    own = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
+    return Place((), "", (relation, ground, *animals, turned, *own, *sizes, scene.view))
+
+
+PLACES_OF: dict[str, Callable[[Split, str, Scene], Place]] = {
+    "binding": binding_place,
+    "spatial": spatial_place,
+    "dependence": dependence_place,
+    "counting": counting_place,
+}
+
+CHECKS = (check_sequence,)
