@@ -6,7 +6,8 @@ an answer, or a place with an animal, would give it away. See `generators.audit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -14,13 +15,15 @@ from envs.facing import place_of
 from envs.scene import Scene, Thing
 from envs.slots import COUNTING
 from generators.audit.balance import SIGNS, TOGETHER, signs_of
-from generators.audit.facing import one_of_each, outward
+from generators.audit.facing import outward
 from generators.audit.findings import Finding, rules_of, world_of
 from generators.audit.mentions import NO, mentioned_phrases, requested_chances, salient_of
+from generators.audit.parts import bare
 from generators.audit.tallies import Tallies
 from generators.audit.wording import phrasing_in
 from generators.captions.graph import SceneGraph
 from generators.captions.phrases import phrase
+from generators.captions.templates import SWAPS
 from generators.captions.wording import template_of
 from generators.rules.hold_out import HELD_OUT
 from generators.storage.split_file import Records, Split
@@ -58,15 +61,16 @@ def own_draws(split: Split, name: str, records: Records) -> Draws:
 def shared(split: Split, name: str, records: Records) -> Draws:
     """What is drawn for a scene and its swap, which may be in another test, together."""
     if split.recipe.get("facing", "inward") == "drawn":
-        yield from facings([its for its in records.scenes if its.relation == "left/right"])
+        yield from facings(once(split, (its for its in records.scenes if its.relation == "left/right")))
     if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
-        yield from sizes(split, [its for its in records.scenes if len(its.things) > 1])
+        yield from sizes(split, once(split, (its for its in records.scenes if len(its.things) > 1)))
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
-    """What a draw for one thing could go with; by places, as both things of a scene may be on one background."""
-    place = place_of(thing.slot)
-    return ["", thing.animal, *(f"{its} {place}" for its in (thing.texture, scene.background, f"view {scene.view}"))]
+    """What a draw for one thing could go with. Those for the two things of a scene are independent, or exclude another,
+    which spreads less."""
+    words = (thing.texture, scene.background, f"view {scene.view}")
+    return ["", thing.animal, *words, *(f"{word} {place_of(thing.slot)}" for word in words)]
 
 
 def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws:
@@ -138,14 +142,28 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
     for scene in scenes:
         number, thing = len(scene.things), scene.things[0]
         shown = {its.slot for its in scene.things}
-        context = {"", thing.animal, thing.texture, scene.background, f"view {scene.view}", f"{number} things"}
+        context = {"", thing.animal, thing.texture, scene.background, f"view {scene.view}"}
+        context |= {f"{number} things", f"{number} of {thing.animal}"}
         for slot in COUNTING:
             yield from alike(f"something {slot}", slot in shown, number / len(COUNTING), context)
 
 
+def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
+    """One scene of each and its swap, which share what is drawn; of a counted animal one of all numbers."""
+    kept: dict[Hashable, Scene] = {}
+    for scene in scenes:
+        if split.recipe["kind"] == "counting":
+            key = (scene.background, scene.view, *scene.things[0][:2])
+        else:
+            own = replace(bare(scene), view=scene.view)
+            key = frozenset({own, SWAPS[split.recipe["kind"]](own)})
+        kept.setdefault(key, scene)
+    return list(kept.values())
+
+
 def facings(scenes: Sequence[Scene]) -> Draws:
     """Which things face outward."""
-    for scene in one_of_each(scenes):
+    for scene in scenes:
         for thing, own in zip(scene.things, outward(scene), strict=True):
             yield from alike("facing outward", own, 0.5, words_of(thing, scene))
 
@@ -153,7 +171,7 @@ def facings(scenes: Sequence[Scene]) -> Draws:
 def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
     """Which size each animal has, where rules leave it every one."""
     own, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
-    for scene in one_of_each(scenes):
+    for scene in scenes:
         if rules and any(rule.matches(its) for its in world.in_sizes(scene) for rule in rules):
             continue
         for thing in {thing.animal: thing for thing in scene.things}.values():

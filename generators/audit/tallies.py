@@ -34,7 +34,7 @@ class Tally(NamedTuple):
     @property
     def expected(self) -> float:
         """The nearest to the count of what should be."""
-        return min(max(self.count, self.least), self.most)
+        return min(max(float(self.count), self.least), self.most)
 
     @property
     def evidence(self) -> float:
