@@ -5,6 +5,7 @@ follow from train: its pairs with their textures exchanged, its orders reversed.
 recipe says only how many there are: those that the test shows are known, others are hidden.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, combinations, permutations, product
@@ -198,7 +199,8 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
     trained, pairs = set(assignments(split)), all_pairs(split, "left/right")
     for name in ("seen_textures", "unseen_textures", "validation"):
         records = records_of(split, name)
-        worn = {thing.animal: thing.texture for scene, _ in records for thing in scene.things}
+        worn = worn_by_train(split, main=name == "seen_textures")
+        worn |= {thing.animal: thing.texture for scene, _ in records for thing in scene.things}
         seen = {stratum_of(scene) for scene, _ in records}
         if name == "validation":
             known, number = seen, set_apart(split.recipe["validation"], len(pairs)) - len(seen)
@@ -209,6 +211,19 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
         strata = {pair: scenes_of(split, pair, [tuple(worn[its] for its in sorted(pair[1]))]) for pair in known}
         most_hidden = [2 * len(split.vocabulary.backgrounds)] * max(number, 0)
         yield Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
+
+
+def worn_by_train(split: Split, main: bool) -> dict[str, str]:
+    """The main texture of each animal, or the one that train never shows on it; only of those that train makes sure."""
+    things = (thing for scene in split.subsets["train"].scenes for thing in scene.things)
+    shown, worn = Counter((thing.animal, thing.texture) for thing in things), {}
+    for animal in split.vocabulary.animals:
+        counts = sorted((shown[animal, texture], texture) for texture in split.vocabulary.textures)
+        if main and counts[-1][0] > counts[-2][0] + 1:  # shares are rounded to whole numbers
+            worn[animal] = counts[-1][1]
+        if not main and counts[0][0] == 0 < counts[1][0]:
+            worn[animal] = counts[0][1]
+    return worn
 
 
 def held_out(split: Split, name: str, rules: Sequence) -> Drawn:

@@ -66,7 +66,7 @@ CHECKS = (
     held_out.check_hold_out,
     contents.check_sizes,
     texts.check_texts,
-    wording.check_wording,
+    *wording.CHECKS,
     facing.check_facing,
     *balance.CHECKS,
     *cues.CHECKS,

@@ -21,6 +21,17 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
         yield Finding(f"no partner of a scene of {name} is in train", *first(s.key for s in partners if s in train))
 
 
+def check_partners(split: Split) -> Iterator[Finding]:
+    """Every scene of a test and of validation has a partner; which one it must be, the store's check says."""
+    alone = (
+        f"{scene.key} of {name}"
+        for name, r in split.subsets.items()
+        for scene, row in zip(r.scenes, r.partners.tolist(), strict=True)
+        if (row >= 0) != (name != "train")
+    )
+    yield Finding("scenes of tests have partners, those of train have none", *first(alone))
+
+
 def check_views(split: Split) -> Iterator[Finding]:
     """Train has the first views of the recipe, tests and validation those that come next."""
     views, more = split.recipe["views"], split.recipe["test_views"]
@@ -37,4 +48,4 @@ def check_repeats(split: Split) -> Iterator[Finding]:
         yield Finding(f"no scene is in {name} twice", *first(twice))
 
 
-CHECKS = (check_disjoint, check_views, check_repeats)
+CHECKS = (check_disjoint, check_partners, check_views, check_repeats)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from envs.scene import Scene
 from generators.audit.findings import Finding, first
 from generators.audit.mentions import mentioned_phrases
+from generators.captions.phrases import with_article
+from generators.captions.wording import template_of
 from generators.parsers.world_grammar import Reading, read
 from generators.storage.split_file import Split
 
@@ -61,3 +63,27 @@ def check_wording(split: Split) -> Iterator[Finding]:
             strange = (s.key for s, text, said in readings if said is None or not follows(text, said, s, requested))
             shown = requested if isinstance(requested, str) else " or ".join(requested)
             yield Finding(f"captions of {name} have the {field.replace('_', ' ')} {shown}", *first(strange))
+
+
+def check_template(split: Split) -> Iterator[Finding]:
+    """What the recipe leaves to its template is as the template has it, and "a" is "an" before vowels only."""
+    template = template_of(split.recipe)
+    fields = [its for its in FIELDS if not split.recipe.get(its) and not (its == "conjunction" and template.relation)]
+    rows = [(s, text) for r in split.subsets.values() for s, text in zip(r.scenes, r.captions, strict=True)]
+    readings = ((scene, text, read(text, split.vocabulary)) for scene, text in rows)
+    strange = (
+        f"{text!r} of {scene.key}"
+        for scene, text, said in readings
+        if said is None or not all(FIELDS[its](text, said, scene, getattr(template, its)) for its in fields)
+    )
+    yield Finding(f"captions are worded as in the template {split.recipe['template']}", *first(strange))
+    v = split.vocabulary
+    article = re.compile(rf"\ban? ({'|'.join(map(re.escape, (*v.sizes, *v.textures, *v.animals)))})\b")
+    texts = (text for r in split.subsets.values() for text in (*r.captions, *r.negatives))
+    wrong = (
+        f"{its[0]!r} in {text!r}" for text in texts for its in article.finditer(text) if its[0] != with_article(its[1])
+    )
+    yield Finding("articles suit the words that they are of", *first(wrong))
+
+
+CHECKS = (check_wording, check_template)

@@ -1,13 +1,15 @@
-"""Balance and text-only cues: sound splits of every kind pass, lopsided ones don't."""
+"""Balance, ties and text-only cues: sound splits of every kind pass, lopsided ones don't."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from generators.audit import drawn, pair_draws, scene_draws, sequence
 from generators.audit.balance import all_contrasts, check_balance
 from generators.audit.chance import bound, signed
 from generators.audit.cues import check_cues, check_order
+from generators.audit.run import CHECKS_OF
 from generators.splits.binding import BindingRecipe
 from generators.splits.counting import CountingRecipe
 from generators.splits.dependence import DependenceRecipe
@@ -39,6 +41,9 @@ SOUND = {
 }
 
 
+TIES = (*drawn.CHECKS, *scene_draws.CHECKS, *pair_draws.CHECKS, *sequence.CHECKS)
+
+
 def failed(check, split):
     return [finding for finding in check(split) if not finding.holds]
 
@@ -46,7 +51,7 @@ def failed(check, split):
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_splits_pass(name):
     split = in_memory(SOUND[name])
-    for check in (check_balance, check_cues, check_order):
+    for check in (check_balance, check_cues, check_order, *TIES, *CHECKS_OF[split.recipe["kind"]]):
         assert failed(check, split) == []
 
 
