@@ -78,7 +78,7 @@ def check_journal(path: Path) -> None:
         return
     try:
         with open_file(path) as file:
-            start = file.read(len(JOURNAL))
+            start = file.read(1 << 12).lstrip()[: len(JOURNAL)]
     except Unreadable as error:
         raise UserError(f"--storage: {error}; name a journal, a new file, or a database by a URL with ://") from error
     if not JOURNAL.startswith(start):
@@ -90,10 +90,13 @@ def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
     check_journal(path)
     locks = path.with_name(path.name + ".locks")
     locks.mkdir(exist_ok=True)
+    journal = Journal(path, JournalLock(path, locks / "journal"))
     try:
-        storage = JournalStorage(Journal(str(path), JournalLock(path, locks / "journal")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"--storage {path} is not a journal of Optuna ({reason(error)})") from error
+        storage = JournalStorage(journal)
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # Optuna's, of what a line says
+        raise UserError(f"{journal} is not a journal of Optuna ({reason(error)}); {journal.way_out()}") from error
     return storage, FileLeases(storage, locks)
 
 

@@ -165,6 +165,77 @@ def test_a_line_that_a_dying_writer_left_is_cut_off(tmp_path):
     assert len(Trials(str(journal)).all(search)) == 2
 
 
+def ended_trials(journal):
+    """A journal of two ended trials; returns what they are."""
+    queue, search = Trials(str(journal)), cheap_search.search(2)
+    queue.open(search, {})
+    for _ in range(2):
+        trial = queue.take(search)
+        trial.suggest_float("x", -1, 1)
+        queue.end(trial, [float(trial.number)])
+    return outcomes(journal)
+
+
+def outcomes(journal):
+    return [(trial.number, trial.params, trial.values) for trial in Trials(str(journal)).all(cheap_search.search(2))]
+
+
+@pytest.mark.parametrize("where", ["first", "middle", "end"])
+def test_blank_lines_are_passed_over(where, tmp_path):
+    """Editors leave them, and `cat` of two files: whoever started already goes on, and so does the next command."""
+    journal = tmp_path / "j.log"
+    before = ended_trials(journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    there = {"first": 0, "middle": len(lines) // 2, "end": len(lines)}[where]
+    journal.write_bytes(b"".join([*lines[:there], b"\n", b" \t\r\n", *lines[there:]]))
+    trials = Trials(str(journal))
+    trials.open(cheap_search.search(3), {})
+    assert trials.take(cheap_search.search(3)).number == 2
+    assert outcomes(journal) == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"{torn\n", "is no JSON"),
+        (b"\0\0\0\0\n", "is no JSON"),  # a file system after a power cut
+        (b"\xff\xfe\n", "is no JSON"),
+        (b"5\n", "is no line of a journal"),
+        (b"{}\n", "is no line of a journal"),
+        (b'{"op_code": 99, "worker_id": "w"}\n', "is not a journal of Optuna"),
+        (b'{"op_code": 4, "worker_id": "w"}\n', "is not a journal of Optuna"),
+    ],
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_a_bad_line_is_named_and_those_before_it_can_be_kept(bad, reason, last, tmp_path):
+    journal = tmp_path / "j.log"
+    ended_trials(journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    there = len(lines) if last else len(lines) - 2  # the last two end a trial
+    journal.write_bytes(b"".join([*lines[:there], bad, *lines[there:]]))
+    with pytest.raises(UserError, match=f"line {there + 1}.*{reason}|{reason}.*line {there + 1}") as caught:
+        Trials(str(journal))
+    assert str(journal) in str(caught.value)
+    assert f"head -n {there}" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    journal.write_bytes(b"".join(lines[:there]))
+    trials = Trials(str(journal))
+    assert trials.ended(cheap_search.search(2)) == (2 if last else 1)
+    if not last:
+        assert trials.take(cheap_search.search(2)).number == 1, "it is run again"
+
+
+def test_a_worker_that_reads_on_names_a_bad_line_too(tmp_path):
+    journal = tmp_path / "j.log"
+    ended_trials(journal)
+    trials = Trials(str(journal))
+    count = journal.read_bytes().count(b"\n")
+    with journal.open("ab") as file:
+        file.write(b"\n[1]\n")
+    with pytest.raises(UserError, match=rf"j\.log line {count + 2} "):
+        trials.ended(cheap_search.search(2))
+
+
 def test_a_study_of_another_configuration_is_refused(tmp_path):
     storage = str(tmp_path / "j.log")
     Trials(storage).open(Search("s", 2, ("minimize",), cheap_search.sampler), {"target": 0.9, "seeds": 3})
