@@ -166,7 +166,7 @@ def check(config: Config) -> None:
     spec, rows = ablated(config.model), rows_of(config.model, config.rows)
     grids = grids_of(config)
     for split, grid in grids.items():
-        check_grid(replace(grid, models=models_of(spec, rows)))
+        check_grid(replace(grid, models=models_of(spec, rows), out=config.out))
         lines = [line for _, _, line in placed({split: grid}, spec, rows)]
         in_child(check_rows, {line: row_cells(grid, spec, line, "")[0] for line in lines})
 

@@ -188,7 +188,7 @@ def check(config: Config) -> None:
             if not getattr(splits(grid)[0], name):
                 raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
         for architecture in config.architectures:
-            check_grid(replace(grid, architecture=architecture))
+            check_grid(replace(grid, architecture=architecture, out=config.out))
     for setup in (setup for model in config.models for setup in setups_of(config, model)):
         recipe_of(config, setup, first)  # refuses rates and shares that can't be
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from generators.cluster.options import Cluster, refused, sbatch_options
+from generators.cluster.options import Cluster, check_folder, refused, sbatch_options
 
 ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
@@ -32,7 +32,12 @@ class Handle(NamedTuple):
     job: str
     """Slurm's id, or a process id."""
     log: str
-    """File of what it prints."""
+    """Absolute path of the file of what it prints."""
+
+    @property
+    def folder(self) -> str:
+        """Where submitit keeps all that belongs to it."""
+        return os.path.dirname(self.log)
 
 
 def submit(
@@ -50,6 +55,7 @@ def submit(
     """
     import submitit
 
+    check_folder(cluster, folder)
     logging.getLogger("submitit").setLevel(logging.ERROR)
     timeouts = {f"{cluster.engine}_max_num_timeout": MOST_TIMEOUTS}
     executor = submitit.AutoExecutor(folder, cluster=cluster.engine, **timeouts)
@@ -79,33 +85,45 @@ def ignoring_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def states(handles: Iterable[Handle]) -> dict[str, tuple[str, str]]:
-    """State of each job and its reason; UNKNOWN while Slurm doesn't answer."""
-    local = {h.job: ("RUNNING" if runs_here(h) else "ENDED", "") for h in handles if h.engine == "local"}
-    return local | queue([h.job for h in handles if h.engine == "slurm"])
+class Status(NamedTuple):
+    """Where a task is."""
+
+    state: str
+    """Slurm's; RUNNING or ENDED of a subprocess; UNKNOWN while Slurm doesn't answer; GONE if it no longer lists it."""
+    reason: str = ""
+    script: str = ""
+    """What Slurm runs."""
 
 
-def queue(jobs: list[str]) -> dict[str, tuple[str, str]]:
-    """State and reason of jobs by squeue; GONE if it no longer lists one. sacct would need an accounting database."""
+def states(handles: Iterable[Handle]) -> dict[str, Status]:
+    """The status of each job."""
+    handles = list(handles)
+    local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
+    return local | queue([handle.job for handle in handles if handle.engine == "slurm"])
+
+
+def queue(jobs: list[str]) -> dict[str, Status]:
+    """The status of Slurm's jobs by squeue: sacct would need an accounting database."""
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
-    command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r", f"--jobs={arrays}"]
+    command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%o", f"--jobs={arrays}"]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return {job: ("UNKNOWN", str(error)) for job in jobs}
+        return dict.fromkeys(jobs, Status("UNKNOWN", str(error)))
     if result.returncode and "Invalid job id" not in result.stderr:
-        return {job: ("UNKNOWN", result.stderr.strip()) for job in jobs}
-    rows = [line.split("|") for line in result.stdout.splitlines()]
-    listed = {job: (state, "" if reason == "None" else reason) for job, state, reason in rows}
-    return {job: listed.get(job, ("GONE", "")) for job in jobs}
+        return dict.fromkeys(jobs, Status("UNKNOWN", result.stderr.strip()))
+    rows = (line.split("|", 3) for line in result.stdout.split("\n") if line)
+    listed = {job: Status(state, "" if reason == "None" else reason, script) for job, state, reason, script in rows}
+    return {job: listed.get(job, Status("GONE")) for job in jobs}
 
 
 def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs; another process with the same id by now doesn't count."""
+    """Whether a subprocess still runs: submitit's for just this folder, and no other process that has its id by now."""
     with contextlib.suppress(OSError):
-        return str(Path(handle.log).parent) in Path(f"/proc/{handle.job}/cmdline").read_text()
+        words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
+        return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]
     return False
 
 
@@ -113,7 +131,10 @@ def cancel(handles: Iterable[Handle]) -> None:
     """End tasks for good, on Slurm and on this machine; what they saved is kept."""
     handles = list(handles)
     end_here(handles)
-    if jobs := [handle.job for handle in handles if handle.engine == "slurm"]:
+    slurm = {handle.job: os.path.realpath(handle.folder) for handle in handles if handle.engine == "slurm"}
+    # Slurm may have given the number to another job: ours runs a script that lies beside its log.
+    scripts = {job: its.script for job, its in queue(list(slurm)).items() if os.path.isabs(its.script)}
+    if jobs := [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]:
         subprocess.run(["scancel", *jobs], capture_output=True, check=False)
 
 

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
@@ -10,6 +11,8 @@ import tyro
 from envs.common.errors import UserError
 
 LEAST_MINUTES = 5  # Slurm warns a task 90 seconds before its end
+# What submitit and Slurm replace in names of files (%j, %a; in Slurm a backslash ends that), or can't read in a script.
+SPECIAL = {"local": "%", "slurm": "%\\\n"}
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,14 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in own.items() if value} | {name: v or True for name, v in further.items()}
 
 
-def check_cluster(cluster: Cluster, cores: int = 1, gpus: int = 0) -> None:
-    """Raise on tasks that can't be submitted, before anything is made; `sbatch --test-only` checks the options."""
+def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0) -> None:
+    """Raise on tasks that can't be submitted, before anything is made; `sbatch --test-only` checks the options.
+
+    `folder` is where they shall write.
+    """
     if cluster.engine == "none":
         return
+    check_folder(cluster, folder)
     try:
         import submitit  # noqa: F401
     except ImportError:
@@ -75,6 +82,16 @@ def check_cluster(cluster: Cluster, cores: int = 1, gpus: int = 0) -> None:
     result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:
         raise refused(result.stderr)
+
+
+def check_folder(cluster: Cluster, folder: Path) -> None:
+    """Raise for a folder whose path would be read as something else: files would lie elsewhere."""
+    path = str(folder.absolute())
+    if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
+        raise UserError(
+            f"--cluster {cluster.engine} can't write to {path!r}: submitit and Slurm read {special[0]!r} in a path as "
+            "something else; choose another folder"
+        )
 
 
 def refused(errors: str) -> UserError:

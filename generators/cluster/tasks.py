@@ -1,11 +1,14 @@
 """Submits named tasks and waits for them and for those of an earlier command that still run."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from envs.common.errors import Stopped, UserError
 from envs.common.reading import Unreadable
@@ -15,15 +18,21 @@ from generators.cluster.options import Cluster
 from generators.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
+Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?$")]
+Submissions = dict[str, tuple[Literal["local", "slurm"], Job, str]]
 FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two calls of squeue
-# Seconds after a task's end until its result is visible on a network file system, or until it is queued again.
-GRACE = {"COMPLETED": 60.0, "GONE": 60.0, "ENDED": 0.0}
+# Seconds in which Slurm itself may still queue a task again: at preemption, or when its machine failed.
+REQUEUE = dict.fromkeys(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL"), 120.0)
+# Seconds after a task's end until its result is visible on a network file system, or until it is queued again. A
+# subprocess that is only just starting has no command line yet.
+GRACE = {"COMPLETED": 60.0, "GONE": 60.0, "ENDED": 0.5, **REQUEUE}
 OTHER_GRACE = 5.0
 WHY = {
     "OUT_OF_MEMORY": "killed, because it needed more memory than it requested; raise --slurm.gigabytes",
     "TIMEOUT": "at its time limit before it could save; raise --slurm.minutes",
     "CANCELLED": "cancelled",
     "NODE_FAIL": "its machine failed",
+    "PREEMPTED": "preempted, and Slurm didn't queue it again",
 }
 
 
@@ -95,7 +104,7 @@ class Tasks:
         """Query the states of running tasks; record those that ended without a result as failed. Returns one line."""
         state_of = states(self.running.values())
         for name, handle in list(self.running.items()):
-            state = state_of[handle.job][0]
+            state = state_of[handle.job].state
             if state not in ENDED:
                 self.ended.pop(name, None)
                 continue
@@ -105,7 +114,7 @@ class Tasks:
                 self.failed[name] = f"{self.label(name)}: {why(state, handle)}; its log: {handle.log}"
                 print(f"failed: {self.failed[name]}", flush=True)
         counts = Counter(
-            f"{state.lower()} {f'({reason})' if reason else ''}".strip() for state, reason in state_of.values()
+            f"{its.state.lower()} {f'({its.reason})' if its.reason else ''}".strip() for its in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
@@ -143,29 +152,49 @@ def why(state: str, handle: Handle) -> str:
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:
-    """All tasks ever submitted with this `folder`."""
+    """All tasks ever submitted with this `folder`, as its file names them."""
     file = folder / RECORD
     try:
-        record = read_record(file, dict[str, tuple[str, str, str]]) if file.exists() else {}
+        record = read_record(file, Submissions) if file.exists() else {}
     except Unreadable as error:
         raise UserError(f"{file} is damaged ({error}); end the run's tasks, if any, and delete it") from error
     return {name: Handle(*values) for name, values in record.items()}
 
 
+def belongs(handle: Handle, folder: Path) -> bool:
+    """Whether a task writes its log to this folder: what a copied or a stranger's file names is neither waited for nor
+    ended."""
+    return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
+
+
 def still_running(folder: Path) -> dict[str, Handle]:
-    """Tasks submitted with this `folder` by an earlier command that are still queued or running."""
-    record = read_tasks(folder)
-    state_of = states(record.values())
-    over = [handle for handle in record.values() if handle.engine == "slurm" and state_of[handle.job][0] in ENDED]
-    if any(age(Path(handle.log)) < OTHER_GRACE for handle in over):  # one that queues again has ended for a moment
-        time.sleep(OTHER_GRACE)
+    """Tasks submitted with this `folder` by an earlier command that are still queued or running.
+
+    Waits while one that has only just ended may be queued again.
+    """
+    record = {name: handle for name, handle in read_tasks(folder).items() if belongs(handle, folder)}
+    started, show = time.monotonic(), print_changes()
+    while True:
         state_of = states(record.values())
-    return {name: handle for name, handle in record.items() if state_of[handle.job][0] not in ENDED}
+        over = {name: state for name, handle in record.items() if (state := state_of[handle.job].state) in ENDED}
+        waited = time.monotonic() - started  # clocks of two machines differ
+        fresh = {name: over[name] for name in over if max(age(record[name]), waited) < requeue_seconds(over[name])}
+        if not fresh:
+            return {name: handle for name, handle in record.items() if name not in over}
+        if again := sum(state in REQUEUE for state in fresh.values()):
+            show(f"waits for Slurm to queue {again} tasks again, for up to {max(REQUEUE.values()):.0f} seconds")
+        time.sleep(FIRST_POLL)
 
 
-def age(file: Path) -> float:
-    """Seconds since a file was written; infinite for one that isn't there."""
-    return time.time() - file.stat().st_mtime if file.exists() else float("inf")
+def requeue_seconds(state: str) -> float:
+    """How long after its end a task in this state may still be queued again."""
+    return REQUEUE.get(state, OTHER_GRACE)
+
+
+def age(handle: Handle) -> float:
+    """Seconds since a task of Slurm wrote to its log; infinite for one without, which nobody queues again."""
+    log = Path(handle.log)
+    return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 
 
 def print_changes() -> Callable[[str], None]:

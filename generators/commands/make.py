@@ -76,7 +76,7 @@ def run(config: Config) -> int:
 
     codec_options(config.codec)
     check_place("--store", config.store)
-    check_cluster(config.cluster)
+    check_cluster(config.cluster, config.store)
     store = ImageStore(config.store, load_world(config.recipe.world), config.resolution)
     if config.dry_run:
         print_plan(config.recipe, store, config.workers)

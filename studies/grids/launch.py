@@ -76,7 +76,7 @@ def check(grid: Grid) -> None:
         recipe.counts()  # refuses fractions that can't be had
     check_device(grid.device)
     check_place("--store", grid.store)
-    check_cluster(grid.cluster, grid.threads, int(grid.device.startswith("cuda")))
+    check_cluster(grid.cluster, grid.out or Path("runs"), grid.threads, int(grid.device.startswith("cuda")))
     start_server(grid.threads)
     in_child(check_machine, grid)
 

@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +14,18 @@ from pathlib import Path
 import pytest
 
 from envs.common.errors import UserError
+from envs.common.records import write_record
 from envs.worlds import load_world
+from generators.cluster.jobs import Handle, cancel, submit
 from generators.cluster.options import Cluster, Slurm, check_cluster
-from generators.cluster.tasks import Tasks, still_running
+from generators.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from generators.storage.image_store import ImageStore
 from studies.binding_grid import PRESETS
 from studies.grids.cells import cells
 from studies.runs.cell import Job
 from studies.runs.dispatch import run_cells
 from tests.slurm import output_of
-from tests.studies.command import GRID, QUICK, ended, run_here, started, until
+from tests.studies.command import GRID, QUICK, ROOT, ended, run_here, started, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
 
@@ -175,6 +179,130 @@ def test_ctrl_c_ends_subprocesses(tmp_path):
     assert log.read_text().count("Starting with") == 1
 
 
+@pytest.fixture
+def squeue(tmp_path, monkeypatch):
+    """A squeue that prints what is written to the file that this gives: a state can't be held in a real Slurm."""
+    answer, program = tmp_path / "answer", tmp_path / "bin/squeue"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat '{answer}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    return answer
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
+def test_a_task_that_slurm_will_queue_again_has_not_failed(state, tmp_path, squeue):
+    tasks = unlucky_tasks(Cluster("slurm"), tmp_path, "lucky")
+    tasks.running = {"lucky": Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))}
+
+    def look(answer, seconds):
+        """What Slurm says, and how long it has said so if it is an end."""
+        squeue.write_text(f"7_0|{answer}|None|{tmp_path}/cluster/script.sh\n")
+        tasks.look()
+        tasks.ended = {name: since - seconds for name, since in tasks.ended.items()}
+        tasks.look()
+        return list(tasks.running), list(tasks.failed)
+
+    assert look("RUNNING", 0) == (["lucky"], [])
+    assert look(state, 20) == (["lucky"], [])
+    assert look("PENDING", 0) == (["lucky"], [])
+    assert look(state, 20) == (["lucky"], []), "the time counts from its last end"
+    assert look(state, 200) == ([], ["lucky"])
+
+
+def test_the_next_command_waits_for_what_slurm_will_queue_again(tmp_path, squeue, capsys):
+    log = tmp_path / "cluster/7_0_0_log.out"
+    log.parent.mkdir()
+    write_record(log.parent / RECORD, {"a": Handle("slurm", "7_0", str(log))})
+    log.touch()
+    os.utime(log, (time.time() - 30,) * 2)
+    squeue.write_text("7_0|PREEMPTED|None|script.sh\n")
+    threading.Timer(0.5, squeue.write_text, ["7_0|PENDING|BeginTime|script.sh\n"]).start()
+    assert list(still_running(log.parent)) == ["a"]
+    assert "1 tasks again" in capsys.readouterr().out
+    squeue.write_text("7_0|PREEMPTED|None|script.sh\n")
+    os.utime(log, (time.time() - 300,) * 2)
+    assert not still_running(log.parent), "that was its end"
+
+
+@pytest.mark.parametrize("log", ["", "1_0_log.out", "/", "/1_0_log.out", "../1_0_log.out"])
+def test_a_strangers_record_of_tasks_ends_nothing(log, tmp_path):
+    """It names a process of ours whose command line has all of these folders in it."""
+    bystander = subprocess.Popen(["sh", "-c", "sleep 60", "./.."])
+    try:
+        write_record(tmp_path / RECORD, {"a": ("local", str(bystander.pid), log)})
+        running = still_running(tmp_path)
+        cancel([*running.values(), *read_tasks(tmp_path).values()])
+        assert not running
+        with pytest.raises(subprocess.TimeoutExpired):
+            bystander.wait(0.1)
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+@pytest.mark.parametrize("job", ["", "--user=me", "7 8", "-1", "../1", "7_[0-3]"])
+def test_only_numbers_of_jobs_are_taken(job, tmp_path):
+    write_record(tmp_path / RECORD, {"a": ("slurm", job, str(tmp_path / "log.out"))})
+    with pytest.raises(UserError, match=r"tasks\.json is damaged"):
+        still_running(tmp_path)
+
+
+def test_a_job_of_another_folder_is_not_cancelled(tmp_path, slurm):
+    """Numbers of jobs begin anew with a new Slurm."""
+    (script := tmp_path / "script.sh").write_text("#!/bin/sh\nsleep 60\n")
+    job = output_of("sbatch", "--parsable", "--output=/dev/null", str(script)).strip()
+    for folder, state in ((tmp_path / "cluster", "RUNNING PENDING"), (tmp_path, "CANCELLED COMPLETING")):
+        cancel([Handle("slurm", job, str(folder / "log.out"))])
+        assert output_of("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").strip() in state
+
+
+STUDIES = ("binding_grid", "ablations", "compute", "photo_transfer", "sample_efficiency", "sparo", "tune")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_study_refuses_a_folder_that_submitit_would_read_otherwise(study, tmp_path):
+    command = [sys.executable, str(ROOT / f"studies/{study}.py"), "--preset", "smoke", "--cluster", "local"]
+    result = run_here([*command, "--out", "lr 50%a"], tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: --cluster local can't write to '{tmp_path}/lr 50%a'")
+    assert len(result.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir()), "nothing is made"
+
+
+def test_the_folder_of_the_command_counts_too(tmp_path):
+    (folder := tmp_path / "run%j").mkdir()
+    result = run_here([*GRID, *QUICK, "--cluster", "local"], folder)
+    assert (result.returncode, list(folder.iterdir())) == (2, [])
+    assert f"can't write to '{folder}" in result.stderr
+
+
+def test_rendering_refuses_such_a_folder(tmp_path):
+    make = [sys.executable, "-m", "generators", "make", "binding", "--world", "tiny", "--cluster", "local"]
+    result = run_here([*make, "--store", "store%t"], tmp_path)
+    assert (result.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "store%t" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["100%", "a%%b", "a\\b", "a\nb"])
+def test_what_slurm_reads_otherwise_is_refused_as_it_is_submitted(name, tmp_path):
+    with pytest.raises(UserError, match="--cluster slurm can't write to") as caught:
+        submit(Cluster("slurm"), tmp_path / name, print, [1])
+    assert len(str(caught.value).splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("engine", ["local", "slurm"])
+def test_other_characters_are_only_part_of_a_name(engine, tmp_path, request):
+    if engine == "slurm":
+        request.getfixturevalue("slurm")
+    folder = tmp_path / """ü {0} 'a' "b" #c $HOME `id`;&|,=*~ \t"""
+    folder.mkdir()
+    unlucky_tasks(Cluster(engine), folder, "lucky").run(lambda name: None, lambda states: None)
+    (log,) = folder.glob("cluster/*_log.out")
+    assert read_tasks(folder / "cluster")["lucky"].log == str(log)
+
+
 def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm):
     result = run_here([*GRID, *QUICK, "--cluster", "slurm", "--slurm.partition", "nope"], tmp_path)
     assert result.returncode == 2
@@ -182,13 +310,13 @@ def test_what_slurm_would_refuse_is_told_before_anything_is_made(tmp_path, slurm
     assert len(result.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="Slurm refuses the tasks: Requested node configuration is not available"):
-        check_cluster(Cluster("slurm", Slurm(gigabytes=1e6)))
+        check_cluster(Cluster("slurm", Slurm(gigabytes=1e6)), tmp_path)
     with pytest.raises(UserError, match="minutes must be at least 5"):
-        check_cluster(Cluster("slurm", Slurm(minutes=1)))
+        check_cluster(Cluster("slurm", Slurm(minutes=1)), tmp_path)
 
 
 def test_no_slurm_here(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="--cluster slurm: no sbatch here"):
-        check_cluster(Cluster("slurm"))
-    check_cluster(Cluster("local"))
+        check_cluster(Cluster("slurm"), tmp_path)
+    check_cluster(Cluster("local"), tmp_path)
