@@ -60,9 +60,9 @@ class ChatServer:
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise UserError(f"{self.url!r} is no address of a server; write http://HOST:PORT/v1")
-        if "@" in self.url:  # addresses are written to results
+        if "@" in self.url or "?" in self.url:  # addresses are written to results
             raise UserError(
-                "the address of a server has a name or password; put its key into the environment (key=NAME)"
+                "the address of a server has a name, a password or a query; put its key into the environment (key=NAME)"
             )
         self.counts: Counter[str] = Counter()
         """Requests, repeated ones, and tokens."""

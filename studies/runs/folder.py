@@ -3,7 +3,6 @@
 import contextlib
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,14 +17,13 @@ from envs.common.errors import UserError
 from envs.common.files import clear_leftovers
 from envs.common.identity import differences, plain
 from envs.common.locks import FileLock
+from envs.common.passwords import without_passwords
 from envs.common.reading import Unreadable
 from envs.common.records import read_record, write_record
 from envs.common.version import commit
 from models.towers.config import DEFAULT, READ_AS
 from studies.runs.processor import processor
 
-# In the URL of a database.
-PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 CONFIG = "config.json"
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
 
@@ -85,7 +83,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 def provenance() -> dict[str, Any]:
     """Command, versions, processor and commit of this run."""
     return {
-        "command": PASSWORD.sub(r"\1***@", " ".join(["python", *sys.argv])),
+        "command": " ".join(["python", *map(without_passwords, sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),

@@ -6,6 +6,7 @@ from pathlib import Path
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 
 from envs.common.errors import UserError
+from envs.common.passwords import without_passwords
 from envs.common.reading import Unreadable, open_file
 from studies.trials.journal import Journal
 from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
@@ -67,7 +68,8 @@ def check_url(url: str) -> None:
 
 def unopened(url: str, error: Exception) -> UserError:
     """A storage that can't be opened, without its password."""
-    return UserError(f"--storage {hidden(url)} can't be opened: {reason(error)}; docs/studies.md shows what it may be")
+    why = without_passwords(reason(error))
+    return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 
 
 def check_journal(path: Path) -> None:
@@ -98,12 +100,6 @@ def open_journal(path: Path) -> tuple[JournalStorage, FileLeases]:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # Optuna's, of what a line says
         raise UserError(f"{journal} is not a journal of Optuna ({reason(error)}); {journal.way_out()}") from error
     return storage, FileLeases(storage, locks)
-
-
-def hidden(url: str) -> str:
-    """A URL without its password."""
-    head, separator, tail = url.rpartition("@")
-    return f"{head.rpartition(':')[0]}:***@{tail}" if separator and head.count(":") > 1 else url
 
 
 def reason(error: BaseException) -> str:

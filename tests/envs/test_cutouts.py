@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, compare
+from envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, CheckConfig, compare
+from envs.checks.against_reference import main as check
 from envs.checks.scenes import RenderChecks
+from envs.common.errors import UserError
 from envs.custom.cutouts import load_cutout
 from envs.custom.limits import measures
 from envs.drawing.placement import place
@@ -202,3 +204,9 @@ def test_only_open_renderer_makes_renderers(folder):
         for path in sorted((root / floor).rglob("*.py")):
             calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
             assert "Renderer" not in {getattr(call.func, "id", "") for call in calls}, path
+
+
+def test_external_renderers_refuse_cut_outs(folder):
+    path = world_of(folder, LION, '["lion", "penguin"]')
+    with pytest.raises(UserError, match="leave out --external"):
+        check(CheckConfig(world=path, external=True, scenes=1, resolution=SIDE, cache=folder / "cache"))

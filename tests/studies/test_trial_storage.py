@@ -16,8 +16,8 @@ import pytest
 from optuna.trial import TrialState
 
 from envs.common.errors import UserError
+from studies.runs.folder import provenance
 from studies.trials.queue import Search, Trials
-from studies.trials.storage import hidden
 from studies.trials.workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
@@ -250,6 +250,11 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
     ("storage", "message"),
     [
         ("postgresql+psycopg://me:secret@127.0.0.1:1/none", r"me:\*\*\*@127.0.0.1:1/none can't be opened: .*refused"),
+        (
+            "postgresql+psycopg://127.0.0.1:1/none?password=secret",
+            r"127.0.0.1:1/none\?\*\*\* can't be opened: .*refused",
+        ),
+        ("postgresql://me:secret@h:y/none?key=secret", r"me:\*\*\*@h:y/none\?\*\*\* can"),
         ("postgrsql://127.0.0.1/none", "can't be opened: .*postgrsql"),
         ("nowhere/journal.log", "there is no folder nowhere"),
         ("notes.txt", "is not a journal of Optuna"),
@@ -265,11 +270,24 @@ def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_pa
     assert (tmp_path / "notes.txt").read_text() == "mine\nand mine\n"
 
 
-def test_only_passwords_are_hidden():
-    assert hidden("sqlite:///trials.db") == "sqlite:///trials.db"
-    assert hidden("postgresql://host/base") == "postgresql://host/base"
-    assert hidden("postgresql://me@host:1/base") == "postgresql://me@host:1/base"
-    assert hidden("postgresql://me:pass@host:1/base") == "postgresql://me:***@host:1/base"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///trials.db", "sqlite:///trials.db"),
+        ("postgresql://host/base", "postgresql://host/base"),
+        ("postgresql://me@host:1/base", "postgresql://me@host:1/base"),
+        ("--storage=postgresql://me:pass@host:1/base", "--storage=postgresql://me:***@host:1/base"),
+        ("postgresql://me:p@s/s:w o?rd@host:1/base", "postgresql://me:***@host:1/base"),
+        ("postgresql://:pass@host/base", "postgresql://:***@host/base"),
+        ("postgresql://host:1/base?user=me&password=pass", "postgresql://host:1/base?***"),
+        ("mysql://me:pass@host/base?ssl=1&key=pass", "mysql://me:***@host/base?***"),
+        ("mssql+pyodbc:///?odbc_connect=UID%3Dme%3BPWD%3Dpass", "mssql+pyodbc:///?***"),
+        ("what?", "what?"),
+    ],
+)
+def test_a_run_records_no_password(url, shown, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tune.py", url, "--seeds", "2"])
+    assert provenance()["command"] == f"python tune.py {shown} --seeds 2"
 
 
 def mistaken(argument, interruption):
