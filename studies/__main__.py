@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 def question(script: Path) -> str:
     """The first line of a study's docstring."""
-    return (ast.get_docstring(ast.parse(script.read_text())) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
 
 
 def main() -> None:

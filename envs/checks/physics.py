@@ -63,7 +63,7 @@ def client() -> Iterator[object]:
 def silence() -> Iterator[None]:
     """Keep what C code prints off the terminal."""
     kept = [os.dup(stream) for stream in (1, 2)]
-    with open(os.devnull, "w") as nowhere:
+    with open(os.devnull, "wb") as nowhere:
         for stream in (1, 2):
             os.dup2(nowhere.fileno(), stream)
     try:

@@ -1,11 +1,15 @@
 """The exception for a user's mistake, and helpers that raise and report it."""
 
+import codecs
 import difflib
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
+
+from envs.common.machine import lacking
 
 
 class UserError(Exception):
@@ -32,6 +36,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
+    print_any_text()
     try:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # which would leave workers and their locks behind
             signal.signal(signal.SIGTERM, raise_stopped)
@@ -48,12 +53,40 @@ def run_command(main: Callable[[], int | None]) -> None:
         print(f"error: {reason}; what is finished is kept, run the command again", file=sys.stderr)
         status = 2
     except OSError as error:  # no permission, a full disk, a file where a folder should be
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {lacking(error) or error}", file=sys.stderr)
+        status = 2
+    except Exception as error:
+        if not (reason := lacking(error)):
+            raise
+        print(f"error: {reason}", file=sys.stderr)
         status = 2
     except (KeyboardInterrupt, Stopped) as stopped:
         word, status = ("stopped", 143) if isinstance(stopped, Stopped) else ("interrupted", 130)
         print(f"{word}: what was finished is kept; the same command goes on from there", file=sys.stderr)
     sys.exit(status or 0)
+
+
+def print_any_text() -> None:
+    """Have this process and those that it starts write a character that the terminal's encoding lacks as \\u2026.
+
+    A path of other bytes is printed as it is.
+    """
+    codecs.register_error("menagerie", as_bytes_or_escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="menagerie")
+    os.environ.setdefault("PYTHONIOENCODING", ":backslashreplace")
+
+
+def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What to write in place of characters that can't be encoded."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    part = error.object[error.start : error.end]
+    try:
+        return part.encode("ascii", "surrogateescape"), error.end
+    except UnicodeEncodeError:
+        return part.encode("ascii", "backslashreplace"), error.end
 
 
 def raise_stopped(number: int, frame: FrameType | None) -> None:

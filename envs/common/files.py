@@ -125,9 +125,9 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all."""
+    """Write `text` to `path`, whole or not at all; bytes of a path that are no UTF-8 as \\udcff."""
     with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

@@ -49,6 +49,6 @@ class Process(NamedTuple):
 def started(number: int) -> str:
     """When a process was started, in the system's own count; empty where that doesn't say, or for one that ended."""
     with contextlib.suppress(OSError, IndexError):
-        state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]
     return ""

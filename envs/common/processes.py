@@ -28,6 +28,7 @@ from typing import TypeVar
 
 from envs.common.errors import UserError
 from envs.common.files import scratch_folder
+from envs.common.machine import lacking
 
 WAIT_SECONDS = 1.0
 # How long a process that is without its parent may take to save what it has, and between two requests to end.
@@ -35,6 +36,7 @@ SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
 END_OF_SERVER, PARENT = "envs.common.end_of_server", "MENAGERIE_PARENT"
+PRELOAD, MODULES = "envs.common.preload", "MENAGERIE_MODULES"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -47,14 +49,14 @@ def serve(modules: Sequence[str]) -> None:
     _served.extend(modules)
     # A server ends by itself where its clients have, but not before all is loaded.
     first = [END_OF_SERVER] if threading.current_thread() is threading.main_thread() else []
-    forkserver.set_forkserver_preload([*first, *modules])
+    forkserver.set_forkserver_preload([*first, PRELOAD])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
-    os.environ[PARENT] = str(os.getpid())
+    os.environ |= {PARENT: str(os.getpid()), MODULES: ",".join(modules)}
     try:
         with sockets_in_scratch():
             forkserver.ensure_running()
     finally:
-        del os.environ[PARENT]
+        del os.environ[PARENT], os.environ[MODULES]
         signal.signal(signal.SIGINT, before)
 
 
@@ -92,10 +94,24 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
     """Call a function in a process of its own, so that this one needn't load what it does; raises what it raises."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
-            return child.submit(function, *arguments).result()
+            return child.submit(call, function, *arguments).result()
         except BrokenProcessPool as error:
             name = function.__name__
             raise UserError(f"the process of {name} has ended: killed, or out of memory; run it again") from error
+
+
+def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
+    """Call a function in a worker; raises `UserError` for what the machine lacks."""
+    from envs.common import preload
+
+    try:
+        if preload.failure:
+            raise preload.failure
+        return function(*arguments, **options)
+    except Exception as error:
+        if reason := lacking(error):
+            raise UserError(reason) from error
+        raise
 
 
 def end_with_parent(gently: bool = False) -> None:

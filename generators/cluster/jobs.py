@@ -143,7 +143,7 @@ def end_here(handles: Iterable[Handle]) -> None:
     for handle in handles:
         if handle.engine == "local" and runs_here(handle):
             with contextlib.suppress(OSError):
-                tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text().split()
+                tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text("utf-8").split()
                 os.kill(int(handle.job), signal.SIGKILL)  # first the process that would restart the task
                 for task in tasks:
                     os.kill(int(task), signal.SIGTERM)

@@ -144,7 +144,7 @@ def why(state: str, handle: Handle) -> str:
     if state in WHY:
         return WHY[state]
     try:
-        lines = [line.strip() for line in Path(handle.log).read_text(errors="replace").splitlines()]
+        lines = [line.strip() for line in Path(handle.log).read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return f"no log was written ({state.lower()}); is its folder on a file system that all machines share?"
     output = [line for line in lines if line and not line.startswith(("srun:", "submitit "))]

@@ -12,7 +12,7 @@ from typing import Any
 
 from envs.common.errors import Stopped, UserError
 from envs.common.life import Process
-from envs.common.processes import WAIT_SECONDS, end_after
+from envs.common.processes import WAIT_SECONDS, call, end_after
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
@@ -98,7 +98,7 @@ class Task:
         try:
             for number in SIGNALS:
                 signal.signal(number, interruption.request)
-            self.function(argument, interruption)
+            call(self.function, argument, interruption)
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)

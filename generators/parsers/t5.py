@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.common.errors import UserError
+from envs.common.quiet import quiet
 from generators.captions.graph import SceneGraph
 from generators.parsers.graph_json import NotAGraph, checked, plain_graph
 from generators.parsers.parser import Parsed
@@ -105,6 +106,7 @@ def one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
 
+@quiet()
 def build(options: T5Options) -> FactualT5:
     """Load the model."""
     try:

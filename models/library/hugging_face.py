@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from envs.common.errors import UserError
+from envs.common.quiet import quiet
 from generators.captions.graph import SceneGraph
 from models.library.image_processor import read_pictures
 from models.library.processor_files import GEMMA, GEMMA_WORDS
@@ -110,6 +111,7 @@ class Parts(NamedTuple):
     """The settings of its image processor."""
 
 
+@quiet()
 def load_parts(name: str) -> Parts:
     """Model, tokenizer and image processor of a folder or a name on the hub; no code that lies there is run."""
     try:

@@ -1,9 +1,6 @@
 """Image and text towers from open_clip: small ones from scratch, any of its architectures,
 pretrained where its hub or a local file gives the weights."""
 
-import contextlib
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +13,7 @@ from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
 from envs.common.errors import UserError, choose
+from envs.common.quiet import quiet
 from models.towers import paired
 from models.towers.config import TextSpace, TowerConfig, file_and_tag
 from models.towers.pixels import Framing, Statistics, framing_of, statistics_of
@@ -133,7 +131,7 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     pair, preparation = config.architecture in paired.TEXTS_OF, preparation_of(config)
     loaded = bool(config.pretrained and config.load)
     try:
-        with quiet(logging.ERROR):  # else it warns that a model from scratch has no weights
+        with quiet():  # else it warns that a model from scratch has no weights
             model = open_clip.create_model(
                 config.architecture,
                 pretrained=file_and_tag(config.pretrained)[0] if loaded and not pair else None,
@@ -150,18 +148,6 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     except Exception as error:  # no network, a foreign file, no transformers: each raises its own
         weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
         raise UserError(f"{config.architecture}{weights} can't be built: {without_advice(error)}") from error
-
-
-@contextlib.contextmanager
-def quiet(level: int) -> Iterator[None]:
-    """Keep the root logger below `level` silent."""
-    logger = logging.getLogger()
-    before = logger.level
-    logger.setLevel(level)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def patch_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:

@@ -14,6 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from envs.common.errors import UserError
+from envs.common.quiet import quiet
 from generators.captions.plain_text import nearest, plain_word
 from models.towers.config import TextSpace, TowerConfig
 from models.towers.sizes import SMALL_TOWERS
@@ -140,6 +141,7 @@ class HFTokenizer:
 
 
 @cache
+@quiet()
 def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
     """Built once: its table takes a tenth of a second to read."""
     import open_clip
@@ -148,6 +150,7 @@ def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
 
 
 @cache
+@quiet()
 def hugging_face_tokenizer(name: str) -> Any:
     """From the local cache or folder, or the hub where it can be reached."""
     try:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from envs.common.errors import UserError, choose
 from envs.common.processes import in_child
+from envs.common.quiet import quiet
 from generators.benchmarks import registry as benchmarks
 from generators.parsers.registry import DEFAULT, read_parser
 from generators.sources import registry as sources
@@ -127,7 +128,8 @@ def check_image_weights(config: Config) -> None:
 def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE") -> None:
     """Get weights; raise where they can't be had."""
     try:
-        get()
+        with quiet():
+            get()
     except Exception as error:  # no network, no such file: each library raises its own
         raise UserError(
             f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, and "

@@ -83,7 +83,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 def provenance() -> dict[str, Any]:
     """Command, versions, processor and commit of this run."""
     return {
-        "command": " ".join(["python", *map(without_passwords, sys.argv)]),
+        "command": " ".join(["python", *(without_passwords(readable(word)) for word in sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),
@@ -91,3 +91,8 @@ def provenance() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "versions": {name: version(name) for name in LIBRARIES},
     }
+
+
+def readable(word: str) -> str:
+    """A word of a command as UTF-8, whatever the terminal's encoding; what is none of a path as \\xff."""
+    return os.fsencode(word).decode("utf-8", "backslashreplace")

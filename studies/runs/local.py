@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from envs.common.errors import Stopped, UserError
-from envs.common.processes import end_processes, end_with_parent, workers_context
+from envs.common.processes import call, end_processes, end_with_parent, workers_context
 from envs.common.progress import PlainLines, progress_bar
 from generators.cluster.worker import Interruption
 from studies.runs.cell import Job
@@ -63,7 +63,7 @@ def run_one(job: Job, messages: Any) -> None:
             messages.put((job.cell.id, News(step, latest.text)))
 
     try:
-        run_cell(job, report, loggers=[latest], after_training=ending.release)
+        call(run_cell, job, report, loggers=[latest], after_training=ending.release)
         ending.check()
     except UserError as error:
         messages.put((job.cell.id, str(error)))

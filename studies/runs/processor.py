@@ -14,7 +14,7 @@ def processor() -> str:
     Clouds have one name for several, which need not sum in the same order.
     """
     with contextlib.suppress(OSError):
-        if known := described(Path("/proc/cpuinfo").read_text()):
+        if known := described(Path("/proc/cpuinfo").read_text("utf-8")):
             return known
     return platform.processor() or platform.machine()
 

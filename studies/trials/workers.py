@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from envs.common.errors import Stopped, UserError
-from envs.common.processes import end_processes, end_with_parent, workers_context
+from envs.common.processes import call, end_processes, end_with_parent, workers_context
 from generators.cluster.worker import Interruption
 from studies.runs.server import start_server
 from studies.trials.queue import Search, Trials
@@ -77,7 +77,7 @@ def process(body: Body[Argument], messages: SimpleQueue, argument: Argument) -> 
     signal.signal(signal.SIGTERM, interruption.request)  # gives the trial back on its way out
     end_with_parent(gently=True)
     try:
-        body(argument, interruption)
+        call(body, argument, interruption)
     except UserError as error:
         messages.put(str(error))
         sys.exit(2)
