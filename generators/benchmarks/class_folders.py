@@ -1,7 +1,7 @@
 """Which class each folder of a set of images is of.
 
 A folder is a class by what it is called: the class's name or number, WordNet's id, a code (`known_classes.py`), or what
-the set's `classes.txt` says. Its place among the folders says nothing, and whatever isn't known is refused by name.
+the set's `classes.txt` says. Its place among the folders says nothing; whatever isn't known is refused by name.
 """
 
 import re
