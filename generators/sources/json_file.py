@@ -139,7 +139,7 @@ def read_json_rows(path: Path, length: int) -> list[Row]:
 
 
 def read_json_lines(path: Path) -> list[Entry]:
-    """The objects of a file with one on each line; a line ends at "\n", and texts may hold U+2028 and its like."""
+    """The objects of a file with one on each line; line feeds alone end one, so texts may have U+2028 in them."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     return [checked(Entry(path, f"line {n}", parsed(path, line))) for n, line in lines if line.strip()]
 

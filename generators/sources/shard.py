@@ -195,7 +195,8 @@ def check_image(file: Any, member: Member) -> None:
     try:
         with Image.open(BytesIO(content), formats=FORMATS) as picture:
             check_picture(picture)
-            pixels = picture.fp.tell()  # whatever is before may hold a small picture with an end of its own
+            # Whatever is before the pixels may hold a small picture with an end of its own.
+            pixels = picture.fp.tell() if picture.format == "JPEG" else 0
     except Exception:  # as many kinds as there are decoders
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
     if picture.format == "JPEG" and JPEG_END not in content[-1024:]:
