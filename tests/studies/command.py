@@ -98,8 +98,8 @@ def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> 
 
 
 def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
-    """Start in `folder`; SIGABRT has the command print where it is."""
-    environment = os.environ | {"PYTHONFAULTHANDLER": "1"}
+    """Start in `folder`; SIGABRT has the command print where it is. Threads of the environment change no result."""
+    environment = os.environ | {"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "3"}
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
