@@ -20,7 +20,7 @@ from studies import binding_grid, spatial_grid
 from studies.grids.cells import cells
 from studies.grids.grid import splits
 from studies.runs.cell import Job
-from studies.runs.data import SplitData, split_material, split_texts
+from studies.runs.data import split_material, split_texts
 from studies.runs.train import fresh_scorer
 from tests.generators.conftest import RECIPE, make_split
 
@@ -55,7 +55,7 @@ def test_a_grid_gives_its_template_to_all_splits(grid, own, other):
 )
 def test_models_know_the_words_of_all_tests(recipe, tmp_path):
     path, towers = make_split(tmp_path, recipe), TowerConfig("nano", resolution=16)
-    everything = text_space(towers, SplitData(recipe, "store").open(path).texts)
+    everything = text_space(towers, split_material(path).texts)
     tokenizer = tokenizer_of(towers, everything.words)
     for subset in (*recipe.tests, "validation"):
         data = SplitDataset(path, subset)
