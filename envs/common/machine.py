@@ -4,6 +4,10 @@ import errno
 import shutil
 
 SHARED = "/dev/shm"  # where Linux keeps locks and memory that processes share
+FULL = (
+    f"{SHARED}, through which processes share locks and memory, has no room; enlarge it (docker run --shm-size=8g), or "
+    "start fewer processes: --workers 1, --loaders 0"
+)
 LITTLE = 1 << 20  # bytes: less of it is none
 # In what torch says, as a RuntimeError.
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
@@ -18,10 +22,7 @@ def lacking(error: BaseException) -> str:
     shared = isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
     shared |= isinstance(error, RuntimeError) and any(part in text for part in OF_SHARED)
     if shared and free_shared() < LITTLE:
-        return (
-            f"{SHARED}, through which processes share locks and memory, is full; enlarge it (docker run --shm-size=1g) "
-            "or start fewer processes: --workers 1, --loaders 0"
-        )
+        return FULL
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
     return ""

@@ -4,8 +4,6 @@ Texts are drawn, read to token ids and compared with one another here; a step on
 device and computes.
 """
 
-import multiprocessing
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,6 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from envs.common.errors import UserError
-from envs.common.processes import end_with_parent, keep_sockets_short, serve
 from envs.common.seeds import seed_of
 from generators.captioned import Captioned
 from generators.captions.templates import Caption
@@ -155,36 +152,3 @@ def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler | Sha
 def single_steps(recipe: Recipe) -> int:
     """Steps of the phase that shows single-object scenes only."""
     return round(recipe.single_object_phase * recipe.steps)
-
-
-def start_loader(number: int) -> None:
-    """In a process that prepares batches: end with the run. torch's own watch takes up to five seconds and more."""
-    end_with_parent()
-
-
-def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
-    """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
-    pinned = device.type == "cuda"
-    if workers:
-        if multiprocessing.get_start_method(allow_none=True) == "forkserver":
-            serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
-        keep_sockets_short()
-    try:
-        return loaded(feed, range(start, end), workers, pinned)
-    except (BrokenPipeError, EOFError) as error:
-        raise UserError("a process that prepares batches has ended: killed, or out of memory; run it again") from error
-
-
-def loaded(feed: Feed, steps: range, workers: int, pinned: bool) -> Iterator[Batch]:
-    """The batches of some steps, once all processes that prepare them have started."""
-    return iter(
-        torch.utils.data.DataLoader(
-            feed,
-            batch_size=None,
-            sampler=steps,
-            num_workers=workers,
-            pin_memory=pinned,
-            worker_init_fn=start_loader,
-            generator=torch.Generator(),  # else it draws from the global one
-        )
-    )

@@ -14,8 +14,9 @@ from generators.captioned import Captioned
 from models.recipe import Recipe
 from models.scorer import Diverged, Scorer, moved
 from models.training.augment import augment
-from models.training.feed import Batch, Feed, batches
+from models.training.feed import Batch, Feed
 from models.training.history import History
+from models.training.loaders import batches
 from models.training.optimizer import build_optimizer, set_rates
 from models.training.state import StateFile, load_state, save_state
 

@@ -15,7 +15,8 @@ from generators.storage.dataset import SplitDataset
 from models.objectives import Targets
 from models.recipe import Negatives, Recipe, negatives_of
 from models.registry import spec_of
-from models.training.feed import Feed, batches, with_partners
+from models.training.feed import Feed, with_partners
+from models.training.loaders import batches
 from tests.generators.conftest import make_split
 from tests.models.builders import scorer
 

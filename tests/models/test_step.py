@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from envs.common.errors import UserError
 from envs.common.seeds import seed_of
 from generators.captions.templates import Caption
 from generators.splits.spatial import SpatialRecipe
@@ -20,7 +21,9 @@ from models.registry import spec_of, specs
 from models.scorer import moved
 from models.towers.config import TowerConfig
 from models.towers.tokenizers import text_space
-from models.training.feed import Feed, batches
+from models.training import loaders
+from models.training.feed import Feed
+from models.training.loaders import InRoom, batches, handed
 from models.training.loop import batch_loss
 from models.training.targets import Claims, targets_of
 from tests.generators.conftest import make_split
@@ -163,3 +166,15 @@ def test_seeds_of_steps_are_those_of_their_number(spatial):
     again = feed.batch(feed.sampler.indices(2), seed_of(7, "step", 2))
     assert all(torch.equal(a, b) for a, b in zip(flat(feed[2]), flat(again), strict=True))
     assert contract_texts()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_batch_without_room_in_shared_memory_is_told_of(processes, spatial, monkeypatch):
+    """A process that prepares batches drops one that it finds no room for, and the run would wait for ever."""
+    feed = Feed(spatial, built("clip", spatial).reader, RECIPE, 3)
+    need = sum(tensor.numel() * tensor.element_size() for tensor in flat(feed[0]))
+    monkeypatch.setattr(loaders, "free_shared", lambda: need * processes)
+    assert all(map(torch.equal, flat(next(handed([InRoom(feed, processes)[0]]))), flat(feed[0])))
+    monkeypatch.setattr(loaders, "free_shared", lambda: need * processes - 1)
+    with pytest.raises(UserError, match=f"{need * processes} bytes are needed at once, but /dev/shm"):
+        next(handed([InRoom(feed, processes)[0]]))

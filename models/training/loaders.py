@@ -1,0 +1,79 @@
+"""Batches from processes that prepare them, which hand over tensors through memory that they share."""
+
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from envs.common.errors import UserError
+from envs.common.machine import FULL, free_shared
+from envs.common.processes import end_with_parent, keep_sockets_short, serve
+from models.training.feed import Batch, Feed
+
+
+class InRoom(torch.utils.data.Dataset):
+    """A feed in several processes: the batch of a step, or why it can't be handed over.
+
+    A process that finds no room for a tensor drops the batch with a traceback, and who waits for it waits for ever.
+    """
+
+    def __init__(self, feed: Feed, processes: int) -> None:
+        self.feed, self.processes = feed, processes
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def __getitem__(self, step: int) -> Batch | str:
+        batch = self.feed[step]
+        need = tensor_bytes(batch) * self.processes  # the others may be at the same place
+        return batch if free_shared() >= need else f"{need} bytes are needed at once, but {FULL}"
+
+
+def tensor_bytes(part: Any) -> int:
+    """Of all tensors in lists and tuples."""
+    if isinstance(part, Tensor):
+        return part.numel() * part.element_size()
+    return sum(map(tensor_bytes, part)) if isinstance(part, tuple | list) else 0
+
+
+def start_loader(number: int) -> None:
+    """In a process that prepares batches: end with the run. torch's own watch takes up to five seconds and more."""
+    end_with_parent()
+
+
+def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
+    """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
+    pinned = device.type == "cuda"
+    if workers:
+        if multiprocessing.get_start_method(allow_none=True) == "forkserver":
+            serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
+        keep_sockets_short()
+    try:
+        return handed(loaded(InRoom(feed, workers) if workers else feed, range(start, end), workers, pinned))
+    except (BrokenPipeError, EOFError) as error:
+        raise UserError("a process that prepares batches has ended: killed, or out of memory; run it again") from error
+
+
+def loaded(feed: Feed | InRoom, steps: range, workers: int, pinned: bool) -> Iterator[Batch | str]:
+    """The batches of some steps, once all processes that prepare them have started."""
+    return iter(
+        torch.utils.data.DataLoader(
+            feed,
+            batch_size=None,
+            sampler=steps,
+            num_workers=workers,
+            pin_memory=pinned,
+            worker_init_fn=start_loader,
+            generator=torch.Generator(),  # else it draws from the global one
+        )
+    )
+
+
+def handed(prepared: Iterable[Batch | str]) -> Iterator[Batch]:
+    """Batches; raises `UserError` with the reason why one couldn't be handed over."""
+    for batch in prepared:
+        if isinstance(batch, str):
+            raise UserError(batch)
+        yield batch
