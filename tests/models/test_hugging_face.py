@@ -1,6 +1,9 @@
 """CLIP and SigLIP of Hugging Face's transformers, tiny ones that these tests make, against transformers' own scores."""
 
 import json
+import logging
+import socket
+import time
 from string import ascii_letters as letters
 
 import numpy as np
@@ -14,7 +17,7 @@ from models.library.find import find_source
 from models.library.loaded import NO_GRAPH
 from models.library.sources import file_digest
 from models.towers.pixels import Framing
-from models.towers.tokenizers import HFTokenizer, cut_texts
+from models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers")
@@ -216,3 +219,21 @@ def test_other_kinds_and_broken_folders_are_named(folder, tmp_path):
     transformers.BertConfig().save_pretrained(tmp_path / "bert")
     with pytest.raises(UserError, match="is a 'bert' of Hugging Face; this reads clip and siglip"):
         load_scorer(tmp_path / "bert")
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(monkeypatch, caplog):
+    """Its client tries five times and logs each of them, and so does the root logger."""
+
+    def nobody(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    level = logging.getLogger("huggingface_hub").level
+    with pytest.raises(UserError, match=r"nobody/nothing can't be loaded by transformers: .*connect") as caught:
+        load_scorer("hf:nobody/nothing")
+    with pytest.raises(UserError, match="tokenizer 'hf:nobody/nothing' can't be loaded"):
+        hugging_face_tokenizer("nobody/nothing")
+    assert len(str(caught.value).splitlines()) == 1
+    assert not caplog.records
+    assert logging.getLogger("huggingface_hub").level == level

@@ -283,9 +283,10 @@ def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_pa
         ("mysql://me:pass@host/base?ssl=1&key=pass", "mysql://me:***@host/base?***"),
         ("mssql+pyodbc:///?odbc_connect=UID%3Dme%3BPWD%3Dpass", "mssql+pyodbc:///?***"),
         ("what?", "what?"),
+        ("--out=r\udcff", r"--out=r\xff"),  # a path of other bytes than UTF-8
     ],
 )
-def test_a_run_records_no_password(url, shown, monkeypatch):
+def test_a_run_records_a_readable_command_without_passwords(url, shown, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tune.py", url, "--seeds", "2"])
     assert provenance()["command"] == f"python tune.py {shown} --seeds 2"
 

@@ -1,0 +1,84 @@
+"""What a machine lacks, or shows otherwise, is one line and no traceback."""
+
+import errno
+import io
+import sys
+
+import pytest
+
+from envs.common import machine
+from envs.common.errors import UserError, run_command
+from envs.common.files import write_text
+from envs.common.processes import call
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+LACKS = {
+    "locks": (FULL, "/proc, through which"),
+    "memory that is shared": (
+        RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"),
+        "/proc, through",
+    ),
+    "a loader": (RuntimeError("DataLoader worker (pid 7) is killed by signal: Bus error."), "/proc, through which"),
+    "memory": (MemoryError("Unable to allocate 9 TiB"), "out of memory (Unable to allocate 9 TiB)"),
+    "memory of torch": (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "out of memory"),
+    "memory of a GPU": (RuntimeError("CUDA out of memory. Tried to\nallocate 2 GiB"), "Tried to allocate 2 GiB"),
+    "threads": (RuntimeError("can't start new thread"), "out of memory (can't start new thread)"),
+    "a library": (ImportError("libtorch.so: failed to map"), "can't be loaded (libtorch.so: failed to map)"),
+}
+
+
+def fails(error):
+    raise error
+
+
+@pytest.fixture
+def without_room(monkeypatch):
+    """A place for shared memory that is full."""
+    monkeypatch.setattr(machine, "SHARED", "/proc")
+    monkeypatch.setattr(machine, "FULL", machine.FULL.replace("/dev/shm", "/proc"))
+
+
+@pytest.mark.parametrize("what", LACKS)
+def test_what_is_lacking_is_one_line(what, without_room, capsys):
+    error, said = LACKS[what]
+    with pytest.raises(SystemExit, match="2"):
+        run_command(lambda: fails(error))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+    with pytest.raises(UserError) as in_a_worker:
+        call(fails, error)
+    assert line == f"error: {in_a_worker.value}"
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a bug"), ModuleNotFoundError("No module named 'envs.nothing'"), KeyError("a"), FULL]
+)
+def test_other_errors_are_raised_as_they_are(error):
+    """A full disk is none of these either: shared memory has room here."""
+    with pytest.raises(type(error)):
+        call(fails, error)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "written"),
+    [
+        ("ascii", "a …, a ü", rb"a \u2026, a \xfc"),
+        ("latin-1", "a …, a ü", b"a \\u2026, a \xfc"),
+        ("utf-8", "a …, a ü", "a …, a ü".encode()),
+        ("ascii", "rü".encode().decode("ascii", "surrogateescape"), "rü".encode()),  # a path in the C locale
+        ("utf-8", "r\udcff", b"r\xff"),
+        ("utf-8", "half \ud83d", rb"half \ud83d"),
+    ],
+)
+def test_any_text_can_be_printed(encoding, text, written, monkeypatch):
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+    with pytest.raises(SystemExit, match="0"):
+        run_command(lambda: print(text, end=""))
+    assert out.getvalue() == written
+
+
+def test_a_path_of_other_bytes_is_written_readably(tmp_path):
+    write_text(tmp_path / "report.html", "of r\udcff and rü")
+    assert (tmp_path / "report.html").read_text("utf-8") == "of r\\udcff and rü"
