@@ -48,15 +48,17 @@ class HuggingFaceReader:
         own: int | None = None,
     ) -> TextInput:
         """Token ids of every caption."""
-        texts = [caption.lower() if self.lower else caption for caption in captions]
-        read = self.tokenizer(
-            texts, padding="max_length", truncation=True, max_length=self.context, return_tensors="pt"
-        )
+        options = {"padding": "max_length", "truncation": True, "max_length": self.context, "return_tensors": "pt"}
+        read = self.tokenizer(self.texts(captions), **options)
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
 
     def cut(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool]:
         """Whether each caption is longer than the context."""
-        return [len(ids) > self.context for ids in self.tokenizer(list(captions), verbose=False)["input_ids"]]
+        return [len(ids) > self.context for ids in self.tokenizer(self.texts(captions), verbose=False)["input_ids"]]
+
+    def texts(self, captions: Sequence[str]) -> list[str]:
+        """The captions as the tokenizer is given them."""
+        return [caption.lower() if self.lower else caption for caption in captions]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from PIL import Image
 from envs.common.errors import UserError
 from models import load_scorer
 from models.library.find import find_source
+from models.library.hugging_face import HuggingFaceReader
 from models.library.loaded import NO_GRAPH
 from models.library.sources import file_digest
 from models.towers.pixels import Framing
@@ -108,6 +109,18 @@ def test_texts_that_it_cuts_are_known(folder):
     texts = [" ".join(["red"] * words) for words in (11, 12, 40)]
     assert load_scorer(folder).scorer.cut_texts(texts, [NO_GRAPH] * 3) == [False, True, True]
     assert cut_texts(HFTokenizer(str(folder)), texts, 12) == [False, True, True]
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_texts_are_counted_as_they_are_read(lower):
+    """Capitals may take more tokens."""
+    pieces = {"[UNK]": 0, "[PAD]": 1, "cat": 2, "C": 3, "##A": 4, "##T": 5}
+    words = tokenizers.Tokenizer(tokenizers.models.WordPiece(pieces, unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", pad_token="[PAD]")
+    reader = HuggingFaceReader(tokenizer, context=2, lower=lower)
+    assert reader.cut(["CAT", "cat cat", "cat cat cat"], []) == [not lower, False, True]
+    assert reader(["CAT"], []).ids.tolist() == [[2, 1] if lower else [3, 4]]
 
 
 # What a CLIP's image processor may say beside its defaults, and how well scores agree where pixels are large.
