@@ -5,8 +5,6 @@ from pathlib import Path
 
 import tyro
 
-from envs.common.command_help import help_requested, read_options
-
 
 @dataclass(frozen=True)
 class Config:
@@ -23,17 +21,6 @@ class Config:
     """Which part of a benchmark with several files it is, such as swap_obj, where no name says so."""
     split: str = ""
     """Which split to read; default: test, or the only one."""
-
-
-def read(arguments: list[str], command: str) -> Config:
-    """The options, with help that has what is known."""
-    description = Config.__doc__ or ""
-    if help_requested(arguments):
-        from generators.hub.forms import FORMS
-
-        lines = [f"  {form.benchmark:<16}{form.source}" for form in FORMS]
-        description += "\n\nbenchmarks, and sets of the hub that have their form:\n" + "\n".join(lines)
-    return read_options(Config, arguments, command, description)
 
 
 def run(config: Config) -> int:
