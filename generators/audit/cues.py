@@ -4,7 +4,8 @@ A negative must have its caption's order and phrasing: with what is exchanged le
 classifier (`generators.audit.text_classifier`), which sees no picture, must not tell the true text from the false one:
 
 - `order`: neighbouring words with all animals as one word and all sizes as one, and which animal and which texture
-  comes first. What the coin of the mention order turns round, scene by scene.
+  comes first. What the coin of the mention order turns round, scene by scene; where slots decide that order, the coin
+  of the places, which in `unseen_order` and `seen_order` falls once for each pair.
 - `words`: neighbouring words as they are ("red cat"). What the coin of the answer turns round; not for dependence
   splits, where an animal's texture is always the same in a test, which is what they are about.
 
@@ -20,7 +21,7 @@ from itertools import pairwise
 from generators.audit.balance import RATE
 from generators.audit.chance import Contrast, bound
 from generators.audit.findings import Finding, first
-from generators.audit.symmetry import MENTION, PLACES, Turn, answer_turn, open_to, rules_for
+from generators.audit.symmetry import MENTION, Turn, answer_turn, open_to, rules_for, turn_of
 from generators.audit.text_classifier import Features, Pair, scored
 from generators.captions.phrases import plural
 from generators.storage.split_file import Records, Split
@@ -93,9 +94,9 @@ def classifiers(split: Split, name: str) -> Iterator[tuple[str, Turn, Features]]
     if name == "train":
         return
     kind, words = split.recipe["kind"], split.vocabulary
-    if kind != "counting":
-        drawn = split.recipe.get("mention_order", "") in ("", "random")
-        yield "order", MENTION if drawn else PLACES, lambda text: order_features(text, words)
+    drawn = split.recipe.get("mention_order", "") in ("", "random")
+    if kind != "counting" and (turn := MENTION if drawn else turn_of("p", kind, name)) is not None:
+        yield "order", turn, lambda text: order_features(text, words)
     if kind == "counting":
         yield "words", ANY_NUMBER, lambda text: word_features(text, words)
     elif (turn := answer_turn(kind, name)) is not None:

@@ -28,6 +28,7 @@ SOUND = {
     "dependence": DEPENDENCE,
     "counting": COUNTING,
     "all pairs": replace(SMALL, pairs=1.0, hard_negatives=1.0),
+    "spatial, left first": replace(SPATIAL, mention_order="slots"),
     "left first": replace(SMALL, mention_order="slots"),
     "dependence, left first": replace(DEPENDENCE, test_scenes=80, mention_order="slots"),
     "phrasings": replace(SPATIAL, test_scenes=80, template="free-relation"),
@@ -119,6 +120,11 @@ def test_a_test_in_which_texts_of_one_kind_are_always_true_fails():
 
     (finding,) = failed(check_cues, only(in_memory(replace(BINDING, test_scenes=3000)), so))
     assert "words" in finding.detail
+
+
+def test_true_texts_of_one_order_fail_where_captions_mention_the_left_one_first():
+    (finding,) = failed(check_cues, one_order(in_memory(replace(SPATIAL, mention_order="slots"))))
+    assert "order" in finding.detail
 
 
 def test_chance_exceeds_the_bound_less_often_than_its_rate():
