@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envs.common.errors import UserError
+from generators.benchmarks.known_classes import key_of
 from generators.benchmarks.photographs import PhotographSet, Place
 from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.instead import found_instead
@@ -134,8 +135,11 @@ def counted(bench: PhotographSet) -> Counter[str]:
 
 
 def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Groups whose number of records isn't the official one: of a group, or of all that begin with its name."""
-    there = {name: count for name, count in spec.sets.items() if records[name]}
+    """Groups whose number of records isn't the official one: of a group, or of all that begin with its name.
+
+    Sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
+    """
+    there = {name: spec.sets[key_of(name)] for name, found in records.items() if found and key_of(name) in spec.sets}
     for name, count in (spec.counts | there).items():
         found = records[name] or sum(n for group, n in records.items() if group.startswith(f"{name} "))
         if found != count:

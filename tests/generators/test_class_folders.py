@@ -2,14 +2,17 @@
 
 import json
 import shutil
+from collections import Counter
 
 import pytest
 
 from envs.common.errors import UserError
 from envs.common.reading import read_json
 from generators.benchmarks.class_folders import class_names
-from generators.benchmarks.known_classes import DATA, known, known_classes, known_templates
+from generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
+from generators.benchmarks.registry import load
 from generators.benchmarks.zero_shot import set_in
+from studies.transferring.check import differing
 
 LISTED = read_json(DATA / "folders.json")
 CLASSES = known()["classes"]
@@ -123,9 +126,15 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
     ],
 )
 def test_lines_that_say_no_class_are_refused(tmp_path, folders, lines, problem):
-    message = refusal(tmp_path, "own", folders, classes=lines)
-    assert problem in message
-    assert "Traceback" not in message
+    assert problem in refusal(tmp_path, "own", folders, classes=lines)
+
+
+@pytest.mark.parametrize("name", ["imagenetv2", "ImageNetV2", "imagenet_v2", "imagenet-a", "ImageNet_A", "Pets"])
+def test_the_size_of_a_set_is_known_in_whatever_spelling(name):
+    spec = load("zero-shot-torchvision" if name == "Pets" else "zero-shot")
+    ((group, official, found),) = differing(spec, Counter({name: 5, "all": 5}))
+    assert (group, official, found) == (name, spec.sets[key_of(name)], 5)
+    assert not list(differing(spec, Counter({name: official, "all": official})))
 
 
 def test_names_of_folders_are_clip_benchmarks_words(tmp_path):
