@@ -123,7 +123,7 @@ class PhotographSet(Benchmark):
         images = place.images(folder)
         check_records(name, images, records)
         lost = missing_images(images, records, self.reader)
-        self.lacking = lacking(images, lost, len(images_of(records)), self.reader)
+        self.lacking = missing_in_words(images, lost, len(images_of(records)), self.reader)
         if lost and not place.allow_missing:
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & images_of([record])]
@@ -152,8 +152,7 @@ class PhotographSet(Benchmark):
         """All that decides a result, but for the pixels: records, and the sizes of image files in bytes."""
         yield from (repr(tuple(record)) for record in self.records)
         for name in sorted(set(map(self.reader.file_of, images_of(self.records)))):
-            place = self.files.place(name)
-            yield f"{name} {(place.folder / place.file).stat().st_size}"
+            yield f"{name} {self.files.place(name).path.stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """These images, as they are read."""
@@ -248,7 +247,7 @@ def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: t
     return {name for name in named if reader.file_of(name) not in there}
 
 
-def lacking(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
+def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
     """Which of so many images are missing, and where the first lies instead if it is near; empty where none is."""
     if not lost:
         return ""

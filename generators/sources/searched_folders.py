@@ -1,5 +1,6 @@
 """Folders in which image files are searched: one, or others that were given for it or for a folder in it."""
 
+import filecmp
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -49,7 +50,7 @@ class SearchedFolders:
     def found(self, names: Iterable[str]) -> dict[str, Located]:
         """Those of `names` that are files, each in the first folder that has it.
 
-        Raises for one that would lie elsewhere, and for one that lies in two folders with different sizes.
+        Raises for one that would lie elsewhere, and for two different files of one name.
         """
         places = {name: self.places(name) for name in names}
         wanted: dict[Path, set[str]] = {}
@@ -65,9 +66,16 @@ class SearchedFolders:
 
 
 def check_same(name: str, places: Sequence[Located]) -> None:
-    """Raise unless a file that lies in several folders has one size in all of them."""
+    """Raise unless a file that lies in several folders has the same bytes in all of them."""
     for place in places[1:]:
-        if place.path.stat().st_size != places[0].path.stat().st_size:
+        try:
+            same = place.path.samefile(places[0].path) or filecmp.cmp(place.path, places[0].path, shallow=False)
+        except OSError as error:
+            raise UserError(
+                f"{name!r} lies in {places[0].folder} and in {place.folder}, and can't be compared "
+                f"({error.strerror or error}); leave one of them out"
+            ) from error
+        if not same:
             raise UserError(
                 f"{name!r} is one file in {places[0].folder} and another in {place.folder}; leave one of them out"
             )

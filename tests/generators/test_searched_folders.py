@@ -70,13 +70,16 @@ def test_a_folder_in_a_benchmarks_folder_may_lie_elsewhere(tmp_path):
 
 
 def test_a_file_that_two_folders_have(tmp_path):
+    """It is one where its bytes are the same, not where its size is."""
     MAKE["sugarcrepe"](tmp_path)
     shutil.copytree(tmp_path / "coco/val2017", tmp_path / "copy")
     given = [f"coco/val2017={tmp_path / part}" for part in ("coco/val2017", "copy")]
     assert load("sugarcrepe").build(placed(tmp_path, *given)).records
-    (tmp_path / "copy/000000000002.jpg").write_bytes(b"another")
-    with pytest.raises(UserError, match=r"'000000000002.jpg' is one file in .*val2017 and another in .*copy"):
-        load("sugarcrepe").build(placed(tmp_path, *given))
+    copy = tmp_path / "copy/000000000002.jpg"
+    for content in (b"another", copy.read_bytes()[:-1] + b"\0"):
+        copy.write_bytes(content)
+        with pytest.raises(UserError, match=r"'000000000002.jpg' is one file in .*val2017 and another in .*copy"):
+            load("sugarcrepe").build(placed(tmp_path, *given))
 
 
 def test_what_several_folders_are_refused_for(tmp_path):
@@ -102,6 +105,12 @@ def test_a_link_that_leads_out_of_a_second_folder_is_refused(tmp_path):
     given = [f"coco/val2017={tmp_path / part}" for part in ("coco/val2017", "other")]
     with pytest.raises(UserError, match="leads out of the image folder"):
         load("sugarcrepe").build(placed(tmp_path, *given))
+    shutil.copy(tmp_path / "secret.jpg", image)
+    bench = load("sugarcrepe").build(placed(tmp_path))
+    image.unlink()
+    image.symlink_to(tmp_path / "secret.jpg")
+    with pytest.raises(UserError, match="leads out of the image folder"):
+        list(bench.content())
 
 
 @pytest.mark.parametrize("name", sorted(MAKE.keys() - set(LISTED)))
