@@ -2,7 +2,8 @@
 
 The authors' code asks of each statement whether it prefers its image, and counts a pair where both do. It calls the
 second image the answer unless the first has more than half of the softmax: where both images are level the first
-statement is wrong and the second right. Its column names and folders are as others' code reads the hub's files.
+statement is wrong and the second right. Columns, by their places, and folders are those of that code
+(scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ def second_of_level(scores: Scores) -> Outcome:
 
 def build(place: Place) -> MmvpVlm:
     """All pairs: a line and the next one."""
-    rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT))
+    rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
     return MmvpVlm("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level)
 
 

@@ -56,10 +56,19 @@ class Row(NamedTuple):
         return [" ".join(text.split()) for text in value]
 
 
-def read_csv(path: Path, columns: Sequence[str]) -> list[Row]:
-    """The lines of a CSV file that has these columns, and perhaps others."""
+def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
+    """The lines of a CSV file that has these columns, and perhaps others.
+
+    With `by_place` it has these alone, in this order, whatever its first line calls them.
+    """
     try:
         reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        if by_place and len(found := reader.fieldnames or ()) == len(columns):
+            reader.fieldnames = columns
+        elif by_place:
+            raise UserError(
+                f"{path} has {len(found)} columns, not {len(columns)}: {shown(found)}; is it the right file?"
+            )
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
         if missing:
             raise UserError(

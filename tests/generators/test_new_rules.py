@@ -156,6 +156,20 @@ def test_mmvp_takes_the_second_of_level_images(tmp_path):
     assert found == {"macro over patterns": (1 / 4, 1 / 4, 0, 3)}
 
 
+def test_mmvp_reads_columns_by_their_places(tmp_path):
+    """As the authors' code does, whatever the first line calls them."""
+    MAKERS["mmvp-vlm"](tmp_path)
+    path, records = tmp_path / mmvp_vlm.FILE, build("mmvp-vlm", tmp_path).records
+    first, lines = path.read_text(encoding="utf-8").split("\n", 1)
+    path.write_text(f"Index,Pattern,Text\n{lines}", encoding="utf-8")
+    assert first == "Question ID,Type,Statement"
+    assert build("mmvp-vlm", tmp_path).records == records
+    for wrong, problem in ((f"{first},Image", "has 4 columns, not 3"), ("Type,Text", "has 2 columns, not 3")):
+        path.write_text(f"{wrong}\n{lines}", encoding="utf-8")
+        with pytest.raises(UserError, match=problem):
+            build("mmvp-vlm", tmp_path)
+
+
 def test_pug_spare_exchanges_textures(tmp_path):
     MAKERS["pug-spare"](tmp_path)
     bench = build("pug-spare", tmp_path)
