@@ -1,8 +1,9 @@
 """Composites of natural things in unusual colours, "Natural Colors Dataset" side by side, as the DCSM paper tests them.
 
 Files are called "red_apple_green_pear.png": two colours and two things. The false caption exchanges the colours. Both
-captions stand in two orders, a test each: the left thing first, and the right thing first. Mirror images
-("MIRROR_red_apple_green_pear.png") and files that are no images are passed over, as by that paper's code.
+captions stand in two orders, a test each: the left thing first, and the right thing first. Mirror images, with MIRROR
+in capitals in their names, and files that are no images are passed over, as by that paper's code ("silver_mirror" is a
+thing like any other).
 """
 
 import re
@@ -15,7 +16,7 @@ from generators.benchmarks.registry import BenchmarkSpec
 from generators.sources.folders import files_in
 
 FOLDER = "ncd/images"
-IMAGE = re.compile(r"(?!.*MIRROR).+\.(png|jpe?g)", re.IGNORECASE | re.DOTALL)
+IMAGE = re.compile(r"(?!.*MIRROR).+\.(?i:png|jpe?g|webp)", re.DOTALL)
 NAME = re.compile(r"(?P<c1>[^_]+)_(?P<a>[^_]+)_(?P<c2>[^_]+)_(?P<b>[^_]+)\.\w+")
 LEFT, RIGHT = "swap", "swap, right first"  # subsets 1 and 2 of the paper's code
 CAPTION = "A picture of a {} {} and a {} {}"

@@ -2,10 +2,12 @@
 
 Two different animals beside or above one another, in their own looks or in two textures. The tests are the official
 ones with hard negatives, in the table's own words: places of animals in their own looks, textures wherever the animals
-are; the false caption exchanges the animals. One animal alone is no test here. Officially ties are drawn at random.
+are; the false caption exchanges the animals. One animal alone is no test here, nor are two in one place or texture, or
+in the other order of places or textures. Officially ties are drawn at random.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from reprlib import repr as shown
 
 from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
 from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
@@ -26,6 +28,7 @@ PAIRS = {
     PLACES: {"left": "left/right", "bottom": "bottom/top"},
     TEXTURES: {"blue": "blue/red", "grass": "grass/stone"},
 }
+KNOWN = {PLACES: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blue", "red", "grass", "stone")}
 
 
 class PugSpar(Photographs):
@@ -48,17 +51,27 @@ def build(place: Place) -> PugSpar:
 
 
 def records_of(row: Row) -> Iterator[Record]:
-    """The test of a line, if it is one."""
+    """The test of a line, if it is one; raises where two animals have places or textures that aren't known."""
     a, b = (cell(row, column) for column in ANIMALS)
     if not a or not b or a == b:
         return
-    plain = row.cells[TEXTURES[0]].strip().lower() == DEFAULT
-    columns, template = (PLACES, PLACED) if plain else (TEXTURES, TEXTURED)
-    first, second = (cell(row, column) for column in columns)
-    if (group := PAIRS[columns].get(first.lower())) and second and first != second:
+    first, second = values(row, TEXTURES)
+    columns, template = TEXTURES, TEXTURED
+    if first.lower() == DEFAULT:
+        (first, second), columns, template = values(row, PLACES), PLACES, PLACED
+    if (group := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
         image, cluster = Photograph(row.text("filename")), " + ".join(sorted((a, b)))
         texts = (template.format(a, first, b, second), template.format(b, first, a, second))
         yield Record(f"{group} {image.file}", group, (image,), texts, cluster)
+
+
+def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
+    """The places or the textures of two animals."""
+    for column in columns:
+        if cell(row, column).lower() not in (known := KNOWN[columns]):
+            raise row.error(f"has a {column!r} that is none of {', '.join(known)}: {shown(row.cells[column])}")
+    first, second = (cell(row, column) for column in columns)
+    return first, second
 
 
 def cell(row: Row, column: str) -> str:

@@ -1,7 +1,8 @@
 """VL-CheckList (Zhao et al. 2022): objects, attributes and relations of Visual Genome, SWiG and HAKE.
 
-56 lists of `[image, {"POS": [...], "NEG": [...]}]`, of which the first of each is scored. Which folder an image's
-path begins at, the list's own path decides. The official code takes the first 1000 records of a file and passes over
+56 lists of `[image, {"POS": [...], "NEG": [...]}]`, of which the first of each is scored: those of the repository's
+corpus.json, which leaves out three of its 59 (Object/Size/swig_size/swig_place). Which folder an image's path begins
+at, the list's own path decides. The official code takes the first 1000 records of a file and passes over
 missing images; all are scored here, and the first 1000 beside them.
 """
 
@@ -60,7 +61,8 @@ class VLCheckList(Photographs):
 def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
     """The mean over the files of each data set, over the data sets of a kind ("color"), over the kinds of a dimension.
 
-    As corpus.json and radar.py of the official repository group and average them.
+    Files become kinds as corpus.json and radar.py of the official repository (om-ai-lab/VL-CheckList) group and average
+    them. Their code stops at kinds: the mean over kinds, each as heavy as the others, is ours.
     """
     tree: dict[str, dict[str, dict[str, list[Summary]]]] = {}
     for name, summary in files.items():

@@ -311,6 +311,48 @@ def test_the_official_tests_of_pug_spar(tmp_path):
     assert torch.equal(moved.images(range(4)), pixels)
 
 
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (
+            ("centre", "right", "Default", "Default"),
+            "'character1_pos' that is none of left, right, bottom, top: 'centre'",
+        ),
+        (("left", "rihgt", "Default", "Default"), "'character2_pos' that is none of"),
+        (("left", "blank", "Default", "Default"), "'character2_pos' that is none of"),
+        (
+            ("left", "right", "Defualt", "Default"),
+            "'character_texture' that is none of default, blue, red, grass, stone",
+        ),
+        (("left", "right", "Blue", "blank"), "'character2_texture' that is none of"),
+        (("right", "left", "Default", "Default"), None),
+        (("left", "right", "Red", "Blue"), None),
+        (("left", "right", "Blue", "blue"), None),
+    ],
+)
+def test_places_and_textures_of_pug_spar_are_known_ones(values, problem, tmp_path):
+    """What the official tests pass over is no test; what they don't know is no value of theirs."""
+    counts = MAKERS["pug-spar"](tmp_path)
+    with (tmp_path / "pug_spar/labels.csv").open("a", encoding="utf-8") as file:
+        file.write(",".join(("0.png", "desert", "Cat", "Pig", *values)) + "\n")
+    if problem:
+        with pytest.raises(UserError, match=f"record 7 has a {problem}"):
+            load("pug-spar").build(Place(tmp_path, resolution=16))
+    else:
+        assert load("pug-spar").build(Place(tmp_path, resolution=16)).tests() == counts
+
+
+def test_ncd_passes_over_mirror_images_alone(tmp_path):
+    """They have MIRROR in capitals in their names, as the paper's code tells them."""
+    files = {"silver_mirror_red_apple.png", "red_apple_green_plum.webp", "red_apple_green_pear.JPG"}
+    write_images(
+        tmp_path / "ncd/images", [*files, "MIRROR_red_apple_green_pear.png", "red_apple_green_pear_MIRROR.jpg"]
+    )
+    bench = load("ncd").build(Place(tmp_path, resolution=16))
+    assert {record.name for record in bench.records} == files
+    assert bench.images(range(3)).shape == (3, 3, 16, 16)
+
+
 def test_both_orders_of_ncd(tmp_path):
     MAKERS["ncd"](tmp_path)
     bench = load("ncd").build(Place(tmp_path, resolution=16))
