@@ -76,6 +76,8 @@ def listed_names(own: Path, folders: Sequence[str]) -> dict[str, str]:
         problem = f"{some(odd)} stand on one side only"
     elif len(pairs) > len(folders):
         problem = "one comes twice"
+    elif all(map(str.isdecimal, names)) and [name for name, _ in pairs] != order:
+        problem = "they are numbers in another order, which may be those of folders or names of classes"
     else:
         found = dict(pairs)
         return {name: found[name] for name in order or folders}

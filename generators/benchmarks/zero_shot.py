@@ -114,9 +114,14 @@ def pictures_in(folder: Path) -> list[str]:
 def templates_of(folder: Path) -> Sequence[str]:
     """The templates of a set."""
     own = folder / "templates.txt"
-    templates = lines(own) if own.is_file() else known_templates(folder.name)
+    return read_templates(own) if own.is_file() else known_templates(folder.name)
+
+
+def read_templates(path: Path) -> list[str]:
+    """The templates of a file; raises for one without a place for the class."""
+    templates = lines(path)
     if bare := next((template for template in templates if SLOT not in template), None):
-        raise UserError(f"{own} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
+        raise UserError(f"{path} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
     return templates
 
 

@@ -1,5 +1,6 @@
 """`import-hf`: a folder of the Hugging Face hub as the official files of a benchmark."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class Config:
     part: str = ""
     """Which part of a benchmark with several files it is, such as swap_obj, where no name says so."""
     split: str = ""
-    """Which split to read; default: test, or the only one."""
+    """Which split to read; default: test, or the only one unless it is called train, validation or dev."""
 
 
 def run(config: Config) -> int:
@@ -31,10 +32,14 @@ def run(config: Config) -> int:
     for part, records in made.records.items():
         print(f"{' '.join(filter(None, (made.benchmark, part)))}: {records} records")
     print(f"{made.images} images in {config.data_root / made.folder}")
+    print(f"read: {', '.join(made.read)}")
     if made.left_out:
         print(f"not read: {', '.join(made.left_out)}")
     if made.note:
         print(f"needed beside it: {made.note}")
-    check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {config.data_root}"
+    if made.warning:
+        print(f"beware: {made.warning}")
+    root = shlex.quote(str(config.data_root))
+    check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {root}"
     print(f"whether it is complete: {check}")
     return 0

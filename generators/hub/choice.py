@@ -1,5 +1,6 @@
 """Which benchmark a folder of the hub is, and which of its tables are read."""
 
+import re
 from collections.abc import Sequence
 
 from envs.common.errors import UserError, choose
@@ -7,6 +8,8 @@ from generators.hub.forms import FORMS, Form, part_in
 from generators.hub.tables import Table, columns_of
 
 SPLIT = "test"  # which is read where there are several
+# Splits that are for other things than a test: "train", "validation", "winoground-dev".
+OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
 
 
 def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
@@ -40,7 +43,10 @@ def of_split(tables: Sequence[Table], split: str) -> list[Table]:
 
 
 def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
-    """The tables that are read: of each configuration one split, or all of them where they are parts."""
+    """The tables that are read: of each configuration one split, or all of them where they are parts.
+
+    A split that is there alone is read, but for one that is called like what models are trained on.
+    """
     taken = []
     named = of_split(tables, split)
     for configuration in dict.fromkeys(table.configuration for table in named):
@@ -48,16 +54,21 @@ def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
         tests = [table for table in own if table.split == SPLIT]
         if len(own) > 1 and not all(part_in(form, table.split) for table in own):
             if not tests:
-                raise UserError(f"{own[0].files[0].parent} has {listed(own)}; name one with --split")
+                raise UserError(f"{own[0].files[0].parent} has {table_names(own)}; name one with --split")
             own = tests
+        if not split and len(own) == 1 and OTHERS.search(own[0].split) and not part_in(form, own[0].split):
+            raise UserError(
+                f"{own[0].files[0]} is of the split {own[0].split!r}, and there is no test; to read it all the same, "
+                f"give --split {own[0].split}"
+            )
         taken += own
     if len(taken) > 1 and not form.parts:
-        raise UserError(f"{taken[0].files[0]} is one of several tables, {listed(taken)}; name the folder of one")
+        raise UserError(f"{taken[0].files[0]} is one of several tables, {table_names(taken)}; name the folder of one")
     if other := next((table for table in taken if not fits(form, columns_of(table))), None):
         raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
 
 
-def listed(tables: Sequence[Table]) -> str:
+def table_names(tables: Sequence[Table]) -> str:
     """The names of tables."""
     return ", ".join(table.name for table in tables)

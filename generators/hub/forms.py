@@ -9,7 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generators.benchmarks import sugarcrepe, vg_attribution, vg_relation, winoground
+from generators.benchmarks import (
+    bivlc,
+    colorswap,
+    sugarcrepe,
+    sugarcrepe_pp,
+    valse,
+    vg_attribution,
+    vg_relation,
+    winoground,
+)
 from generators.benchmarks.aro import IMAGES as ARO_IMAGES
 from generators.benchmarks.aro import SIDES
 from generators.sources.json_file import Entry
@@ -155,8 +164,8 @@ FORMS = (
         source="Aman-J/SugarCrepe_pp",
         columns=("id", "filename", "caption", "caption2", "negative_caption"),
         images=sugarcrepe.IMAGES,
-        file="sugarcrepe_pp/{part}.json",
-        parts=("replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"),
+        file=f"{sugarcrepe_pp.FOLDER}/{{part}}.json",
+        parts=tuple(sugarcrepe_pp.COUNTS),
         record=sugarcrepe_pp_record,
         note="images: cocodataset.org, 2017 Val images",
     ),
@@ -191,26 +200,26 @@ FORMS = (
         benchmark="colorswap",
         source="stanfordnlp/colorswap",
         columns=("id", "image_1", "image_2", "caption_1", "caption_2"),
-        images="colorswap/images",
-        file="colorswap/test.json",
+        images=colorswap.IMAGES,
+        file=colorswap.LIST,
         record=colorswap_record,
     ),
     Form(
         benchmark="bivlc",
         source="imirandam/BiVLC",
         columns=("image", "caption", "negative_caption", "negative_image", "type", "subtype"),
-        images="bivlc/images",
-        file="bivlc/test.jsonl",
+        images=bivlc.IMAGES,
+        file=bivlc.FILE,
         record=bivlc_record,
     ),
     Form(
         benchmark="valse",
         source="AsphyXIA/valse",
         columns=("images", "original_file_name", "linguistic_phenomena"),
-        images="valse/images",
+        images=valse.IMAGES,
         file="",
         record=valse_image,
         note="the hub's table lacks the annotators' votes, which choose the official records: put data/*.json of "
-        "github.com/Heidelberg-NLP/VALSE into valse/data",
+        f"github.com/Heidelberg-NLP/VALSE into {valse.FOLDER}",
     ),
 )

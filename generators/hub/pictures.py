@@ -7,7 +7,9 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
+from envs.common.errors import UserError
 from envs.common.reading import open_file
+from generators.hub.cache import is_cached
 from generators.sources.folders import inside
 from generators.sources.json_file import Entry
 from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
@@ -32,6 +34,8 @@ class PictureFolder:
         picture's; else it is made of the content. A picture that comes twice is one file. Raises for what is no
         picture, for a `name` that another one has, and for a path that leads out of the folder.
         """
+        if name and not PLAIN.fullmatch(name):
+            raise row.error(f"calls its picture in {column!r} as no file can be called: {name!r}")
         content, path = self.read(row, column)
         digest = hashlib.sha256(content).hexdigest()
         ending = suffix_of(row, column, content)
@@ -41,9 +45,7 @@ class PictureFolder:
                 self.out.mkdir(parents=True, exist_ok=True)
                 (self.out / free).write_bytes(content)
                 return free
-        raise row.error(
-            f"calls its picture in {column!r} as another one is called, or as no file can be: {name or own[0]!r}"
-        )
+        raise row.error(f"calls its picture in {column!r} as another one is called: {name or own[1]!r}")
 
     def read(self, row: Entry, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and the name that it has in the table, which may be empty."""
@@ -62,7 +64,16 @@ class PictureFolder:
 
     def read_file(self, row: Entry, column: str, path: str) -> bytes:
         """The bytes of a file in the table's folder."""
-        place = inside(self.folder, path)
+        try:
+            place = inside(self.folder, path)
+        except UserError:
+            relative = not Path(path).is_absolute() and ".." not in Path(path).parts
+            if relative and is_cached(self.folder) and (self.folder / path).is_symlink():
+                raise row.error(
+                    f"names a picture in {column!r} that is a link in the hub's cache, which isn't followed; download "
+                    f"the set with --local-dir and name that folder: {path!r}"
+                ) from None
+            raise
         if not place.is_file():
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
         with open_file(place, LARGEST_FILE) as file:

@@ -19,10 +19,14 @@ class Made(NamedTuple):
     records: Mapping[str, int]
     """By part of the benchmark, "" where it has none."""
     images: int
+    read: Sequence[str]
+    """The tables that were read, or the split."""
     left_out: Sequence[str]
     """What wasn't read."""
-    note: str
+    note: str = ""
     """What else the benchmark needs."""
+    warning: str = ""
+    """What these files are no good for."""
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:

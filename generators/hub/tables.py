@@ -97,13 +97,17 @@ def read_state(path: Path) -> dict[str, Any]:
 
 def whole(files: list[Path]) -> tuple[Path, ...]:
     """The files of a table in order; raises where one of several is missing."""
-    parts = [found for path in files if (found := SHARD.fullmatch(path.stem))]
-    count = max((int(part["count"]) for part in parts), default=0)
-    missing = sorted(set(range(count)) - {int(part["number"]) for part in parts})
-    if missing or len(parts) not in (0, len(files)) or len(parts) > count:
-        which = f"number {missing[0]} is missing" if missing else "others lie among them"
-        raise UserError(f"{files[0]} is of a table of {count} files, of which {which}; get the folder again")
-    return tuple(files)
+    parts = [SHARD.fullmatch(path.stem) for path in files]
+    names = [part["number"] if part else path.stem for part, path in zip(parts, files, strict=True)]
+    numbers = [int(name) for name in names if NUMBER.fullmatch(name)]
+    if len(files) == 1 and not numbers:
+        return tuple(files)
+    counts = {int(part["count"]) if part else len(files) for part in parts}  # 0000.parquet doesn't say how many
+    if len(set(numbers)) != len(files) or len(counts) > 1 or len(files) > max(counts):
+        raise UserError(f"{files[0]} is of a table among whose files others lie; get the folder again")
+    if (missing := next((number for number in range(max(counts)) if number not in numbers), None)) is not None:
+        raise UserError(f"{files[0]} is of a table of which file number {missing} is missing; get the folder again")
+    return tuple(path for _, path in sorted(zip(numbers, files, strict=True)))
 
 
 def columns_of(table: Table) -> list[str]:

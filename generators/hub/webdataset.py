@@ -6,62 +6,73 @@ of huggingface.co/clip-benchmark).
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from envs.common.errors import UserError
 from envs.common.reading import open_file
+from generators.benchmarks.class_folders import lines, some
+from generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
+from generators.hub.cache import own_name
 from generators.hub.pictures import PictureFolder
 from generators.hub.put import Made, put_below, scratch_below
+from generators.sources.instead import CLASSES
 from generators.sources.json_file import Entry, read_text
 from generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
-CLASSES, TEMPLATES, TYPE, NUMBER = (
-    "classnames.txt",
-    "zeroshot_classification_templates.txt",
-    "dataset_type.txt",
-    "nshards.txt",
-)
-FOLDER = "zero_shot"
+TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
+OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark takes any other for one of classes
 LONGEST = 20  # bytes of a number
-
-
-def is_webdataset(folder: Path) -> bool:
-    """Whether a folder is one of CLIP_benchmark's."""
-    return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     """Write the images of a split by class below the data root `root`, with names and templates beside them."""
     kind = read_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
-    if kind not in ("", "zeroshot_classification"):
+    if kind in OTHER_TYPES:
         raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")
     names, refused = lines(folder / CLASSES), Counter[str]()
-    name = folder.resolve().name.removeprefix("wds_")
+    templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
+    name = own_name(folder).removeprefix("wds_")
     place = f"{FOLDER}/{name}"
     if (root / place).exists():
         raise UserError(f"{root / place} is there already; take it away, or name another --data-root")
     with scratch_below(root) as scratch:
-        count = 0
+        images = Counter[int]()
         for row in (row for shard in shards(folder / split) for row in samples(shard, refused)):
-            pictures = PictureFolder(folder, scratch / place / str(class_of(row, names)))
-            pictures.keep(row, "image", f"{count:07}.{row.content['ending']}")
-            count += 1
-        if not count:
-            raise UserError(f"{folder / split} has no images with classes; get it again")
-        (scratch / place / "classes.txt").write_text("".join(f"{its}\n" for its in names), encoding="utf-8")
-        if (folder / TEMPLATES).is_file():
-            text = "".join(f"{its}\n" for its in lines(folder / TEMPLATES))
-            (scratch / place / "templates.txt").write_text(text, encoding="utf-8")
+            own = class_of(row, names)
+            pictures = PictureFolder(folder, scratch / place / str(own))
+            pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
+            images[own] += 1
+        check_classes(folder / split, names, images)
+        for file, its in {"classes": [f"{k}\t{name}" for k, name in enumerate(names)], "templates": templates}.items():
+            if its:
+                (scratch / place / f"{file}.txt").write_text("\n".join((*its, "")), encoding="utf-8")
         put_below(root, scratch)
     left_out = [f"{why} ({number})" for why, number in refused.items()]
-    return Made("zero-shot", place, {name: count}, count, left_out, "")
+    left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
+    count = images.total()
+    return Made(BENCHMARK.name, place, {name: count}, count, [split], left_out)
 
 
-def lines(path: Path) -> list[str]:
-    """The lines of a text file but for empty ones at its end."""
-    return [line.strip(" \t\r") for line in read_text(path).rstrip("\n\r").split("\n")]
+def check_options(folder: Path, benchmark: str, part: str) -> None:
+    """Raise for options that a webdataset has no use for."""
+    if benchmark not in ("", CLASSES):
+        raise UserError(
+            f"{folder} is a webdataset of classes, which {CLASSES} reads; leave --benchmark {benchmark} out"
+        )
+    if part:
+        raise UserError(f"{folder} is a webdataset, which has no parts; leave --part {part} out")
+
+
+def check_classes(folder: Path, names: list[str], found: Collection[int]) -> None:
+    """Raise where a split isn't one that `zero-shot` reads: a class has no images, or there is but one class."""
+    if not found:
+        raise UserError(f"{folder} has no images with classes; get it again")
+    if bare := [name for number, name in enumerate(names) if number not in found]:
+        raise UserError(f"{folder} has no images of {some(bare)}; get it again, or name another --split")
+    if len(names) < 2:
+        raise UserError(f"{folder.parent / CLASSES} has one class, and choosing needs at least 2")
 
 
 def shards(folder: Path) -> list[Path]:

@@ -8,12 +8,16 @@ from typing import Any
 
 from envs.common.errors import UserError, choose
 from envs.common.files import check_place
+from generators.benchmarks.registry import load
+from generators.benchmarks.zero_shot import BENCHMARK as ZERO_SHOT
+from generators.hub.cache import own_name
 from generators.hub.choice import SPLIT, form_of, taken_of
 from generators.hub.forms import FORMS, Form, part_in
 from generators.hub.pictures import PictureFolder
 from generators.hub.put import Made, put_below, scratch_below
 from generators.hub.tables import Table, rows_of, tables_in
-from generators.hub.webdataset import import_webdataset, is_webdataset
+from generators.hub.webdataset import check_options, import_webdataset
+from generators.sources.instead import is_webdataset
 
 Records = Mapping[str, Sequence[Any]]
 
@@ -27,24 +31,27 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     """
     check_place("--data-root", root)
     if benchmark:
-        choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS}))
+        choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS} | {ZERO_SHOT.name}))
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):
+        check_options(folder, benchmark, part)
         return import_webdataset(folder, root, split or SPLIT)
     tables = tables_in(folder)
     form = form_of(tables, benchmark, split)
-    taken = taken_of(tables, form, split)
     check_part(form, part)
+    taken = taken_of(tables, form, split)
     with scratch_below(root) as scratch:
         pictures = PictureFolder(folder, scratch / form.images)
         records = records_of(taken, form, partial(part_of, form, folder, part), pictures)
         write_annotations(scratch, form, records)
         images = sum(1 for _ in pictures.out.glob("*"))
+        warning = unnumbered(scratch, form, records)
         put_below(root, scratch, form.images.partition("/")[0])
     counts = {own: len(its) for own, its in records.items()} if form.file else {}
     left_out = [table.name for table in tables if table not in taken]
-    return Made(form.benchmark, form.images, counts, images, left_out, form.note)
+    read = [table.name for table in taken]
+    return Made(form.benchmark, form.images, counts, images, read, left_out, form.note, warning)
 
 
 def check_part(form: Form, part: str) -> None:
@@ -56,10 +63,8 @@ def check_part(form: Form, part: str) -> None:
 
 
 def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
-    """The part that a table is, as far as that is known without its rows; a cache has SET/snapshots/COMMIT."""
-    place = folder.resolve()
-    own = place.parents[1].name if place.parent.name == "snapshots" else place.name
-    names = (part, table.split, table.configuration, own)
+    """The part that a table is, as far as that is known without its rows."""
+    names = (part, table.split, table.configuration, own_name(folder))
     return next(filter(None, (part_in(form, name) for name in names)), "")
 
 
@@ -103,3 +108,20 @@ def write_annotations(scratch: Path, form: Form, records: Records) -> None:
         else:
             text = json.dumps({str(k): record for k, record in enumerate(its)} if form.keyed else its)
         path.write_text(text, encoding="utf-8")
+
+
+def unnumbered(scratch: Path, form: Form, records: Records) -> str:
+    """What follows where annotations name photographs by other names than those of their collections; else empty.
+
+    Training asks them which photographs it must leave out, and is refused where they don't say.
+    """
+    spec = load(form.benchmark)
+    for path in (scratch / form.file.format(part=part) for part in records if form.file and spec.photographs):
+        try:
+            list(spec.photographs(path))
+        except UserError:
+            return (
+                "its images aren't called as their collection calls them, so studies/real_data.py refuses to train with "
+                f"this data root; for that, put the authors' files and images in place of these: {spec.source}"
+            )
+    return ""

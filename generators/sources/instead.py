@@ -1,10 +1,11 @@
-"""What lies where official files are missing, and which command makes them of it."""
+"""What lies where official files are missing, and which command may make them of it."""
 
+import shlex
 from pathlib import Path
 
 TABLES = ("*.parquet", "*.arrow")
 BELOW = ("*/*.parquet", "*/*.arrow", "*/*/*.parquet")  # SPLIT/data-….arrow, CONFIGURATION/SPLIT/0000.parquet
-WEBDATASET = "classnames.txt"
+CLASSES = "classnames.txt"  # of a webdataset
 
 
 def found_instead(path: Path) -> str:
@@ -16,14 +17,19 @@ def found_instead(path: Path) -> str:
     own = path if path.is_dir() else path.parent
     folder = next((place for place in (own, *own.parents) if place.is_dir()), own)
     patterns = (*TABLES, *BELOW) if folder == own else (*TABLES, "data/*.parquet")
-    if (folder / WEBDATASET).is_file() and any(folder.glob("*/*.tar")):
+    if is_webdataset(folder):
         kind = "a webdataset of CLIP_benchmark"
     elif any(True for pattern in patterns for _ in folder.glob(pattern)):
         kind = "tables of the Hugging Face hub"
     else:
         return ""
-    command = f"python -m generators import-hf {folder} --data-root DATA"
-    return f"{folder} holds {kind}, of which `{command}` makes the official files"
+    command = f"python -m generators import-hf {shlex.quote(str(folder))} --data-root DATA"
+    return f"{folder} holds {kind}, which `{command}` may read"
+
+
+def is_webdataset(folder: Path) -> bool:
+    """Whether a folder is a webdataset of CLIP_benchmark that has classes."""
+    return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
 
 
 def or_instead(remedy: str, path: Path) -> str:

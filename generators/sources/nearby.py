@@ -23,13 +23,13 @@ def places(folder: Path, name: PurePosixPath) -> Iterator[Path]:
     if len(name.parts) > 1:
         yield folder.joinpath(*name.parts[1:])
         yield own.parent / name.name
-    yield from (part / name for part in listed(folder) if os.path.isdir(part))
+    yield from (part / name for part in entries_of(folder) if os.path.isdir(part))
     if own != folder:
-        yield from (part / name.name for part in listed(own) if os.path.isdir(part))
-    yield from (path for path in listed(own) if path.stem.lower() == name.stem.lower())
+        yield from (part / name.name for part in entries_of(own) if os.path.isdir(part))
+    yield from (path for path in entries_of(own) if path.stem.lower() == name.stem.lower())
 
 
-def listed(folder: Path) -> list[Path]:
+def entries_of(folder: Path) -> list[Path]:
     """What is in a folder, by name; nothing where it can't be listed."""
     try:
         return sorted(folder.iterdir())

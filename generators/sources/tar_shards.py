@@ -95,7 +95,7 @@ class TarShards(Photographs):
         self.name = f"the shards in {folder}"
         found = indexes(shards)
         names = [f"{shard.name}/{key}" for shard, index in zip(shards, found, strict=True) for key in index.keys]
-        kept, self.left_out = chosen(found, names, listed(folder / LEFT_OUT, names), place.kept_out)
+        kept, self.left_out = chosen(found, names, keys_left_out(folder / LEFT_OUT, names), place.kept_out)
         some_left(self.name, int(kept.sum()), self.left_out)
         self.refused_texts: dict[str, int] = {}
         self.names_of_images = Texts(name for name, keep in zip(names, kept, strict=True) if keep)
@@ -143,7 +143,7 @@ def chosen(
     return kept, dict(left_out)
 
 
-def listed(path: Path, names: Sequence[str]) -> frozenset[str]:
+def keys_left_out(path: Path, names: Sequence[str]) -> frozenset[str]:
     """The samples that a file lists, if there is one; raises for one that no shard has."""
     if not path.exists():
         return frozenset()
