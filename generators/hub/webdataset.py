@@ -57,10 +57,8 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
 
 def check_options(folder: Path, benchmark: str, part: str) -> None:
     """Raise for options that a webdataset has no use for."""
-    if benchmark not in ("", CLASSES):
-        raise UserError(
-            f"{folder} is a webdataset of classes, which {CLASSES} reads; leave --benchmark {benchmark} out"
-        )
+    if benchmark not in ("", BENCHMARK.name):
+        raise UserError(f"{folder} is a webdataset of classes, for {BENCHMARK.name}; leave --benchmark {benchmark} out")
     if part:
         raise UserError(f"{folder} is a webdataset, which has no parts; leave --part {part} out")
 

@@ -9,7 +9,6 @@ from typing import Any
 from envs.common.errors import UserError, choose
 from envs.common.files import check_place
 from generators.benchmarks.registry import load
-from generators.benchmarks.zero_shot import BENCHMARK as ZERO_SHOT
 from generators.hub.cache import own_name
 from generators.hub.choice import SPLIT, form_of, taken_of
 from generators.hub.forms import FORMS, Form, part_in
@@ -30,13 +29,13 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     an error. Nothing is left behind by an import that ends in an error.
     """
     check_place("--data-root", root)
-    if benchmark:
-        choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS} | {ZERO_SHOT.name}))
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
     if is_webdataset(folder):
         check_options(folder, benchmark, part)
         return import_webdataset(folder, root, split or SPLIT)
+    if benchmark:
+        choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS}))
     tables = tables_in(folder)
     form = form_of(tables, benchmark, split)
     check_part(form, part)
@@ -121,7 +120,7 @@ def unnumbered(scratch: Path, form: Form, records: Records) -> str:
             list(spec.photographs(path))
         except UserError:
             return (
-                "its images aren't called as their collection calls them, so studies/real_data.py refuses to train with "
+                "its images aren't called by their collection's numbers, so studies/real_data.py refuses to train with "
                 f"this data root; for that, put the authors' files and images in place of these: {spec.source}"
             )
     return ""

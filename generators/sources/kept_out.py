@@ -85,7 +85,7 @@ def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[
         found = pattern.search(file)
         if not found:
             raise UserError(
-                f"{path} names {file!r:.200}, which isn't called as {collection} calls images; put the authors' file and "
-                "images there"
+                f"{path} names {file!r:.200}, which isn't called as {collection} calls images; put the authors' own "
+                "file there"
             )
         yield PhotographId(collection, int(found[1]))

@@ -186,7 +186,8 @@ def make_table(folder: Path, form: str) -> Path:
 def make_webdataset(folder: Path, file: str) -> Path:
     own = folder / "wds_pair"
     write_shard(
-        own / "test/0.tar", {f"s{k}.{e}": picture(f"{k}") if e == "jpg" else b"1" for k in "ab" for e in ("jpg", "cls")}
+        own / "test/0.tar",
+        {f"s{k}.{e}": picture(f"{k}") if e == "jpg" else k.encode() for k in "01" for e in ("jpg", "cls")},
     )
     (own / "classnames.txt").write_text("cat\ndog\n")
     return own / file

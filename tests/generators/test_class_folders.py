@@ -104,6 +104,8 @@ NUMBERED = ("class_1", "class_2", "class_10")
         (("b_b", "a"), "A\nB-b", {"a": "A", "b_b": "B-b"}),
         (("b", "a"), "b\ta bee\na\tan ant\n", {"a": "an ant", "b": "a bee"}),
         (NUMBERED, "class 10\nclass 1\nclass 2", {"class_1": "class 1", "class_2": "class 2", "class_10": "class 10"}),
+        (("0", "1", "2"), "0\t2\n1\t0\n2\t1", {"0": "2", "1": "0", "2": "1"}),
+        (("0", "1", "2"), "0\n1\n2", {"0": "0", "1": "1", "2": "2"}),
         (("0", "1"), "a\u2028b\nc\x85d\x0be", {"0": "a\u2028b", "1": "c\x85d\x0be"}),
     ],
 )
@@ -121,6 +123,7 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
         (("class_1", "other_2"), "cat\ndog", "'cat', 'class_1', 'dog', 'other_2' stand on one side only"),
         (NUMBERED, "cat\ndog", "has 2 lines for 3 folders"),
         (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders: one comes twice"),
+        (("0", "1", "2"), "2\n0\n1", "they are numbers in another order"),
         (("1", "01"), "cat\ndog", "stand on one side only"),
         (("a", "b"), "\u2028\n", "has an empty line, or none at all"),
     ],

@@ -129,7 +129,8 @@ def test_a_folder_that_datasets_saved(tmp_path):
     )
     (tmp_path / "000000000007.jpg").unlink()
     made = import_folder(saved, tmp_path / "data")
-    assert made == Made("sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["train"], "")
+    assert made == Made("sugarcrepe", "coco/val2017", {"swap_obj": 2}, 2, ["test"], ["train"], warning=made.warning)
+    assert "real_data.py refuses to train" in made.warning  # a picture of PIL's has no name
     records = json.loads((tmp_path / "data/sugarcrepe/swap_obj.json").read_text())
     assert [its["caption"] for its in records.values()] == ["a cat on a dog", "a cup"]
     assert [its["negative_caption"] for its in records.values()] == ["a dog on a cat", "a cat on a dog"]
@@ -332,11 +333,33 @@ BAD = {
     "a pointer": (lambda folder: (folder / "swap_obj.parquet").write_text(POINTER), "is a git-lfs pointer"),
     "half of it": (
         lambda f: in_swap_obj(f, crepe_row(), name="swap_obj-00001-of-00002.parquet"),
-        "number 0 is missing",
+        "file number 0 is missing",
     ),
     "two revisions": (
         lambda f: [in_swap_obj(f, crepe_row(), name=f"test-00000-of-00001-{c * 16}.parquet") for c in "ab"],
-        "of which others lie among them",
+        "among whose files others lie",
+    ),
+    "another count": (
+        lambda f: [in_swap_obj(f, crepe_row(), name=f"test-0000{k}-of-0000{k + 1}.parquet") for k in range(2)],
+        "among whose files others lie",
+    ),
+    "a gap between numbers": (
+        lambda f: [in_swap_obj(f, crepe_row(k), name=f"swap_obj/test/000{k}.parquet") for k in (0, 2)],
+        "file number 1 is missing",
+    ),
+    "no first number": (
+        lambda f: in_swap_obj(f, crepe_row(), name="swap_obj/test/0001.parquet"),
+        "number 0 is missing",
+    ),
+    "one split in two places": (
+        lambda f: [
+            in_swap_obj(f, crepe_row(k), name=name) for k, name in enumerate(("test.parquet", "data/test.parquet"))
+        ],
+        "among whose files others lie",
+    ),
+    "a split to train on": (
+        lambda f: write_table(f / "data/train-00000-of-00001.parquet", FORMED["stanfordnlp/colorswap"][0]),
+        "and there is no test; to read it all the same, give --split train",
     ),
     "no rows": (
         lambda f: pq.write_table(pa.Table.from_pylist([crepe_row()])[:0], f / "swap_obj.parquet"),
@@ -365,7 +388,11 @@ BAD = {
     ),
     "a second picture of a name": (
         lambda f: in_swap_obj(f, *(crepe_row(k, filename="000000000001.jpg") for k in (1, 2))),
-        "row 1 calls its picture in 'image' as another one is called",
+        "row 1 calls its picture in 'image' as another one is called: '000000000001.jpg'",
+    ),
+    "a picture that is called like no file": (
+        lambda f: in_swap_obj(f, crepe_row(filename="con:1.jpg")),
+        "row 0 calls its picture in 'image' as no file can be called: 'con:1.jpg'",
     ),
     "a class without a name": (classes_without_names, "has a 'true_label' that is none of its 'tested_labels'"),
     "strange notes": (lambda f: in_swap_obj(f, crepe_row(), metadata={"huggingface": "[" * 999}), "is no JSON"),
@@ -411,6 +438,8 @@ def test_options_are_named_where_they_are_wrong(tmp_path):
     made = import_folder(tmp_path / "hub", tmp_path / "data", "sugarcrepe", "add_att", "swap_obj")
     assert made.records == {"add_att": 1}
     write_table(tmp_path / "fmt/train.parquet", FORMED["yjkimstats/SUGARCREPE_fmt"][0])
+    made = import_folder(tmp_path / "fmt", tmp_path / "fmt_data", split="train")
+    assert (made.read, made.records) == (["train"], {"swap_obj": 1, "add_att": 1})
     with pytest.raises(UserError, match="leave --part out"):
         import_folder(tmp_path / "fmt", tmp_path / "data", part="add_att")
 
@@ -423,6 +452,14 @@ def test_a_folder_of_the_hubs_cache_is_called_as_its_set(tmp_path):
     (folder / "data").mkdir(parents=True)
     (folder / "data/test-00000-of-00001.parquet").symlink_to("../../../blobs/0a1b")
     assert import_folder(folder, tmp_path / "data").records == {"swap_obj": 1}
+    (cache / "blobs/9f").write_bytes(picture(2))
+    (folder / "a.jpg").symlink_to("../../blobs/9f")
+    (cache / "blobs/0a1b").write_bytes(write_table(tmp_path / "paths.parquet", [crepe_row(image="a.jpg")]).read_bytes())
+    with pytest.raises(UserError, match="is a link in the hub's cache, which isn't followed; download .* --local-dir"):
+        import_folder(folder, tmp_path / "paths")
+    write_table(tmp_path / "up.parquet", [crepe_row(image="../../blobs/9f")]).replace(cache / "blobs/0a1b")
+    with pytest.raises(UserError, match="leads out of"):
+        import_folder(folder, tmp_path / "paths")
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
@@ -454,7 +491,7 @@ def write_webdataset(folder: Path, labels: Sequence[Sequence[str]]) -> Path:
 def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     folder = write_webdataset(tmp_path / "wds_pair", [["0", "1\n"], ["1"]])
     made = import_folder(folder, tmp_path / "data")
-    assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, [], "")
+    assert made == Made("zero-shot", "zero_shot/pair", {"pair": 3}, 3, ["test"], [])
     bench = load("zero-shot").build(Place(tmp_path / "data", resolution=16))
     (pool,) = bench.pools
     assert pool.pairs == ((0, 0), (1, 1), (2, 1))
@@ -463,6 +500,27 @@ def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     assert (tmp_path / "data/zero_shot" / first.images[0].file).read_bytes() == picture(0, "WEBP")
     with pytest.raises(UserError, match="is there already"):
         import_folder(folder, tmp_path / "data")
+    for options, named in (
+        ({"benchmark": "winoground"}, "--benchmark winoground"),
+        ({"part": "swap_obj"}, "--part swap"),
+    ):
+        with pytest.raises(UserError, match=f"is a webdataset.* leave {named}"):
+            import_folder(folder, tmp_path / "other", **options)
+
+
+def test_a_cached_webdataset_of_numbers_keeps_its_name_and_its_classes(tmp_path):
+    """Its classes are called by numbers that aren't their places; another split beside it is named."""
+    commit = tmp_path / "datasets--clip-benchmark--wds_vtab-pair/snapshots/0123abcd"
+    write_webdataset(commit, [["0", "1", "2"]])
+    (commit / "classnames.txt").write_text("2\n0\n1\n")
+    (commit / "dataset_type.txt").write_text("classification\n")
+    (commit / "train").mkdir()
+    shutil.copy(commit / "test/0.tar", commit / "train")
+    made = import_folder(commit, tmp_path / "data", "zero-shot")
+    assert (made.folder, made.read, made.left_out) == ("zero_shot/vtab-pair", ["test"], ["train"])
+    (pool,) = load("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
+    assert pool.pairs == ((0, 0), (1, 1), (2, 2))
+    assert [texts[1].text for texts in pool.texts] == ["a 2", "a 0", "a 1"]
 
 
 @pytest.mark.parametrize(
@@ -471,6 +529,10 @@ def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
         (lambda f: (f / "test/nshards.txt").write_text("2"), "has 1 of 2 tar files"),
         (lambda f: (f / "dataset_type.txt").write_text("retrieval"), "is a webdataset for retrieval"),
         (lambda f: (f / "classnames.txt").write_text("cat\n"), "'s1' has a class that is no number below 1: '1'"),
+        (lambda f: (f / "dataset_type.txt").write_text("multilabel\n"), "is a webdataset for multilabel"),
+        (lambda f: (f / "classnames.txt").write_text("cat\ndog\ncow\n"), "has no images of 'cow'"),
+        (lambda f: (f / "classnames.txt").write_text("cat\n\ndog\n"), "has an empty line"),
+        (lambda f: (f / "zeroshot_classification_templates.txt").write_text("a {}\n"), "has a template without {c}"),
         (lambda f: (f / "test/0.tar").write_text(POINTER), "is a git-lfs pointer"),
     ],
 )
@@ -497,16 +559,15 @@ def problem(name: str, root: Path) -> str:
 
 def test_tables_in_place_of_official_files_are_named_with_their_command(tmp_path):
     """In the folder of a benchmark, and as the data root itself; in folders of other benchmarks they aren't meant."""
-    make_winoground(tmp_path / "data")
-    (tmp_path / "data/winoground/examples.jsonl").unlink()
-    assert "import-hf" not in problem("winoground", tmp_path / "data")
-    in_swap_obj(tmp_path / "data/winoground/data", crepe_row(), name="test-00000-of-00001.parquet")
-    command = f"python -m generators import-hf {tmp_path}/data/winoground --data-root DATA"
-    assert f"tables of the Hugging Face hub, of which `{command}` makes the official files" in problem(
-        "winoground", tmp_path / "data"
-    )
-    assert "import-hf" not in problem("sugarcrepe", tmp_path / "data")
-    assert f"import-hf {tmp_path}/data/winoground" in problem("sugarcrepe", tmp_path / "data/winoground")
+    root = tmp_path / "my data"
+    make_winoground(root)
+    (root / "winoground/examples.jsonl").unlink()
+    assert "import-hf" not in problem("winoground", root)
+    in_swap_obj(root / "winoground/data", crepe_row(), name="test-00000-of-00001.parquet")
+    command = f"python -m generators import-hf '{root}/winoground' --data-root DATA"
+    assert f"tables of the Hugging Face hub, which `{command}` may read" in problem("winoground", root)
+    assert "import-hf" not in problem("sugarcrepe", root)
+    assert f"import-hf '{root}/winoground'" in problem("sugarcrepe", root / "winoground")
 
 
 def test_training_sources_name_such_tables_too(tmp_path):
