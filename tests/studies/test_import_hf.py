@@ -102,6 +102,7 @@ def test_parquet_gives_the_numbers_of_the_official_files(tmp_path):
     done = run_here([sys.executable, "-m", "generators", "import-hf", "hub", "--data-root", "made"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "sugarcrepe swap_obj: 2 records" in done.stdout
+    assert "read: add_att/test, add_obj/test" in done.stdout
     assert contents(tmp_path / "made/coco/val2017") == contents(images)
     save_checkpoint(tmp_path / "ours", "clip", scorer("clip"))
     expected = numbers_of(tmp_path, "official")
@@ -285,7 +286,7 @@ def test_a_second_part_joins_the_first(tmp_path):
         write_table(
             tmp_path / f"SugarCrepe_{part}/data/test-00000-of-00001.parquet", [crepe_row(1), crepe_row(2 + number)]
         )
-        import_folder(tmp_path / f"SugarCrepe_{part}", tmp_path / "data")
+        assert import_folder(tmp_path / f"SugarCrepe_{part}", tmp_path / "data").warning == ""
     assert sorted(contents(tmp_path / "data")) == [
         *(f"coco/val2017/00000000000{k}.jpg" for k in (1, 2, 3)),
         *(f"sugarcrepe/{part}.json" for part in ("swap_att", "swap_obj")),
@@ -455,7 +456,7 @@ def test_a_folder_of_the_hubs_cache_is_called_as_its_set(tmp_path):
     (cache / "blobs/9f").write_bytes(picture(2))
     (folder / "a.jpg").symlink_to("../../blobs/9f")
     (cache / "blobs/0a1b").write_bytes(write_table(tmp_path / "paths.parquet", [crepe_row(image="a.jpg")]).read_bytes())
-    with pytest.raises(UserError, match="is a link in the hub's cache, which isn't followed; download .* --local-dir"):
+    with pytest.raises(UserError, match=r"is a link in the hub's cache, which isn't followed; download .* --local-dir"):
         import_folder(folder, tmp_path / "paths")
     write_table(tmp_path / "up.parquet", [crepe_row(image="../../blobs/9f")]).replace(cache / "blobs/0a1b")
     with pytest.raises(UserError, match="leads out of"):
