@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_regular, parse_json, read_json
+from envs.common.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
 from generators.sources.json_file import Entry
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
     except UserError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
+        check_accessible(path, error)
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is no whole {path.suffix[1:]} file ({reason:.200}); get it again") from error
 
