@@ -6,6 +6,7 @@ from pathlib import Path
 
 from envs.common.errors import UserError
 from envs.common.files import whole_file, write_text
+from envs.custom.upright import check_upright
 from envs.photographs.cutout import Cutout
 from envs.photographs.picture import read_photograph
 from envs.stamps.package import NAME, Stamp
@@ -21,6 +22,7 @@ def drawable(stamps: Sequence[Stamp], resolution: int) -> tuple[list[Stamp], dic
     usable, refused = [], {}
     for stamp in stamps:
         try:
+            check_upright([stamp.path])
             photograph = read_photograph(stamp.path, stamp.path.read_bytes())
         except UserError as error:
             refused[stamp] = str(error)
