@@ -8,17 +8,18 @@ FULL = (
     f"{SHARED}, through which processes share locks and memory, has no room; enlarge it (docker run --shm-size=8g), or "
     "start fewer processes: --workers 1, --loaders 0"
 )
-OURS = ("envs", "generators", "models", "studies")
 LITTLE = 1 << 20  # bytes: less of it is none
 # In what torch says, as a RuntimeError.
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
+# In what the loader of libraries says: other ImportErrors are faults of code.
+OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
 OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread", "Cannot allocate memory")
 
 
 def lacking(error: BaseException) -> str:
     """What the machine lacks where something raised this, and the way out; empty for any other error."""
     text = " ".join(str(error).split())
-    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError) and not is_ours(error):
+    if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
     shared = isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
     shared |= isinstance(error, RuntimeError) and any(part in text for part in OF_SHARED)
@@ -27,11 +28,6 @@ def lacking(error: BaseException) -> str:
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
     return ""
-
-
-def is_ours(error: ImportError) -> bool:
-    """Whether a module of this project couldn't be imported, or a name from one: a fault of the code."""
-    return (error.name or "").partition(".")[0] in OURS
 
 
 def free_shared() -> float:

@@ -23,7 +23,9 @@ LACKS = {
     "memory of torch": (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "out of memory"),
     "memory of a GPU": (RuntimeError("CUDA out of memory. Tried to\nallocate 2 GiB"), "Tried to allocate 2 GiB"),
     "threads": (RuntimeError("can't start new thread"), "out of memory (can't start new thread)"),
-    "a library": (ImportError("libtorch.so: failed to map"), "can't be loaded (libtorch.so: failed to map)"),
+    "a library": (ImportError("libtorch.so: failed to map segment from shared object"), "can't be loaded (libtorch.so"),
+    "room for a library": (ImportError("libgomp.so: Cannot allocate memory in static TLS block"), "can't be loaded (libg"),
+    "another library": (ImportError("libGL.so.1: cannot open shared object file: No such file"), "can't be loaded (libGL"),
 }
 
 
@@ -53,7 +55,14 @@ def test_what_is_lacking_is_one_line(what, without_room, capsys):
 
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError("a bug"), ModuleNotFoundError("no module"), ImportError("cannot import", name="envs.scene"), FULL],
+    [
+        RuntimeError("a bug"),
+        ModuleNotFoundError("No module named 'envs.nothing'"),
+        ImportError("cannot import", name="envs.scene"),
+        ImportError("cannot import name 'no_such_name' from 'torch' (torch/__init__.py)"),
+        KeyError("a"),
+        FULL,
+    ],
 )
 def test_other_errors_are_raised_as_they_are(error):
     """A full disk is none of these either: shared memory has room here."""
