@@ -9,7 +9,7 @@ import resource
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +22,8 @@ SCRATCH = "menagerie"
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk that can't keep room for a file
 BLOCK = 1 << 20
-OF_THE_DISK = NO_ROOM | {errno.EIO, errno.EROFS}
+OF_THE_DISK = NO_ROOM | {errno.EROFS}
+OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # which a disk that is read from says too
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
@@ -53,18 +54,20 @@ def free_bytes(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def writing(path: Path, temporary: Path | None = None, errors: Collection[int] = OF_A_WRITE) -> Iterator[None]:
     """Turn what the system says of writing `path`, perhaps under a `temporary` name, into an `Unwritable` with it.
 
-    An error of a write has no path of its own.
+    An error of a write has no path of its own: these `errors` are taken for one. One with a path is one of a write
+    where that is what is written, or a folder of it.
     """
     try:
         yield
     except Unwritable:
         raise
     except OSError as error:
-        places = (path, temporary, *path.parents)
-        if error.errno in OF_THE_DISK if error.filename is None else Path(str(error.filename)) in places:
+        places = (temporary or path, *path.parents)
+        ours = error.errno in errors if error.filename is None else Path(str(error.filename)) in places
+        if ours:
             raise unwritable(path, error) from error
         raise
 
@@ -80,19 +83,25 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.stem}.{system_name()}-{os.getpid()}.tmp{path.suffix}")
     try:
-        with writing(path, temporary):
+        with writing(path, temporary, OF_THE_DISK):  # who writes may read too
             path.parent.mkdir(parents=True, exist_ok=True)
             clear_once(path.parent.absolute())
             mode = make_empty(temporary)
             yield temporary
-            with temporary.open("rb+") as handle:
-                if stat.S_IMODE(os.fstat(handle.fileno()).st_mode) != mode:
-                    os.fchmod(handle.fileno(), mode)
-                os.fsync(handle.fileno())
-            temporary.replace(path)
+            with writing(path, temporary):
+                put_in_place(temporary, path, mode)
     finally:
         with contextlib.suppress(OSError):  # also where its folder couldn't be made
             temporary.unlink(missing_ok=True)
+
+
+def put_in_place(temporary: Path, path: Path, mode: int) -> None:
+    """Flush a file to disk, give it its permissions and its name."""
+    with temporary.open("rb+") as handle:
+        if stat.S_IMODE(os.fstat(handle.fileno()).st_mode) != mode:
+            os.fchmod(handle.fileno(), mode)
+        os.fsync(handle.fileno())
+    temporary.replace(path)
 
 
 def make_empty(path: Path) -> int:
@@ -126,7 +135,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path`, whole or not at all; bytes of a path that are no UTF-8 as \\udcff."""
-    with whole_file(path) as temporary:
+    with whole_file(path) as temporary, writing(path, temporary):
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from jaxtyping import Float
@@ -53,7 +52,7 @@ def train(
     data: Captioned,
     recipe: Recipe,
     seed: int,
-    state_file: StateFile | Path | None = None,
+    state_file: StateFile | None = None,
     save_every: int = 100,
     report: Callable[[Progress], None] = lambda progress: None,
     *,

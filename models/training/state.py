@@ -14,7 +14,7 @@ from typing import IO, Any
 import torch
 
 from envs.common.errors import UserError
-from envs.common.files import whole_file
+from envs.common.files import unwritable, whole_file
 from envs.common.reading import Unreadable, check_accessible, open_file
 from models.scorer import Scorer
 from models.training.history import History
@@ -33,35 +33,30 @@ class StateFile:
 
 
 def save_state(
-    file: StateFile | Path, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History
+    file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History
 ) -> None:
     """Everything that the rest of the run depends on, and the rows of all steps before."""
     state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
-    write_state(as_state_file(file), state | {"history": history.table()})
+    write_state(file, state | {"history": history.table()})
 
 
 def load_state(
-    file: StateFile | Path, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None
+    file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None
 ) -> int:
     """Load what `save_state` wrote and return the step to go on from; 0 where there is no file.
 
     One that was damaged on the disk is left aside, with a line: training begins anew. A state of another run raises. A
     state of before there was a history leaves `history` without the steps before.
     """
-    state = read_state(as_state_file(file))
+    state = read_state(file)
     if state is None:
         return 0
-    with damaged_state(as_state_file(file).path):
+    with damaged_state(file.path):
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         if history is not None:
             history.take(state["history"].tolist() if "history" in state else [])
         return state["step"]
-
-
-def as_state_file(file: StateFile | Path) -> StateFile:
-    """A path alone is that of a run without a name."""
-    return file if isinstance(file, StateFile) else StateFile(file)
 
 
 def write_state(file: StateFile, state: dict[str, Any]) -> None:
@@ -70,9 +65,9 @@ def write_state(file: StateFile, state: dict[str, Any]) -> None:
         noted = NotedErrors(opened)
         try:
             torch.save(state | ({"run": file.run} if file.run else {}), noted)
-        except RuntimeError:  # torch says of a full disk that it is at an unexpected place
+        except (OSError, RuntimeError):  # torch says of a full disk that it is at an unexpected place
             if noted.error:
-                raise noted.error from None
+                raise unwritable(file.path, noted.error) from noted.error
             raise
 
 

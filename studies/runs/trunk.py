@@ -45,8 +45,9 @@ def keep(job: Job, state: Path, branch: int) -> None:
     from models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
-    for step, file in states(job).items():
-        if step < branch:
+    kept = states(job)
+    for step, file in kept.items():
+        if step < branch and branch in kept:  # not where its state was damaged meanwhile, and nothing was kept
             file.unlink(missing_ok=True)
 
 

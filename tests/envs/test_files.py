@@ -13,7 +13,7 @@ import pytest
 from envs.atlas.entry import EntryKey, build_entry
 from envs.common.compiled import PLACE, place_compiled
 from envs.common.errors import UserError
-from envs.common.files import Unwritable, write_csv, write_text
+from envs.common.files import Unwritable, whole_file, write_csv, write_text
 from envs.common.life import system_name
 from envs.common.locks import FileLock
 from envs.render.atlas_cache import entry_path, read_entry, write_entry
@@ -58,6 +58,44 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(Unwritable, match=r"a/b/c\.txt can't be written"):
         write_text(tmp_path / "a/b/c.txt", "ours")
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "a.txt"])
+def test_what_a_writer_cannot_read_is_no_failure_to_write(name, tmp_path):
+    """A file beside it, or the file itself as it was before."""
+    with pytest.raises(FileNotFoundError, match=name) as caught, whole_file(tmp_path / "a.txt") as temporary:
+        temporary.write_text((tmp_path / name).read_text())
+    assert not isinstance(caught.value, Unwritable)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_its_disk_cannot_read_is_no_failure_to_write(tmp_path):
+    """A process's memory at address 0, which fails as a bad sector does."""
+    with (
+        pytest.raises(OSError, match="Input/output error") as caught,
+        whole_file(tmp_path / "a.bin") as temporary,
+        open("/proc/self/mem", "rb", buffering=0) as source,
+    ):
+        temporary.write_bytes(source.read(16))
+    assert (caught.value.errno, isinstance(caught.value, Unwritable)) == (errno.EIO, False)
+
+
+def test_a_disk_that_fails_at_the_flush_is_named(tmp_path, monkeypatch):
+    def fsync(file):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(Unwritable, match=r"a\.txt can't be written \(Input/output error\)"):
+        write_text(tmp_path / "a.txt", "ours")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path):
+    (folder := tmp_path / "a").mkdir()
+    with pytest.raises(Unwritable, match=r"a/b\.txt can't be written \(No such file"), whole_file(folder / "b.txt") as file:
+        file.unlink()
+        folder.rmdir()
+        file.write_text("ours")
 
 
 def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):

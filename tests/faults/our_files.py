@@ -26,7 +26,7 @@ from models.evaluation.code_store import CodeFolder, Shelf
 from models.recipe import Recipe
 from models.training.history import History
 from models.training.optimizer import build_optimizer
-from models.training.state import load_state, save_state
+from models.training.state import StateFile, load_state, save_state
 from studies.analysis.errors import read_predictions
 from studies.analysis.paired_bootstrap import read_points
 from studies.attention import read_config
@@ -72,7 +72,7 @@ def make_state(folder: Path) -> Path:
         optimizer.step()
         history.add(step, torch.tensor(0.5 / (step + 1)), 1e-3)
     history.read()
-    save_state(folder / "state.pt", model, optimizer, 3, history)
+    save_state(StateFile(folder / "state.pt"), model, optimizer, 3, history)
     return folder / "state.pt"
 
 
@@ -80,7 +80,7 @@ def read_state(path: Path) -> Any:
     model = scorer("clip")
     optimizer, history = build_optimizer(model, Recipe()), History(8)
     fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    if step := load_state(path, model, optimizer, history):
+    if step := load_state(StateFile(path), model, optimizer, history):
         return step, model.state_dict(), optimizer.state_dict()["state"], history.table()
     assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.state_dict().items())
     return ANEW

@@ -67,7 +67,7 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
         if progress.step == 5:
             raise error
 
-    state, model = tmp_path / "state.pt", fresh(name, data)
+    state, model = StateFile(tmp_path / "state.pt"), fresh(name, data)
     with pytest.raises(error):
         train(model, data, RECIPE, 0, state, save_every=2, report=stop)
     resumed = fresh(name, data)
@@ -143,11 +143,11 @@ def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
 def test_a_damaged_state_is_named_and_training_begins_anew(damage, data, tmp_path, capsys):
     state, recipe = tmp_path / "state.pt", replace(RECIPE, steps=4)
     undisturbed, other = fresh("clip", data), fresh("clip", data)
-    train(undisturbed, data, recipe, 0, state, save_every=2)
+    train(undisturbed, data, recipe, 0, StateFile(state), save_every=2)
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 4
     state.write_bytes(content if damage == "a bit" else content[: len(content) // 2])
-    train(other, data, recipe, 0, state)
+    train(other, data, recipe, 0, StateFile(state))
     assert "state.pt is damaged" in capsys.readouterr().out
     assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
 
@@ -161,7 +161,7 @@ def test_a_whole_state_of_another_run_is_named(data, tmp_path):
         hand_on(StateFile(path, "two"), StateFile(tmp_path / "b.pt", "three"))
     hand_on(StateFile(path, "one"), StateFile(tmp_path / "b.pt", "two"))
     assert read_state(StateFile(tmp_path / "b.pt", "two"))["step"] == 2
-    save_state(path, *(model := fresh("clip", data), build_optimizer(model, recipe)), 1, History(8))  # as before
+    save_state(StateFile(path), *(model := fresh("clip", data), build_optimizer(model, recipe)), 1, History(8))  # as before
     assert read_state(StateFile(path, "two"))["step"] == 1
 
 
@@ -169,9 +169,9 @@ def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
     """Torch says of it that it is at an unexpected place."""
     state, model = tmp_path / "state.pt", fresh("clip", data)
     optimizer = build_optimizer(model, RECIPE)
-    save_state(state, model, optimizer, 1, History(8))
+    save_state(StateFile(state), model, optimizer, 1, History(8))
     before = state.read_bytes()
-    save = partial(save_state, state, model, optimizer, 2, History(8))
+    save = partial(save_state, StateFile(state), model, optimizer, 2, History(8))
     what, said = with_largest_file(50_000, save, tmp_path)
     assert (what, "state.pt can't be written (File too large)" in said) == ("error", True), said
     assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
@@ -181,7 +181,7 @@ def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
 def test_a_state_of_another_run_is_named(data, tmp_path):
     torch.save({"step": 1}, tmp_path / "state.pt")
     with pytest.raises(UserError, match=r"state\.pt can't be resumed from .* delete it"):
-        train(fresh("clip", data), data, RECIPE, 0, tmp_path / "state.pt")
+        train(fresh("clip", data), data, RECIPE, 0, StateFile(tmp_path / "state.pt"))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -305,7 +305,7 @@ def test_a_diverged_scorer_is_an_error(data, tmp_path):
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 6"):
         train(model, data, RECIPE, 0)
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 2"):
-        train(model, data, RECIPE, 0, tmp_path / "state.pt", save_every=2)
+        train(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=2)
     with pytest.raises(UserError, match="the loss of CLIPScorer is no finite number by step 20"):
         train(model, data, replace(RECIPE, steps=30), 0)
     assert not list(tmp_path.iterdir())
@@ -326,7 +326,7 @@ def test_a_bad_gradient_of_the_last_step_is_an_error(bad, data, tmp_path):
 
     model.model.text_projection.register_hook(spoil)
     with pytest.raises(Diverged, match="a weight of CLIPScorer is no finite number by step 6"):
-        train(model, data, RECIPE, 0, tmp_path / "state.pt", save_every=3)
+        train(model, data, RECIPE, 0, StateFile(tmp_path / "state.pt"), save_every=3)
     assert len(calls) == 6
     assert torch.load(tmp_path / "state.pt")["step"] == 3
 
