@@ -2,6 +2,7 @@
 
 import errno
 import io
+import logging
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from envs.common import machine
 from envs.common.errors import UserError, run_command
 from envs.common.files import write_text
 from envs.common.processes import call
+from envs.common.quiet import LOGGERS, quiet
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LACKS = {
@@ -92,3 +94,16 @@ def test_any_text_can_be_printed(encoding, text, written, monkeypatch):
 def test_a_path_of_other_bytes_is_written_readably(tmp_path):
     write_text(tmp_path / "report.html", "of r\udcff and rü")
     assert (tmp_path / "report.html").read_text("utf-8") == "of r\\udcff and rü"
+
+
+def test_loggers_have_their_levels_back_where_threads_silenced_them_at_once():
+    def levels():
+        return [logging.getLogger(name).level for name in LOGGERS]
+
+    before, (one, other) = levels(), (quiet(), quiet())
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert levels() == [logging.CRITICAL] * len(LOGGERS), "the other one goes on"
+    other.__exit__(None, None, None)
+    assert levels() == before
