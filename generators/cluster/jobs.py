@@ -10,7 +10,8 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
 )
 # Requeues after a time limit, which is no failure as tasks continue from what they saved; submitit needs a number.
 MOST_TIMEOUTS = 1000
+PAUSES = (2.0, 5.0, 10.0)  # seconds before Slurm is asked again, where it doesn't answer and tasks are to be ended
+NO_LONGER = ("Invalid job id", "already completing or completed")  # what scancel says of jobs that have ended
 YEAR_MINUTES = 60 * 24 * 365
 
 
@@ -127,15 +130,48 @@ def runs_here(handle: Handle) -> bool:
     return False
 
 
-def cancel(handles: Iterable[Handle]) -> None:
-    """End tasks for good, on Slurm and on this machine; what they saved is kept."""
+def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
+    """End tasks for good, on Slurm and on this machine; what they saved is kept.
+
+    Where Slurm doesn't answer it is asked again after each of some `pauses`, in seconds; tasks that could not be ended
+    are reported.
+    """
     handles = list(handles)
     end_here(handles)
     slurm = {handle.job: os.path.realpath(handle.folder) for handle in handles if handle.engine == "slurm"}
+    found = queue(list(slurm))
+    for pause in pauses:
+        if not (unknown := unanswered(found)):
+            break
+        time.sleep(pause)
+        found |= queue(unknown)
     # Slurm may have given the number to another job: ours runs a script that lies beside its log.
-    scripts = {job: its.script for job, its in queue(list(slurm)).items() if os.path.isabs(its.script)}
-    if jobs := [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]:
-        subprocess.run(["scancel", *jobs], capture_output=True, check=False)
+    scripts = {job: its.script for job, its in found.items() if os.path.isabs(its.script)}
+    ours = [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]
+    if ours and (problem := scancel(ours)):
+        report_left(ours, problem)
+    if unknown := unanswered(found):
+        report_left(unknown, found[unknown[0]].reason)
+
+
+def unanswered(found: Mapping[str, Status]) -> list[str]:
+    """The jobs of which Slurm says nothing now."""
+    return [job for job, its in found.items() if its.state == "UNKNOWN"]
+
+
+def scancel(jobs: Sequence[str]) -> str:
+    """End Slurm's jobs; returns why they could not be ended. Those that have ended by themselves are no problem."""
+    try:
+        result = subprocess.run(["scancel", *jobs], capture_output=True, encoding="utf-8", errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = [line for line in result.stderr.split("\n") if line and not any(end in line for end in NO_LONGER)]
+    return " ".join(lines) if result.returncode else ""
+
+
+def report_left(jobs: Sequence[str], problem: str) -> None:
+    """Print which of Slurm's jobs could not be ended, and how to end them."""
+    print(f"warning: Slurm's jobs could not be ended ({problem}); end them with `scancel {' '.join(jobs)}`", flush=True)
 
 
 def end_here(handles: Iterable[Handle]) -> None:
