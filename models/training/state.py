@@ -32,9 +32,7 @@ class StateFile:
     """Its name; without one its states don't say whose they are."""
 
 
-def save_state(
-    file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History
-) -> None:
+def save_state(file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History) -> None:
     """Everything that the rest of the run depends on, and the rows of all steps before."""
     state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
     write_state(file, state | {"history": history.table()})

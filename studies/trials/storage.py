@@ -6,7 +6,7 @@ from pathlib import Path
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 
 from envs.common.errors import UserError
-from envs.common.passwords import without_passwords
+from envs.common.passwords import error_without_passwords, without_passwords
 from envs.common.reading import Unreadable, open_file
 from studies.trials.journal import Journal
 from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
@@ -68,12 +68,16 @@ def check_url(url: str) -> None:
 
 def unopened(url: str, error: Exception) -> UserError:
     """A storage that can't be opened, without its password."""
-    why = without_passwords(reason(error))
+    why = error_without_passwords(reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 
 
 def check_journal(path: Path) -> None:
     """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
+    if (shown := without_passwords(str(path))) != str(path) and not path.exists():
+        raise UserError(
+            f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"
+        )
     if not path.parent.is_dir():
         raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
     if not path.exists() and not path.is_symlink():

@@ -26,8 +26,14 @@ LACKS = {
     "memory of a GPU": (RuntimeError("CUDA out of memory. Tried to\nallocate 2 GiB"), "Tried to allocate 2 GiB"),
     "threads": (RuntimeError("can't start new thread"), "out of memory (can't start new thread)"),
     "a library": (ImportError("libtorch.so: failed to map segment from shared object"), "can't be loaded (libtorch.so"),
-    "room for a library": (ImportError("libgomp.so: Cannot allocate memory in static TLS block"), "can't be loaded (libg"),
-    "another library": (ImportError("libGL.so.1: cannot open shared object file: No such file"), "can't be loaded (libGL"),
+    "room for a library": (
+        ImportError("libgomp.so: Cannot allocate memory in static TLS block"),
+        "can't be loaded (libg",
+    ),
+    "another library": (
+        ImportError("libGL.so.1: cannot open shared object file: No such file"),
+        "can't be loaded (libGL",
+    ),
 }
 
 

@@ -260,7 +260,7 @@ def test_a_job_of_another_folder_is_not_cancelled(tmp_path, slurm):
 def test_jobs_that_could_not_be_ended_are_told(tmp_path, monkeypatch, capsys):
     """Here is no Slurm at all."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    cancel([Handle("slurm", f"7_{task}", str(tmp_path / "log.out")) for task in (0, 1)], pauses=(0, 0))
+    cancel([Handle("slurm", f"7_{task}", str(tmp_path / "log.out")) for task in (0, 1)], pauses=(0.0, 0.0))
     (line,) = capsys.readouterr().out.splitlines()
     assert "squeue" in line
     assert "`scancel 7_0 7_1`" in line
@@ -278,10 +278,13 @@ def test_a_slurm_that_does_not_answer_is_asked_again(tmp_path, squeue, capsys):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "bin" / name).chmod(0o755)
     handles = [Handle("slurm", job, str(tmp_path / "log.out")) for job in ("7_0", "8_0")]
-    for said, told in (("Invalid job id specified", ""), ("no controller", "(no controller); end them with `scancel 7_0`")):
+    for said, told in (
+        ("Invalid job id specified", ""),
+        ("no controller", "(no controller); end them with `scancel 7_0`"),
+    ):
         complaint.write_text(said)
         asked.unlink(missing_ok=True)
-        cancel(handles, pauses=(0,))
+        cancel(handles, pauses=(0.0,))
         assert told in (printed := capsys.readouterr().out)
         assert bool(printed) == bool(told)
     assert ended.read_text().split() == ["7_0", "7_0"]

@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 from envs.common.errors import UserError
 from studies.runs.folder import provenance
 from studies.trials.queue import Search, Trials
+from studies.trials.storage import unopened
 from studies.trials.workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
@@ -255,6 +256,9 @@ def test_a_study_of_another_configuration_is_refused(tmp_path):
             r"127.0.0.1:1/none\?\*\*\* can't be opened: .*refused",
         ),
         ("postgresql://me:secret@h:y/none?key=secret", r"me:\*\*\*@h:y/none\?\*\*\* can"),
+        ("postgresql:me:secret@host/base", r"postgresql:me:\*\*\*@host/base is no file: a database needs a URL"),
+        ("host=127.0.0.1 password=secret", r"password=\*\*\* is no file"),
+        ("postgresql+psycopg://me:none@secret@127.0.0.1:1/none", "can't be opened"),
         ("postgrsql://127.0.0.1/none", "can't be opened: .*postgrsql"),
         ("nowhere/journal.log", "there is no folder nowhere"),
         ("notes.txt", "is not a journal of Optuna"),
@@ -282,6 +286,18 @@ def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_pa
         ("postgresql://host:1/base?user=me&password=pass", "postgresql://host:1/base?***"),
         ("mysql://me:pass@host/base?ssl=1&key=pass", "mysql://me:***@host/base?***"),
         ("mssql+pyodbc:///?odbc_connect=UID%3Dme%3BPWD%3Dpass", "mssql+pyodbc:///?***"),
+        ("mysql://us/er:pw@h", "mysql://us/er:***@h"),
+        ("postgresql:///me:pw@h/base", "postgresql:///me:***@h/base"),
+        ("postgresql:u:p@h", "postgresql:u:***@h"),
+        ("--storage=postgresql:/u:p@h", "--storage=postgresql:/u:***@h"),
+        ("host=h password='a b' user=me", "host=h password=*** user=me"),
+        ("postgresql://me:pw@[::1]:5432/db", "postgresql://me:***@[::1]:5432/db"),
+        ("http://me:pw@localhost:8080/a", "http://me:***@localhost:8080/a"),
+        ("postgresql://[::1]:5432/db@x", "postgresql://[::1]:5432/db@x"),
+        ("http://localhost:8080/a@b", "http://localhost:8080/a@b"),
+        ("http://host/a:b@c", "http://host/a:b@c"),
+        ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
+        ("--pretrained=a.pt@default", "--pretrained=a.pt@default"),
         ("what?", "what?"),
         ("--out=r\udcff", r"--out=r\xff"),  # a path of other bytes than UTF-8
     ],
@@ -289,6 +305,31 @@ def test_a_storage_that_cannot_be_had_is_one_clear_line(storage, message, tmp_pa
 def test_a_run_records_a_readable_command_without_passwords(url, shown, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tune.py", url, "--seeds", "2"])
     assert provenance()["command"] == f"python tune.py {shown} --seeds 2"
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("invalid DSN host=h password=secret user=me", "invalid DSN host=h password=*** user=me"),
+        ('no host "secret" for user "me"', 'no host "***" for user "me"'),
+        ("DRIVER={x};PWD={sec ret};UID=me", "DRIVER={x};PWD=***;UID=me"),
+        ("sslkey=secret is no file", "sslkey=*** is no file"),
+        ("at http://localhost:8080 and mysql://me:secret@h", "at http://localhost:8080 and mysql://me:***@h"),
+        ("mysql://h/base: no 'me'@'h'; secretive", "mysql://h/base: no 'me'@'h'; secretive"),
+        ("bad value 's/c r%t' or 's%2Fc+r%25t'", "bad value '***' or '***'"),
+    ],
+)
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://me:secret@h", "mysql://h/base?password=secret", "mysql+pyodbc:///?odbc_connect=PWD%3Dsecret%3BUID%3Dme"],
+)
+def test_an_error_of_a_driver_has_no_password(error, shown, url):
+    if "%" in error:
+        url = "mysql://me:s%2Fc+r%25t@h"
+    assert (
+        str(unopened(url, ValueError(error))).partition("opened: ")[2]
+        == f"{shown}; docs/studies.md shows what it may be"
+    )
 
 
 def mistaken(argument, interruption):
