@@ -33,7 +33,7 @@ from studies.runs.cell import CHECKPOINT, STATE, Job, finished
 from studies.runs.clock import StepClock
 from studies.runs.train import run_cell
 from studies.runs.training_log import FILE
-from studies.runs.trunk import folder_of, states
+from studies.runs.trunk import folder_of, keep, states
 from tests.studies.command import ROOT, run_here
 
 COMPUTE = [
@@ -165,6 +165,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
     copy = folder_of(short) / "19 (1).pt"  # as a desktop names one
     copy.write_text("somebody's")
     assert list(states(long)) == [8]  # of the longer one too
+    (damaged := tmp_path / "damaged.pt").write_text("half")
+    keep(long, damaged, 16)
+    assert list(states(long)) == [8], "nothing takes its place"
     assert trained(long) == list(range(9, 21))
     assert list(states(short)) == [16]
     assert copy.exists()
