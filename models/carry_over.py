@@ -17,6 +17,7 @@ from models.checkpoint import CheckpointConfig, check_options, checked_name, for
 from models.registry import spec_of
 from models.scorer import Scorer
 from models.towers.config import TextSpace, TowerConfig
+from models.towers.preparation import recorded
 
 WORDS, PLACES, IMAGES = "token_embedding.weight", "positional_embedding", "visual."
 
@@ -53,8 +54,8 @@ def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)
-    wanted = {**asdict(replace(towers, load=False)), **options_of(model, options)}
-    there = {**asdict(config.towers), **options_of(model, config.options)}
+    wanted = {**asdict(replace(recorded(towers), load=False)), **options_of(model, options)}
+    there = {**asdict(recorded(config.towers)), **options_of(model, config.options)}
     if others := [name for name in wanted if wanted[name] != there.get(name)]:
         listed = ", ".join(
             f"{name} is {shown(there.get(name))} there and {shown(wanted[name])} here" for name in others

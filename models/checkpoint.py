@@ -85,7 +85,7 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write the scorer called `model` to `folder`."""
     config = {
         "model": model,
-        "towers": asdict(recorded(scorer.towers_config)),
+        "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
         "texts": asdict(scorer.texts),
         "options": asdict(scorer.config),
     }

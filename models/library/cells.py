@@ -1,18 +1,16 @@
 """The cells of a run: where each is in its study, and which of them is meant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from envs.common.errors import UserError, choose
-from envs.common.reading import Unreadable
-from envs.common.records import read_record
+from envs.common.noted import result_in
 from models.checkpoint import read_config
 from models.registry import short_name
 
-RESULT = "result.json"
 SHOWN = 8  # cells that a message lists
 
 
@@ -20,6 +18,7 @@ class CellFile(msgspec.Struct):
     """What is read of a cell's result: its place in a study, by the names in `axes`, its seed and its settings."""
 
     model: str
+    id: str = ""
     seed: int = 0
     axes: list[str] = []
     settings: dict[str, Any] = {}
@@ -27,13 +26,7 @@ class CellFile(msgspec.Struct):
 
 def result_of(cell: Path) -> dict[str, Any]:
     """What a cell's result says; empty for a lone checkpoint."""
-    file = cell / RESULT
-    if not file.exists() and not file.is_symlink():
-        return {}
-    try:
-        return read_record(file, CellFile)
-    except Unreadable as error:
-        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
+    return result_in(cell, CellFile) or {}
 
 
 def place_of(cell: Path) -> dict[str, Any]:
@@ -43,15 +36,17 @@ def place_of(cell: Path) -> dict[str, Any]:
 
 
 def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
-    """The one checkpoint that is meant by its place in a study: model, axes, seed; none or several raise."""
+    """The one checkpoint that is meant by its place in a study, model, axes and seed, or by its settings, such as
+    `options.dim`; none or several raise."""
     places = {folder: {"model": short_name(read_config(folder).model), **place_of(folder.parent)} for folder in folders}
+    known = places if all_in(wanted, places) else with_settings(places)
     for axis, value in wanted.items():
-        choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in places.values() for axis in place)))
-        there = [place[axis] for place in places.values() if axis in place]
+        choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
+        there = [place[axis] for place in known.values() if axis in place]
         if not any(same(own, value) for own in there):
-            known = ", ".join(dict.fromkeys(map(repr, there)))
-            raise UserError(f"{name} has no cell of {axis}={value!r}; known: {known}")
-    own = [f for f, place in places.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
+            values = ", ".join(dict.fromkeys(map(repr, there)))
+            raise UserError(f"{name} has no cell of {axis}={value!r}; known: {values}")
+    own = [f for f, place in known.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
     if len(own) == 1:
         return own[0]
     given = ", ".join(f"{axis}={value!r}" for axis, value in wanted.items())
@@ -75,10 +70,20 @@ def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
     study, with what else decides them."""
     words = differences(places)
     if len(set(words.values())) < len(words):
-        settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
-        words = differences({folder: {**places[folder], **settings[folder]} for folder in places})
+        words = differences(with_settings(places))
     lines = [f"{text} ({folder.parent})" if text else str(folder.parent) for folder, text in words.items()]
     return "; ".join(sorted(lines)[:SHOWN]) + "; …" * (len(lines) > SHOWN)
+
+
+def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bool:
+    """Whether each name is one of some place."""
+    return set(names) <= {axis for place in places.values() for axis in place}
+
+
+def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:
+    """Places with what else decides their cells; a name of both is that of the place."""
+    settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
+    return {folder: {**place, **settings[folder], **place} for folder, place in places.items()}
 
 
 def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:

@@ -1,5 +1,6 @@
 """The settings of a Hugging Face image processor: each is obeyed, or refused by its name."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +53,10 @@ def framing_of(name: str, settings: Mapping[str, Any]) -> Framing:
     if len(sides) != 1 or None in sides or not (squashed or (cropped and size.keys() == {"shortest_edge"})):
         told = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
         raise refused(name, "size", told, "that gives no square in one step")
-    return Framing(int(sides.pop()), squashed, resampling(name, settings))
+    side = sides.pop()
+    if not number(side) or side != int(side):
+        raise refused(name, "size", side, "that is no number of pixels")
+    return Framing(int(side), squashed, resampling(name, settings))
 
 
 def resampling(name: str, settings: Mapping[str, Any]) -> str:
@@ -60,7 +64,7 @@ def resampling(name: str, settings: Mapping[str, Any]) -> str:
     number = settings.get("resample", Image.Resampling.BICUBIC)
     try:
         return Image.Resampling(int(number)).name.lower()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise refused(name, "resample", number, "that is no filter of Pillow's") from None
 
 
@@ -73,16 +77,21 @@ def statistics_of(name: str, settings: Mapping[str, Any]) -> Statistics:
     given = [settings.get(field) for field in ("image_mean", "image_std")]
     if not settings.get("do_normalize", True):
         given = [[0.0] * 3, [1.0] * 3]
-    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
     values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
     for field, value in zip(("rescale_factor", "image_mean", "image_std"), (factor, *values), strict=True):
         check_numbers(name, field, value)
+    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
     return Statistics(*(tuple(channel / scale for channel in each) for each in values))
 
 
 def check_numbers(name: str, field: str, value: object) -> None:
     """Raise for what are no numbers, one a channel, or for one by which can't be divided."""
     numbers = value if isinstance(value, list) else [value] * 3
-    right = len(numbers) == 3 and all(isinstance(its, int | float) for its in numbers)
+    right = len(numbers) == 3 and all(map(number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):
         raise refused(name, field, value, "that normalises nothing")
+
+
+def number(value: object) -> bool:
+    """Whether a setting is a finite number; JSON of Python's also has NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

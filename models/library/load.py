@@ -20,7 +20,8 @@ def load_scorer(
 ) -> LoadedScorer:
     """The scorer that `name` stands for:
 
-    - a run's folder; of several cells `place` says which: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`;
+    - a run's folder; of several cells `place` says which: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`,
+      or, where cells of one place differ in a setting, `**{"options.dim": 16}`;
     - a cell's folder, a checkpoint's folder or file;
     - an open_clip model: "ViT-B-16/openai", "ViT-B-16-SigLIP/weights.safetensors", "ViT-B-16/weights.pt@openai" where
       the architecture's weights aren't all prepared alike, or "ViT-B-16" with random weights;

@@ -12,7 +12,7 @@ import open_clip
 
 from envs.common.errors import UserError, choose
 from models.towers import paired
-from models.towers.config import DEFAULT, READ_AS, TowerConfig, file_and_tag
+from models.towers.config import DEFAULT, FILE_AND_TAG, READ_AS, TowerConfig, file_and_tag
 
 
 class Preparation(NamedTuple):
@@ -39,7 +39,7 @@ def preparation_of(towers: TowerConfig) -> Preparation:
     """
     if towers.architecture in paired.TEXTS_OF:
         return preparation_of(texts_of(towers))._replace(**paired.image_preparation(towers.architecture))
-    (weights, tag), tags = file_and_tag(towers.pretrained), tags_of(towers.architecture)
+    (weights, tag), tags = weights_and_tag(towers), tags_of(towers.architecture)
     if tag:
         choose(f"tag in {towers.pretrained}", tag, [DEFAULT, *tags])
     elif weights in tags:
@@ -49,19 +49,31 @@ def preparation_of(towers: TowerConfig) -> Preparation:
     return of_tag(towers.architecture, tag or DEFAULT)
 
 
-def recorded(towers: TowerConfig) -> TowerConfig:
+def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
     """Towers as they are written down: a file with the tag as whose weights it is read, or alone where that is the
-    default. All files were read by default once; what was made of them keeps its name."""
+    default. All files were read by default once; what was made of them keeps its name.
+
+    What is read `elsewhere`, where the file may not lie, says @default too behind a name that ends as with a tag.
+    """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)
-        own = recorded(texts_of(replace(towers, pretrained=texts))).pretrained
+        own = recorded(texts_of(replace(towers, pretrained=texts)), elsewhere).pretrained
         return replace(towers, pretrained=f"{own}{separator}{image}")
-    weights, tag = file_and_tag(towers.pretrained)
+    weights, tag = weights_and_tag(towers)
     if not weights or weights in tags_of(towers.architecture):
         return towers
     tag = tag or (common_tag(towers.architecture) if towers.load else "") or DEFAULT
     usual = of_tag(towers.architecture, tag) == of_tag(towers.architecture, DEFAULT)
-    return replace(towers, pretrained=weights if usual else f"{weights}{READ_AS}{tag}")
+    alone = usual and not (elsewhere and FILE_AND_TAG.fullmatch(weights))
+    return replace(towers, pretrained=weights if alone else f"{weights}{READ_AS}{DEFAULT if usual else tag}")
+
+
+def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
+    """The weights, and the tag behind a file of them. In a checkpoint, whose file may have gone, what stands behind the
+    sign and is no tag is part of the file's name."""
+    weights, tag = file_and_tag(towers.pretrained)
+    unknown = tag and not towers.load and tag not in (DEFAULT, *tags_of(towers.architecture))
+    return (towers.pretrained, "") if unknown else (weights, tag)
 
 
 def texts_of(towers: TowerConfig) -> TowerConfig:
@@ -100,7 +112,9 @@ def refuse(towers: TowerConfig) -> str:
         f"{tag} has {', '.join(f'{name} {shown(getattr(way, name))}' for name in odd)}" for way, tag in ways.items()
     ]
     other = f"{towers.architecture}-quickgelu"
-    named = f", or name {other}, which is QuickGELU alone" * ("quick_gelu" in odd and other in open_clip.list_models())
+    named = f", or name {other}, which is QuickGELU alone" * (
+        "quick_gelu" in odd and bool(tags_of(other) and common_tag(other))
+    )
     raise UserError(
         f"the weights of {towers.architecture} aren't all prepared alike ({'; '.join(some)}), and the file "
         f"{towers.pretrained} doesn't say how it is: write FILE{READ_AS}TAG with the tag that it is like, or "

@@ -59,6 +59,7 @@ def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]
 
 def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: Place, seed: int) -> Planned:
     """One run."""
+    from models.towers.preparation import recorded
     from studies.real_training.starts import start_of
 
     there = photos[place.sources, place.parser]
@@ -77,7 +78,8 @@ def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place
     )
     cell = cell_of(grid, model, data, seed)
     if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
-        cell = replace(cell, start=start, base=None, towers=replace(cell.towers, load=False))
+        own = replace(recorded(cell.towers, elsewhere=True), load=False)
+        cell = replace(cell, start=start, base=None, towers=own)
     return Planned(cell, place, rendered.files[synthetic] if synthetic else there.opening.root)
 
 

@@ -12,7 +12,7 @@ from generators.sources import registry as sources
 from generators.sources.kept_out import KeptOut
 from generators.sources.place import one_node
 from generators.sources.searched_folders import Given
-from models.towers.config import file_and_tag
+from models.towers.config import READ_AS, file_and_tag
 from studies.grids.launch import check as check_grid
 from studies.grids.launch import check_overrides
 from studies.real_training.config import NONE, Config, grid_of
@@ -74,6 +74,7 @@ def check_training(config: Config, preset: Config) -> None:
 
 def check_start(config: Config) -> None:
     """Raise for weights to start with beside other weights, or that aren't there."""
+    from models.checkpoint import read_config
     from models.library.find import checkpoints_in
 
     given = [name for name in config.starts if name != NONE]
@@ -82,8 +83,12 @@ def check_start(config: Config) -> None:
             raise UserError(f"--from {name}: there is no such run, cell or checkpoint")
         if not checkpoints_in(Path(name)):
             raise UserError(f"--from {name} holds no checkpoint; name a run, a cell or a folder of one")
-    if given and config.pretrained:
-        raise UserError("--from and --pretrained are both weights to start with; leave one of them out")
+        before = {read_config(folder).towers.pretrained for folder in checkpoints_in(Path(name))}
+        if config.pretrained and not any(before):  # with others `start_of` compares them
+            raise UserError(
+                f"--from {name} and --pretrained are both weights to start with, and those of {name} were trained from "
+                "scratch; leave one of them out"
+            )
 
 
 def check_machine(config: Config) -> None:
@@ -108,7 +113,9 @@ def check_weights(config: Config) -> None:
     known = open_clip.get_pretrained_cfg(architecture, text)
     place = known.get("hf_hub", "").rstrip("/")
     where = f"huggingface.co/{place} (open_clip_model.safetensors)" if place else known.get("url", "its authors")
-    fetched(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where)
+    image = paired.SEPARATOR + paired.weights_of(config.pretrained).image if architecture != config.architecture else ""
+    how = f"FILE{READ_AS}{text}{image}"
+    fetched(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where, how)
 
 
 def check_image_weights(config: Config) -> None:
@@ -125,7 +132,7 @@ def check_image_weights(config: Config) -> None:
         )
 
 
-def fetched(get: Callable[[], object], what: str, where: str, how: str = "FILE") -> None:
+def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
     """Get weights; raise where they can't be had."""
     try:
         with quiet():

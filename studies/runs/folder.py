@@ -21,7 +21,7 @@ from envs.common.passwords import without_passwords
 from envs.common.reading import Unreadable
 from envs.common.records import read_record, write_record
 from envs.common.version import commit
-from models.towers.config import DEFAULT, READ_AS
+from models.towers.config import TowerConfig
 from studies.runs.processor import processor
 
 CONFIG = "config.json"
@@ -72,12 +72,24 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
             recorded = read_record(file, RunConfig)["config"]
         except Unreadable as error:
             raise UserError(f"{file} is damaged ({error}); choose another --out, or delete the folder") from error
-        if f"{recorded.get('pretrained')}{READ_AS}{DEFAULT}" == getattr(config, "pretrained", ""):
-            recorded["pretrained"] = config.pretrained  # so were all files read before there were other ways
+        if same_weights(recorded, config):
+            recorded["pretrained"] = config.pretrained
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
     write_record(file, {"config": plain(asdict(config)), **provenance()}, indent=1)
+
+
+def same_weights(recorded: dict[str, Any], config: Any) -> bool:
+    """Whether a recorded configuration names the weights of `config` in other words: its cells then have the same
+    names. A file without a tag is also one of before there were tags, when all were read by default."""
+    before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
+    if not before or not now or before == now or recorded.get("architecture") != config.architecture:
+        return False
+    from models.towers.preparation import recorded as written  # torch, which few folders need
+
+    there = [written(TowerConfig(config.architecture, before, load=load)).pretrained for load in (True, False)]
+    return written(TowerConfig(config.architecture, now)).pretrained in there
 
 
 def provenance() -> dict[str, Any]:

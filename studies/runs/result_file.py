@@ -5,12 +5,9 @@ from typing import Any
 
 import msgspec
 
-from envs.common.errors import UserError
-from envs.common.noted import FILES, RESULT, noted_in
-from envs.common.reading import Unreadable
-from envs.common.records import check_file, file_digest, read_record, write_record
+from envs.common.noted import FILES, RESULT, damaged, noted_in, result_in
+from envs.common.records import check_file, file_digest, write_record
 
-HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them
 Numbers = dict[str, float | None]
 
 
@@ -62,17 +59,9 @@ def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 def read_result(folder: Path) -> dict[str, Any] | None:
     """The result in a folder, or None where there is none yet."""
-    file = folder / RESULT
-    if not file.exists() and not file.is_symlink():
-        return None
-    try:
-        result = read_record(file, Result)
-        if not result.keys() & {"subsets", "groups"}:
-            raise Unreadable(f"{file} has no numbers")
-        if folder.parent.name in HOLDERS and result["id"] != folder.name:
-            raise Unreadable(f"it is the result of {result['id']:.50}")
-    except Unreadable as error:
-        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this cell is made anew") from error
+    result = result_in(folder, Result)
+    if result is not None and not result.keys() & {"subsets", "groups"}:
+        raise damaged(folder / RESULT, "it has no numbers")
     return result
 
 

@@ -17,11 +17,12 @@ from generators.captions.graph import Edge, SceneGraph
 from generators.sources.pictures import open_picture
 from models import load_scorer
 from models.checkpoint import save_checkpoint
+from models.library.cells import place_of
 from models.library.find import find_source
 from models.library.framed import Framed
 from models.library.pictures import framed_images, picture_of
 from models.towers.pixels import Framing
-from studies.runs.result_file import write_result
+from studies.runs.result_file import read_result, write_result
 from tests.models.builders import scorer, small_open_clip
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
@@ -263,6 +264,26 @@ WHICH = [
 def test_several_cells_and_none_are_told_apart(place, reason, run):
     with pytest.raises(UserError, match=reason):
         load_scorer(run[0], **place)
+
+
+def test_settings_name_the_cell_that_the_error_lists(run):
+    for dim in (8, 16):
+        place = {"model": "oc-clip", "options.dim": dim}
+        assert find_source(run[0], place=place).folder.parent == run[0] / f"cells/of{dim}"
+    with pytest.raises(UserError, match=r"has no cell of options\.dim=9; known: 16, 8"):
+        find_source(run[0], place={"options.dim": 9})
+
+
+def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
+    """By whoever reads its result."""
+    write_cell(tmp_path, "abc", "clip", {"pairs": 0.2}, {})
+    cell = (tmp_path / "cells/abc").rename(tmp_path / "cells/best")
+    for read in (read_result, place_of):
+        with pytest.raises(UserError, match=r"is the result of cell abc; put it back there, or move .* out of 'cells'"):
+            read(cell)
+    moved = cell.rename(tmp_path / "best")
+    assert read_result(moved)["id"] == "abc"
+    assert place_of(moved) == {"pairs": 0.2}
 
 
 def test_what_has_no_cells_takes_no_place(tmp_path):

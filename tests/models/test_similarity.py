@@ -227,6 +227,9 @@ def test_an_alternative_that_does_not_exist_is_no_part_of_the_local_loss():
     torch.testing.assert_close(local_relation_loss(computed, scale), local_relation_loss(kept, scale))
 
 
+WIDER = {"clip-attpool": {"heads": 4}}  # as its authors draw it, its vectors of 32 numbers differ more
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_loss_at_initialisation_is_near_log_batch(name):
     rng = np.random.default_rng(3)
@@ -234,11 +237,10 @@ def test_loss_at_initialisation_is_near_log_batch(name):
     graphs = list(distinct.values())[:32]
     losses = []
     for seed in range(5):
-        model = scorer(name, seed)
+        model = scorer(name, seed, **WIDER.get(name, {}))
         similarity = scores(model, graphs, len(graphs))
         losses.append(contrastive_loss(similarity, model.logit_scale(), targets(graphs)).item())
-    above = 0.2 if name == "clip-attpool" else 0.15  # as its authors draw it, its vectors of 32 numbers differ more
-    assert abs(np.mean(losses) / np.log(32) - 1) < above
+    assert abs(np.mean(losses) / np.log(32) - 1) < 0.15
 
 
 def test_texts_that_mean_the_same_are_not_negatives():

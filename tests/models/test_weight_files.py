@@ -16,10 +16,11 @@ from packaging.version import Version
 
 from envs.common.errors import UserError
 from models import load_scorer
-from models.checkpoint import load_checkpoint, save_checkpoint
+from models.carry_over import carry_over, check_start
+from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.library.find import find_source
 from models.towers.build import check_weights
-from models.towers.config import TowerConfig
+from models.towers.config import TextSpace, TowerConfig
 from models.towers.preparation import preparation_of, recorded
 from models.towers.weight_file import check_weight_file
 from studies.binding_grid import PRESETS
@@ -85,6 +86,14 @@ def test_weights_of_both_activations_name_the_other_architecture(architecture, f
         check_weights(TowerConfig(architecture, "openai@default"))
 
 
+def test_an_architecture_that_would_be_refused_too_is_not_named(file):
+    with pytest.raises(UserError, match="quick_gelu True") as error:
+        check_weights(TowerConfig("ViT-H-14", str(file)))
+    assert "ViT-H-14-quickgelu" not in str(error.value)
+    with pytest.raises(UserError, match="or name ViT-bigG-14-quickgelu"):
+        check_weights(TowerConfig("ViT-bigG-14", str(file)))
+
+
 def test_open_clip_is_bounded_by_what_was_tried():
     """Its tags decide how files are read: a version with others must be looked at first."""
     root = Path(__file__).parents[2]
@@ -101,6 +110,43 @@ def test_open_clip_is_bounded_by_what_was_tried():
 def test_a_file_with_the_sign_in_its_name_is_one(tmp_path):
     torch.save({"a": torch.zeros(1)}, tmp_path / "of@home")
     assert preparation_of(TowerConfig("ViT-B-16-SigLIP", str(tmp_path / "of@home"))).resize_mode == "squash"
+
+
+@pytest.mark.parametrize("name", ["mine@v2", "mine@openai", "mine@default"])
+def test_a_checkpoint_does_not_need_a_file_with_the_sign_in_its_name(name, tmp_path):
+    """Nor does it become the checkpoint of a tag once the file has gone."""
+    torch.save({"a": torch.zeros(1)}, tmp_path / name)
+    given = str(tmp_path / name)
+    plain, tagged = TowerConfig("ViT-S-32", given), TowerConfig("ViT-B-32", f"{given}@openai")
+    usual = TowerConfig("ViT-B-32", f"{given}@default")
+    assert [recorded(its).pretrained for its in (plain, usual)] == [given, given]  # as cells are named
+    towers = [replace(recorded(its, elsewhere=True), load=False) for its in (plain, usual, tagged)]
+    there = [preparation_of(its) for its in (plain, usual, tagged)]
+    (tmp_path / name).unlink()
+    assert [preparation_of(its) for its in towers] == there
+    assert [recorded(its).pretrained for its in towers] == [given, given, f"{given}@openai"]
+    old = TowerConfig("ViT-B-32", str(tmp_path / "mine@v2"), load=False)  # of before tags were written
+    assert preparation_of(old) == preparation_of(usual)
+
+
+def test_a_run_is_carried_over_however_its_file_was_spelled(small, tmp_path, monkeypatch):
+    usual = preparation_of(TowerConfig(small)).pictures
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": usual})
+    file = tmp_path / "weights.pt"
+    torch.save(open_clip.create_model(small).state_dict(), file)
+    towers = {tag: TowerConfig(small, f"{file}@{tag}", 48) for tag in ("default", "a", "b")}
+    texts = TextSpace((), 16)
+    for tag, its in towers.items():
+        save_checkpoint(tmp_path / tag, "clip", build_scorer("clip", its, texts))
+    for there in ("default", "a"):
+        for here in ("default", "a"):
+            check_start(tmp_path / there, "clip", towers[here], {})
+            start = replace(recorded(towers[here], elsewhere=True), load=False)
+            assert carry_over(build_scorer("clip", start, texts), "clip", tmp_path / there).positions == 16
+        with pytest.raises(UserError, match=r"pretrained is .* there and .*@b here"):
+            check_start(tmp_path / there, "clip", towers["b"], {})
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED})
+    check_start(tmp_path / "b", "clip", TowerConfig(small, str(file), 48), {})
 
 
 def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
@@ -140,6 +186,27 @@ def test_what_is_read_otherwise_has_another_name(file):
     assert [its["towers"]["pretrained"] for its in own[2:]] == [f"{file}@openai", str(file)]
     assert {its["files"] for its in own} == {own_files(str(file))}
     assert own_files(f"{file}@openai+{file}") == own_files(f"{file}+{file}") != own_files(str(file))
+
+
+SPELLED = [
+    ("ViT-B-32", "{0}", "{0}@laion2b_s34b_b79k"),
+    ("ViT-B-32", "{0}@default", "{0}"),
+    ("ViT-B-16-SigLIP", "{0}@webli", "{0}"),
+    ("ViT-B-16-SigLIP", "{0}", "{0}@webli"),
+    ("ViT-B-14-DINOv2", "{0}+{0}", "{0}@default+{0}"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "before", "now"), SPELLED)
+def test_a_run_goes_on_with_its_file_in_other_words(architecture, before, now, file, tmp_path):
+    grid = replace(PRESETS["smoke"], architecture=architecture, pretrained=before.format(file))
+    claim(tmp_path, grid, frozenset())
+    claim(tmp_path, replace(grid, pretrained=now.format(file)), frozenset())
+    for other in ("{0}2", "openai"):
+        with pytest.raises(UserError, match="belongs to another configuration: pretrained"):
+            claim(tmp_path, replace(grid, pretrained=other.format(file)), frozenset())
+    with pytest.raises(UserError, match="belongs to another configuration: architecture"):
+        claim(tmp_path, replace(grid, architecture="ViT-S-32", pretrained=now.format(file)), frozenset())
 
 
 def test_a_run_of_before_goes_on_where_its_file_is_read_by_default(file, tmp_path):

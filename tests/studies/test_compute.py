@@ -180,7 +180,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
     with pytest.raises(UserError, match="has other weights than the result"):
         load_checkpoint(short.folder / CHECKPOINT)
     shutil.copy(long.folder / "result.json", short.folder)
-    with pytest.raises(UserError, match=f"it is the result of {long.cell.id}"):
+    with pytest.raises(UserError, match=f"is the result of cell {long.cell.id}; put it back there"):
         finished(short.folder)
     assert alone[0][1] != alone[1][1]
     assert finished(long.folder)["provenance"]["step_cpu_seconds"] > 0

@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import re
+import socket
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import open_clip
 import pytest
 import torch
 
@@ -17,6 +19,7 @@ from generators.splits.binding import BindingRecipe
 from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from models.recipe import Recipe
 from models.towers.config import TextSpace, TowerConfig
+from models.towers.preparation import preparation_of
 from models.training.feed import Feed
 from studies.real_training import check as checks
 from studies.real_training import describe, run
@@ -29,6 +32,7 @@ from studies.runs.train import fresh_scorer, material_of, run_cell
 from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.generators.chat_service import ChatService, Sent
 from tests.generators.test_llm_parser import written
+from tests.models.builders import small_open_clip
 from tests.studies.command import ROOT
 from tests.studies.command import run as command
 
@@ -228,6 +232,44 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path, capsys):
     assert "zebra" in carried[1]["new_words"]
     assert {row["start"] for row in rows_of(out)} == {"none", str(run_of)}
     assert "What was carried over" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize("tag", ["", "@default"])
+def test_what_was_trained_from_a_file_of_weights_is_carried_over(tag, folder, tmp_path):
+    """With the options that it was trained with."""
+    name, file = small_open_clip(tmp_path), tmp_path / "weights.pt"
+    torch.save(open_clip.create_model(name).state_dict(), file)
+    towers = TowerConfig(name, f"{file}{tag}", 48)
+    scorer = build_scorer("clip", towers, TextSpace((), 16))
+    save_checkpoint(tmp_path / "trained", "clip", scorer)
+    same = {"architecture": name, "pretrained": towers.pretrained, "resolution": 48}
+    config = replace(PLAIN, starts=("none", str(tmp_path / "trained")), **same)
+    checks.check(config, PLAIN)
+    fresh, started = jobs_of(folder, starts=config.starts, **same)
+    assert (fresh.cell.towers, started.cell.towers) == (towers, TowerConfig(name, str(file), 48, load=False))
+    own = fresh_scorer(started, material_of(started), lambda step: None)
+    assert torch.equal(own.model.visual.proj, scorer.model.visual.proj)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "given", "told"),
+    [("ViT-B-32", "openai", "FILE@openai"), ("ViT-B-14-DINOv2", "openai+{}", "FILE@openai+{}")],
+)
+def test_weights_that_cannot_be_fetched_are_given_in_a_way_that_is_taken(
+    architecture, given, told, tmp_path, monkeypatch
+):
+    def nobody(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    torch.save({"a": torch.zeros(1)}, file := tmp_path / "weights.pt")
+    with pytest.raises(UserError, match=re.escape(f"as --pretrained {told.format(file)}") + "$") as error:
+        checks.check_weights(replace(PLAIN, architecture=architecture, pretrained=given.format(file)))
+    way = str(error.value).rpartition("--pretrained ")[2].replace("FILE", str(file))
+    assert preparation_of(TowerConfig(architecture, way)) == preparation_of(
+        TowerConfig(architecture, given.format(file))
+    )
 
 
 def test_where_weights_lie_is_no_part_of_what_a_cell_is(folder, tmp_path):
