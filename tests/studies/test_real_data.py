@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -262,7 +263,8 @@ def test_weights_that_cannot_be_fetched_are_given_in_a_way_that_is_taken(
         raise OSError("no network")
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     torch.save({"a": torch.zeros(1)}, file := tmp_path / "weights.pt")
     with pytest.raises(UserError, match=re.escape(f"as --pretrained {told.format(file)}") + "$") as error:
         checks.check_weights(replace(PLAIN, architecture=architecture, pretrained=given.format(file)))
