@@ -313,7 +313,7 @@ def is_earlier(found: Any, intact: Any) -> bool:
 
 
 CHECKPOINTS = ("models.checkpoint", "envs.common.noted", "models.library.sources", "envs.common.records")
-CELLS = ("studies.runs.result_file", "models.library.cells")
+CELLS = ("envs.common.noted", "studies.runs.result_file", "models.library.cells")
 STORES = ("generators.storage.tables", "generators.storage.split_file", "generators.storage.image_store")
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),

@@ -132,7 +132,7 @@ def test_a_checkpoint_does_not_need_a_file_with_the_sign_in_its_name(name, tmp_p
 def test_a_run_is_carried_over_however_its_file_was_spelled(small, tmp_path, monkeypatch):
     usual = preparation_of(TowerConfig(small)).pictures
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED, "a": usual})
-    file = tmp_path / "weights.pt"
+    file = tmp_path / "weights@b"
     torch.save(open_clip.create_model(small).state_dict(), file)
     towers = {tag: TowerConfig(small, f"{file}@{tag}", 48) for tag in ("default", "a", "b")}
     texts = TextSpace((), 16)
@@ -147,6 +147,9 @@ def test_a_run_is_carried_over_however_its_file_was_spelled(small, tmp_path, mon
             check_start(tmp_path / there, "clip", towers["b"], {})
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, small, {"b": SQUASHED})
     check_start(tmp_path / "b", "clip", TowerConfig(small, str(file), 48), {})
+    file.unlink()
+    squashed = {tag: load_checkpoint(tmp_path / tag).pixel_scale.framing.squashed for tag in towers}
+    assert squashed == {"default": False, "a": False, "b": True}
 
 
 def test_a_loaded_file_and_its_checkpoint_are_prepared_so(small, tmp_path, monkeypatch):
