@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib.image
 import pytest
 
 from envs.gallery.kinds import KINDS
+from tests.studies.command import run_here
 
 
 def _run(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
+    return run_here([sys.executable, "-m", *map(str, arguments)], Path.cwd())
 
 
 def test_gallery_writes_a_sheet(tmp_path):

@@ -18,6 +18,7 @@ from envs.render.renderer import Renderer
 from envs.scene import Scene, Thing
 from envs.shapes.mesh import animal_mesh
 from envs.worlds import load_world
+from tests.studies.command import run_here
 
 DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
 LYNX = re.search(r"cat > lynx.py <<'END'\n(.*?)END\n", DOCS.read_text(), re.DOTALL)[1]
@@ -55,7 +56,7 @@ def measured(path, own):
 def check(world, *options):
     """`envs check` on a few small scenes."""
     command = [sys.executable, "-m", "envs", "check", "--world", world, "--scenes", "2", "--resolution", "32", *options]
-    return subprocess.run(command, capture_output=True, text=True)
+    return run_here(command, Path.cwd())
 
 
 def test_it_is_drawn_by_any_number_of_workers(tmp_path, own):
@@ -63,7 +64,7 @@ def test_it_is_drawn_by_any_number_of_workers(tmp_path, own):
     assert world.animals == ("penguin", own)
     things = (Thing(own, "red", "left"), Thing("penguin", "white", "right"))
     scenes = [Scene(background, things, view) for background in world.backgrounds for view in range(2)]
-    one, many = Renderer(world, 48, tmp_path / "one"), Renderer(world, 48, tmp_path / "many", workers=3)
+    one, many = Renderer(world, 48, tmp_path / "one"), Renderer(world, 48, tmp_path / "many", workers=2)
     many.prepare(scenes)
     images, masks = one.render(scenes)
     assert np.array_equal(many.render(scenes).images, images)

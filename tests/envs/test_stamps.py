@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -17,6 +16,7 @@ from envs.stamps.command import PhotosConfig, main
 from envs.stamps.package import OF_PUG, stamps, stamps_folder
 from envs.worlds import load_world
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
+from tests.studies.command import run_here
 
 TEXTS = {
     "animals/mammals/cats/lion": "A lion.",
@@ -156,7 +156,8 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
 
 def test_the_command(package, tmp_path):
     command = [sys.executable, "-m", "envs", "photos", str(tmp_path / "out"), "--package", str(package)]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = run_here(command, tmp_path)
+    assert result.returncode == 0, result.stderr
     assert "photos.toml: 3 things, 4 photographs" in result.stdout
 
 

@@ -3,7 +3,6 @@
 import multiprocessing
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from generators.audit.several import audit_each
 from generators.storage.dataset import SplitDataset
 from generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
+from tests.studies.command import run_here
 
 
 def test_holds_on_a_sound_split(split):
@@ -164,9 +164,7 @@ def test_fails_on_a_planted_fault(copied, fault):
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "generators", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    return run_here([sys.executable, "-m", "generators", *map(str, arguments)], Path.cwd())
 
 
 def test_command_line(copied):

@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import subprocess
 import sys
 import tarfile
 
@@ -20,6 +19,7 @@ from generators.export.write import export
 from generators.storage.pack import pack
 from generators.storage.pixels import open_split
 from generators.storage.split_file import checksum, read_split
+from tests.studies.command import run_here
 
 TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
 
@@ -237,10 +237,7 @@ def test_an_untrusted_subset_names_no_path(split, tmp_path, name):
 def test_command_line(split, tmp_path):
     call = [sys.executable, "-m", "generators", "export", str(split), "--format", "sugarcrepe"]
     call += ["--out", str(tmp_path / "out"), "--subsets"]
-    first, wrong = (
-        subprocess.run([*call, *names], capture_output=True, text=True, check=False)
-        for names in (("train", "seen_pairs"), ("trian",))
-    )
+    first, wrong = (run_here([*call, *names], tmp_path) for names in (("train", "seen_pairs"), ("trian",)))
     assert first.returncode == 0, first.stderr
     records = len(SplitDataset(split, "train"))
     assert f"train: 0 of {records} records; {records} left out, sugarcrepe has no place" in first.stdout

@@ -26,6 +26,7 @@ from generators.splits.spatial import SpatialRecipe
 from generators.storage.pack import pack
 from generators.storage.split_file import read_split
 from tests.generators.conftest import make_split
+from tests.studies.command import run_here
 
 SIZES = {"world": "tiny", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {
@@ -43,8 +44,7 @@ def made(request, tmp_path_factory) -> Path:
 
 
 def run(*options: object) -> subprocess.CompletedProcess:
-    call = [sys.executable, "-m", "generators", "inspect", *map(str, options)]
-    return subprocess.run(call, capture_output=True, text=True, check=False)
+    return run_here([sys.executable, "-m", "generators", "inspect", *map(str, options)], Path.cwd())
 
 
 def test_rows_are_the_records(made):

@@ -1,7 +1,6 @@
 """Packed splits: one file, wherever it lies, with the content of the original."""
 
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from generators.storage.pixels import PixelReader, open_split
 from tests.disks import mounted, with_largest_file
 from tests.faults.judge import outcome
 from tests.generators.conftest import RECIPE, make_split
+from tests.studies.command import run_here
 
 
 @pytest.fixture(scope="session")
@@ -232,11 +232,11 @@ def test_opens_no_other_file(packed, attack):
 
 def test_command_line(split, tmp_path):
     call = [sys.executable, "-m", "generators", "pack", str(split), "--out", str(tmp_path / "packed.h5")]
-    first = subprocess.run(call, capture_output=True, text=True, check=False)
+    first = run_here(call, tmp_path)
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"{tmp_path / 'packed.h5'}\n"
     assert_same_content(split, tmp_path / "packed.h5")
-    again = subprocess.run(call, capture_output=True, text=True, check=False)
+    again = run_here(call, tmp_path)
     assert again.returncode == 2
     assert again.stderr.startswith("error: ")
     assert again.stderr.count("\n") == 1

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import subprocess
 import sys
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -27,6 +26,7 @@ from generators.sources.captions_file import parse_file, read_captions
 from generators.sources.coco import one_node
 from generators.vocabulary import Vocabulary
 from models.training.targets import Claims, targets_of
+from tests.studies.command import run_here
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
 CAT = SceneGraph(("brown cat", "computer"), (Edge("lying on", 0, 1),))
@@ -544,11 +544,11 @@ def test_one_parser_or_two_different_ones(parsers, tmp_path):
         parse_file(tmp_path / "absent", parsers, tmp_path / "graphs.json", tmp_path, False)
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, monkeypatch):
     (tmp_path / "captions.txt").write_text("A cat.\n")
     start = [sys.executable, "-m", "generators", "parse"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}
-    run = lambda *arguments: subprocess.run([*start, *arguments], cwd=tmp_path, env=env, capture_output=True, text=True)  # noqa: E731
+    monkeypatch.setenv("COLUMNS", "100")
+    run = lambda *arguments: run_here([*start, *arguments], tmp_path)  # noqa: E731
     done = run("captions.txt", "--parser", "one-node", "--out", "out.json")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "out.json"
