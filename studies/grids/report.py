@@ -46,7 +46,8 @@ def write_report(
     others = [task for task in tasks if task in TASKS and task != "swap"]
     lone = len(config.places) == 1
     draw = bars if lone else heat_maps
-    figures = {"accuracy": draw(results, config, [(test, "swap") for test in config.tests])}
+    # Before the first cell is finished there is nothing to draw, and empty figures take as long as full ones.
+    figures = {"accuracy": draw(results, config, [(test, "swap") for test in config.tests])} if results else {}
     for test in config.unseen if others else ():
         figures[f"recognition-{file_name(test)}"] = draw(results, config, [(test, task) for task in others])
     if ONE_ANIMAL in others:

@@ -188,6 +188,8 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert result.returncode == 143
     assert result.stderr == "stopped: what was finished is kept; the same command goes on from there\n"
     assert not any(out.glob("cells/*/result.json"))  # else the next signal comes too early
+    assert "0 of 2 cells are finished" in (out / "report.html").read_text()
+    assert not (out / "figures/accuracy.png").exists(), "of nothing there is no figure"
     process = started([*command[:-1], "1"], tmp_path)
     until(lambda: any(out.glob("cells/*/result.json")), process)
     process.send_signal(signal.SIGINT)
