@@ -100,19 +100,21 @@ def different(split: Split) -> list[Textures]:
 def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
     """A subset of pairs that a share of the recipe sets apart, of which train shows none."""
     total, records = all_pairs(split, relation), records_of(split, name, relation)
-    seen = {stratum_of(scene) for scene, _ in records}
+    seen = dict.fromkeys(stratum_of(scene) for scene, _ in records)
     others = {stratum_of(its) for own in ("train", "validation") if own != name for its in split.subsets[own].scenes}
-    number = max(set_apart(split.recipe[share], len(total)) - len(seen), 0)
+    apart = set_apart(split.recipe[share], len(total))
+    number = max(apart - len(seen), 0)
     every = partial(scenes_of, split, textures=textures)
     if not number:
         sizes = []
     elif rules_of(split):
-        free = (stratum for stratum in total if stratum not in seen | others)
+        free = (stratum for stratum in total if stratum not in seen and stratum not in others)
         sizes = sorted(len(left(split, {0: every(stratum)}).get(0, ())) for stratum in free)
     else:
         sizes = [len(every(total[0]))] * number
     hidden, most_hidden = sizes[:number], sizes[-number:] if number else []
-    strata = left(split, {stratum: every(stratum) for stratum in seen})
+    # More pairs than are set apart are none of this test.
+    strata = left(split, {stratum: every(stratum) for stratum in list(seen)[:apart]})
     return Drawn(name, records, most, strata, [its for its in hidden if its], [its for its in most_hidden if its])
 
 
@@ -188,10 +190,11 @@ def of_counting(split: Split) -> Iterator[Drawn]:
     yield drawn(split, "seen_counts", {animal: every(animal) for animal in counted})
     for name, share in {"unseen_counts": "reserve", "validation": "validation"}.items():
         records = records_of(split, name)
-        seen = {stratum_of(scene) for scene, _ in records}
-        number = max(set_apart(split.recipe[share], len(v.animals)) - len(seen), 0)
-        sizes = [len(every(v.animals[0]))] * number
-        yield Drawn(name, records, split.recipe["test_scenes"], {its: every(its) for its in seen}, sizes, sizes)
+        seen = list(dict.fromkeys(stratum_of(scene) for scene, _ in records))
+        apart = set_apart(split.recipe[share], len(v.animals))
+        sizes = [len(every(v.animals[0]))] * max(apart - len(seen), 0)
+        strata = {its: every(its) for its in seen[:apart]}
+        yield Drawn(name, records, split.recipe["test_scenes"], strata, sizes, sizes)
 
 
 def of_dependence(split: Split) -> Iterator[Drawn]:

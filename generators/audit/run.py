@@ -53,6 +53,7 @@ REQUIRED = {
     "hard_negatives",
     "views",
     "test_views",
+    "test_scenes",
     "reserve",
     "validation",
     "template",

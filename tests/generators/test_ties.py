@@ -29,7 +29,7 @@ from generators.splits.dependence import DependenceRecipe
 from generators.splits.spatial import SpatialRecipe
 from generators.storage.split_file import Split, describe
 from tests.envs.cutout_files import draw, world_of
-from tests.faults.planting import only, taken, with_subsets
+from tests.faults.planting import joined, only, taken, with_subsets
 from tests.generators.conftest import in_memory
 
 # Tests have all scenes, for a fault to draw from.
@@ -226,6 +226,12 @@ def half_a_test(split):
     return with_subsets(its, different_bag=taken(its.subsets["different_bag"], range(0, its.recipe["test_scenes"], 2)))
 
 
+def more_unseen_pairs(split):
+    """Pairs of validation among the unseen ones; nothing of either is in train."""
+    own, other = split.subsets["unseen_pairs"], split.subsets["validation"]
+    return with_subsets(split, unseen_pairs=joined(own, taken(other, range(len(other) // 2))))
+
+
 def textures_of_no_recipe(split):
     """Pairs of train in the textures of another pair."""
     r = split.subsets["seen_pairs"]
@@ -363,6 +369,7 @@ FAULTS = [
     (HELD, small_in_the_held_out_test, check_drawn, "evenly"),
     (BINDING, empty_test, check_drawn, "as many as it says"),
     (BINDING, half_a_test, check_drawn, "as many as it says"),
+    (BINDING, more_unseen_pairs, check_drawn, "every scene of a test"),
     (BINDING, textures_of_no_recipe, check_drawn, "every scene of a test"),
     (BINDING, red_animal_in_a_view, check_balance, "answers depend"),
     (PHRASED, phrasing_tells_the_answer, check_scene_draws, "go with nothing"),
