@@ -34,7 +34,7 @@ def wait(*_):
     time.sleep(600)
 
 def loader():
-    from models.training.feed import start_loader
+    from models.training.loaders import start_loader
     import torch
     class Slow:
         def __getitem__(self, key):

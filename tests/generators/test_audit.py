@@ -220,7 +220,9 @@ def test_a_row_that_is_wrong_is_named_for_each_split_that_shows_it(copied):
         overwrite(shard, "images", 3, shard["images"][3] ^ 8)
     (_, first), (_, second) = audit_each([copied, other], "all", lambda *its: None)
     assert [finding for finding in first if not finding.holds]
-    assert first == second == audit(copied, "all")
+    assert first == audit(copied, "all")
+    of_names = "the recipe is the one that the file is named by"  # which "other" says nothing of
+    assert [its for its in first if its.claim != of_names] == [its for its in second if its.claim != of_names]
 
 
 def test_a_row_held_as_another_scene_says_nothing():

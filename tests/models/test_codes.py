@@ -37,7 +37,7 @@ def bench_of(folder, numbers=range(IMAGES), **more):
     """Records of these pictures, in this order."""
     texts = ("a red cat in the city", "a white dog in the desert")
     records = [Record(f"{k}", "all", (Photograph(f"{k}.png"),), texts) for k in numbers]
-    return Photographs("noise", folder, records, Place(folder, resolution=SIDE, **more))
+    return Photographs("noise", ".", records, Place(folder, resolution=SIDE, **more))
 
 
 def counting(model, monkeypatch):
@@ -95,7 +95,7 @@ def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
         bench.framed(16, False, "bicubic"),
     ]
     boxed = [Record("0", "all", (Photograph("0.png", box),), ("a", "b")) for box in ((0, 0, 9, 9), (0, 0, 9, 8))]
-    parts = [Photographs("part", photographs, [record], Place(photographs, resolution=SIDE)) for record in boxed]
+    parts = [Photographs("part", ".", [record], Place(photographs, resolution=SIDE)) for record in boxed]
     assert len({its.fingerprint(0) for its in (*ways, *parts)}) == len(ways) + len(parts)
 
 
