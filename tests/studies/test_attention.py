@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.studies.command import GRID, QUICK, ROOT, run, run_here
+from tests.studies.command import GRID, QUICK, ROOT, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 
 def test_measures_every_test_of_models_that_have_attention(folder):
-    result = run([*ATTENTION, "runs/a", "--scenes", "2"], folder)
+    result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
     assert result.returncode == 0, result.stderr
     assert "clip has no attention and is left out" in result.stdout
     rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
