@@ -206,7 +206,7 @@ OTHER_ANSWERS = "answers depend on no place, order of mention, texture, backgrou
 SPLIT_FAULTS = [
     SplitFault(another_seed, "train is what the recipe makes"),
     SplitFault(more_views, WHOLE),
-    SplitFault(fewer_test_views, "unseen_pairs is what the recipe makes"),
+    SplitFault(fewer_test_views, "every view of unseen_pairs is one from 2 to 4"),
     SplitFault(another_template, "captions are worded as in the template"),
     SplitFault(texts_of_another_seed, "unseen_pairs is what the recipe makes"),
     SplitFault(wrong_article, "articles suit the words"),
