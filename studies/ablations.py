@@ -25,6 +25,7 @@ import tyro
 from envs.common.errors import UserError, choose, run_command
 from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from envs.common.processes import in_child
+from envs.common.progress import Sparing
 from envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from generators.cluster.options import Cluster
 from generators.splits.recipe import SplitRecipe
@@ -43,7 +44,7 @@ from studies.ablation.rows import ablated
 from studies.grids.cells import cell_line, recipe_line
 from studies.grids.grid import EXECUTION, Grid, workers
 from studies.grids.launch import check as check_grid
-from studies.runs.cell import Execution
+from studies.runs.cell import Execution, Job
 from studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
@@ -189,10 +190,16 @@ def run(config: Config, out: Path) -> None:
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     for row, reason in left_out.items():
         print(f"{row}: {reason}", flush=True)
-    publish(out, spec, jobs, notes)
+    sparing = Sparing()
+
+    def show(job: Job | None = None) -> None:
+        sparing(lambda: publish(out, spec, jobs, notes))
+
+    if waiting:
+        show()
     at_once = workers(next(iter(grids.values())))
     for its in in_turn(list(waiting.values())):
-        run_cells(its, config.cluster, at_once, out, lambda job: publish(out, spec, jobs, notes))
+        run_cells(its, config.cluster, at_once, out, show)
     clear_shared(out)
     print(f"report: {publish(out, spec, jobs, notes)}")
 
