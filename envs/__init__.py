@@ -5,10 +5,6 @@ Independent of captions and of split files.
 
 from pathlib import Path
 
-from envs.common.compiled import place_compiled
-from envs.scene import Scene, Thing
-from envs.world import World
-from envs.worlds import load_world
+from menagerie.envs.common.compiled import place_compiled
 
 place_compiled(Path(__file__).parent)  # before anything imports numba
-__all__ = ["Scene", "Thing", "World", "load_world"]

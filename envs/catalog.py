@@ -4,14 +4,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.errors import UserError, choose
+from menagerie.envs.common.errors import UserError, choose
 
 if TYPE_CHECKING:
-    from envs.drawing.background import Background
-    from envs.drawing.mesh_file import MeshAnimal
-    from envs.drawing.picture_file import PictureTexture
-    from envs.shapes.animal import Animal
-    from envs.shapes.texture import Texture
+    from menagerie.envs.drawing.background import Background
+    from menagerie.envs.drawing.mesh_file import MeshAnimal
+    from menagerie.envs.drawing.picture_file import PictureTexture
+    from menagerie.envs.shapes.animal import Animal
+    from menagerie.envs.shapes.texture import Texture
 
     OwnIngredient = Animal | MeshAnimal | Texture | PictureTexture | Background
 
@@ -45,4 +45,4 @@ def load(folder: str, kind: str, name: str) -> Any:
     if (folder, name) in _own:
         return _own[folder, name][1]
     module = choose(kind, name, names(folder)).replace(" ", "_")
-    return getattr(import_module(f"envs.{folder}.{module}"), kind.upper())
+    return getattr(import_module(f"menagerie.envs.{folder}.{module}"), kind.upper())

@@ -1,4 +1,5 @@
-"""Which way the left and the right thing of a scene face: inward in the slots of `envs.slots`, outward in these.
+"""Which way the left and the right thing of a scene face: inward in the slots of `menagerie.envs.slots`, outward in
+these.
 
 An outward slot is its inward one with the thing turned round, under a name of its own, so that scenes are as they were.
 Image stores are named by the sources that draw, of which this is none: the rule may not change, or stores would hold
@@ -8,7 +9,7 @@ scenes that are drawn in another way by now. Another rule takes another name.
 from dataclasses import replace
 from functools import cache
 
-from envs.slots import SLOTS, Slot
+from menagerie.envs.slots import SLOTS, Slot
 
 OUTWARD = " outward"
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.world import World
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.world import World
 
 
 def random_thing(world: World, animal: str, slot: str, random: np.random.Generator) -> Thing:

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from envs.facing import place_of
-from envs.slots import RELATIONS
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.facing import place_of
+from menagerie.envs.slots import RELATIONS
 
 MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """One textured animal in one slot, in a size (see `envs.slots`, `envs.facing`); "" in a world without sizes."""
+    """One textured animal in one slot, in a size (see `menagerie.envs.slots`, `menagerie.envs.facing`); "" in a world
+    without sizes."""
 
     animal: str
     texture: str

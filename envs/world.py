@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
-from envs.common.errors import UserError, choose
-from envs.groups import Groups
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS, SIZES
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.groups import Groups
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS, SIZES
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class World:
     textures: tuple[str, ...]
     backgrounds: tuple[str, ...]
     sizes: tuple[str, ...] = ()
-    """Sizes in which all animals come (see `envs.slots`); if empty, things have no size."""
+    """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, things have no size."""
     own: str = ""
     """Hash of the ingredients that a world file defines."""
     source: str = field(default="", repr=False, compare=False)

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from envs.common.errors import choose
-from envs.world import WORLDS, World
+from menagerie.envs.common.errors import choose
+from menagerie.envs.world import WORLDS, World
 
 
 def load_world(name: str) -> World:
     """The world called `name`, or the one in a TOML file; an unknown name raises with the nearest one."""
     if name.endswith(".toml"):
-        from envs.custom.world_file import load_own_world  # late: it imports the renderer
+        from menagerie.envs.custom.world_file import load_own_world  # late: it imports the renderer
 
         return load_own_world(Path(name))
     return WORLDS[choose("world", name, WORLDS)]

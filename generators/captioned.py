@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.seeds import seed_of
-from generators.captions.templates import Caption
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import seed_of
+from menagerie.generators.captions.templates import Caption
 
 Indices = Sequence[int] | Int64[np.ndarray, " n"]
 Option = TypeVar("Option")
@@ -30,7 +30,7 @@ class Captioned(ABC):
     has_partners: bool = False
     """Whether each image has a partner, of which its negative is true."""
     text_negatives: tuple[str, ...] = ()
-    """Kinds of negatives that it gives (`generators.captions.false_captions.KINDS`); empty: it has none."""
+    """Kinds of negatives that it gives (`menagerie.generators.captions.false_captions.KINDS`); empty: it has none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
     """Named masks over all indices that a sampler may draw from apart, such as "single_object"."""
     shares: Mapping[str, float] = MappingProxyType({})

@@ -8,7 +8,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from generators.captions.graph import SceneGraph
+from menagerie.generators.captions.graph import SceneGraph
 
 
 class Example(NamedTuple):

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from envs.common.reading import parse_json, shaped
-from envs.scene import MOST_THINGS, Scene, Thing
-from envs.slots import SLOTS
-from envs.world import World
+from menagerie.envs.common.reading import parse_json, shaped
+from menagerie.envs.scene import MOST_THINGS, Scene, Thing
+from menagerie.envs.slots import SLOTS
+from menagerie.envs.world import World
 
 # Indices of factors; -1 for missing things, and for sizes in worlds without sizes.
 SCENE_TYPE = np.dtype(

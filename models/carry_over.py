@@ -12,12 +12,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from envs.common.errors import UserError
-from models.checkpoint import CheckpointConfig, check_options, checked_name, foreign, read_config, read_weights
-from models.registry import spec_of
-from models.scorer import Scorer
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.preparation import recorded
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import (
+    CheckpointConfig,
+    check_options,
+    checked_name,
+    foreign,
+    read_config,
+    read_weights,
+)
+from menagerie.models.registry import spec_of
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.preparation import recorded
 
 WORDS, PLACES, IMAGES = "token_embedding.weight", "positional_embedding", "visual."
 

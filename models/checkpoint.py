@@ -14,15 +14,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from envs.common.errors import UserError, choose
-from envs.common.files import whole_file
-from envs.common.noted import noted_digest
-from envs.common.reading import Unreadable, check_accessible, open_file, shaped
-from envs.common.records import check_file, file_digest, read_record, write_record
-from models.registry import is_own, same_scorer, scorer_class, spec_of, specs
-from models.scorer import Scorer
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.preparation import recorded
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.noted import noted_digest
+from menagerie.envs.common.reading import Unreadable, check_accessible, open_file, shaped
+from menagerie.envs.common.records import check_file, file_digest, read_record, write_record
+from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.preparation import recorded
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 

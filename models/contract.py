@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.files import scratch_folder
-from generators.captions.graph import Edge, SceneGraph
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.objectives import Targets
-from models.recipe import Recipe
-from models.scorer import Scorer
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import scratch_folder
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
 
 Result = TypeVar("Result")
 

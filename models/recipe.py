@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from envs.common.errors import UserError, choose
-from envs.common.options import FIRST
-from envs.common.ranges import RATE, STEPS, Range, check_ranges
-from generators.captions.false_captions import KINDS
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.options import FIRST
+from menagerie.envs.common.ranges import RATE, STEPS, Range, check_ranges
+from menagerie.generators.captions.false_captions import KINDS
 
 ALTERED = ("swapped", "shuffled")
 WARMUP = Range(0, STEPS.high)
@@ -50,10 +50,10 @@ class Recipe:
     single_object_phase: float = 0.0
     """Share of the steps, the first ones, that show single-object scenes only."""
     augment: bool = True
-    """Zoom, shift and lighten training images at random (see `models.training.augment`)."""
+    """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
     mask_false_negatives: bool = True
     """Texts that are true of an image, but not its own, are not its negatives (see
-    `models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
+    `menagerie.models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
     local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
     local_negatives: tuple[str, ...] = ALTERED

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from envs.common.errors import UserError, choose
-from models.spec import ScorerSpec, spec_of_class
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
-    from models.scorer import Scorer
+    from menagerie.models.scorer import Scorer
 
 FOLDER = Path(__file__).parent / "scorers"
 OWN_MODULES = "menagerie_own_"  # how names of modules begin that are files of users
@@ -22,8 +22,8 @@ OWN_MODULES = "menagerie_own_"  # how names of modules begin that are files of u
 @cache
 def specs() -> dict[str, ScorerSpec]:
     """All registered scorers: `SPEC` of every file, and of the `spec.py` of every folder, in `models/scorers/`."""
-    files = [f"models.scorers.{file.stem}" for file in FOLDER.glob("[!_.]*.py")]
-    folders = [f"models.scorers.{file.parent.name}.spec" for file in FOLDER.glob("*/spec.py")]
+    files = [f"menagerie.models.scorers.{file.stem}" for file in FOLDER.glob("[!_.]*.py")]
+    folders = [f"menagerie.models.scorers.{file.parent.name}.spec" for file in FOLDER.glob("*/spec.py")]
     known = [importlib.import_module(module).SPEC for module in sorted(files + folders)]
     by_name = {spec.name: spec for spec in known}
     if len(by_name) < len(known):
@@ -96,11 +96,11 @@ def own_file(kind: type) -> str:
 @cache
 def own_class(name: str) -> "type[Scorer]":
     """A user's own class from `file.py:Class`."""
-    from models.scorer import Scorer
+    from menagerie.models.scorer import Scorer
 
     path, _, class_name = name.rpartition(":")
     kind = getattr(own_module(path), class_name, None)
 
     if not (isinstance(kind, type) and issubclass(kind, Scorer)):
-        raise UserError(f"{path} has no class {class_name!r} that extends models.scorer.Scorer")
+        raise UserError(f"{path} has no class {class_name!r} that extends menagerie.models.scorer.Scorer")
     return kind

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from generators.captions.graph import SceneGraph
-from models.scorer import Tensors, TextReader
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.scorer import Tensors, TextReader
 
 
 class RegraphedReader:
@@ -13,7 +13,7 @@ class RegraphedReader:
 
     def __init__(self, reader: TextReader, graphs: Callable[[str, SceneGraph], SceneGraph]) -> None:
         self.reader, self.graphs = reader, graphs
-        self.captions = getattr(reader, "captions", 1)  # of each image, for `models.training.feed`
+        self.captions = getattr(reader, "captions", 1)  # of each image, for `menagerie.models.training.feed`
 
     def __call__(
         self,

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.objectives import Targets, contrastive_loss
-from models.recipe import Recipe
-from models.towers.build import Towers
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.pixels import PixelScale
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.objectives import Targets, contrastive_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.towers.build import Towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.pixels import PixelScale
 
 # CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
@@ -123,7 +123,7 @@ class Scorer(nn.Module, ABC):
         if len(captions) != len(graphs):
             raise UserError(
                 f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
-                "`generators.parse(caption)` makes"
+                "`menagerie.parse(caption)` makes"
             )
         return moved(self.reader(captions, graphs), self.device)
 

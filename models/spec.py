@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from envs.common.errors import UserError
-from models.recipe import Recipe
+from menagerie.envs.common.errors import UserError
+from menagerie.models.recipe import Recipe
 
 READS = ("captions", "graphs")
 NEGATIVES = ("captions", "images")
@@ -77,7 +77,7 @@ class ScorerSpec:
     name: str
     """On command lines: lower case with hyphens."""
     implementation: str
-    """`module:Class` of a `models.scorer.Scorer`, imported when a scorer is built."""
+    """`module:Class` of a `menagerie.models.scorer.Scorer`, imported when a scorer is built."""
     config: type
     """A frozen dataclass of what is specific to it."""
     title: str = ""

@@ -22,15 +22,15 @@ from typing import Annotated, Literal
 
 import tyro
 
-from envs.common.errors import UserError, choose, run_command
-from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from envs.common.processes import in_child
-from envs.common.progress import Sparing
-from envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from generators.cluster.options import Cluster
-from generators.splits.recipe import SplitRecipe
-from studies import binding_grid, spatial_grid
-from studies.ablation.cells import (
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.common.processes import in_child
+from menagerie.envs.common.progress import Sparing
+from menagerie.envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.ablation.cells import (
     check_rows,
     in_turn,
     jobs_of,
@@ -40,12 +40,12 @@ from studies.ablation.cells import (
     rows_of,
     tuned_alike,
 )
-from studies.ablation.rows import ablated
-from studies.grids.cells import cell_line, recipe_line
-from studies.grids.grid import EXECUTION, Grid, workers
-from studies.grids.launch import check as check_grid
-from studies.runs.cell import Execution, Job
-from studies.runs.command_line import parse
+from menagerie.studies.ablation.rows import ablated
+from menagerie.studies.grids.cells import cell_line, recipe_line
+from menagerie.studies.grids.grid import EXECUTION, Grid, workers
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.command_line import parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -174,10 +174,10 @@ def check(config: Config) -> None:
 
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
-    from studies.ablation.report import publish
-    from studies.runs.cell import finished
-    from studies.runs.dispatch import run_cells
-    from studies.runs.shared import clear_shared
+    from menagerie.studies.ablation.report import publish
+    from menagerie.studies.runs.cell import finished
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.shared import clear_shared
 
     grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)
     left_out = {f"row {row}": f"left out: {reason}" for row, reason in rows.left_out.items()}
@@ -209,11 +209,11 @@ def main() -> None:
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     if config.dry_run:
-        from studies.ablation.plan import plan
+        from menagerie.studies.ablation.plan import plan
 
         plan(grids_of(config), ablated(config.model), rows_of(config.model, config.rows))
         return
-    from studies.runs.folder import run_folder
+    from menagerie.studies.runs.folder import run_folder
 
     with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, FURTHER) as out:
         run(config, out)

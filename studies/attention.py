@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from envs.common.command_help import read_options
-from envs.common.errors import UserError, choose, run_command
-from envs.common.ranges import Range
-from envs.common.records import read_record
+from menagerie.envs.common.command_help import read_options, started_as
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.ranges import Range
+from menagerie.envs.common.records import read_record
 
 if TYPE_CHECKING:
-    from generators.storage.dataset import SplitDataset
-    from models.evaluation.attention_maps import Maps
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.evaluation.attention_maps import Maps
 
 # What is measured in each subset of a cell; before it stand the cell's model, its seed and its place in the study.
 MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
@@ -56,8 +56,8 @@ def read_config(run: Path) -> tuple[Path, list[Path]]:
 
 def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
-    from generators.splits.recipe_file import KINDS, typed
-    from generators.storage.split_file import check_recipe, content_identity, read_split, split_name
+    from menagerie.generators.splits.recipe_file import KINDS, typed
+    from menagerie.generators.storage.split_file import check_recipe, content_identity, read_split, split_name
 
     data = cell["settings"]["data"]
     if "split_file" in data:
@@ -80,8 +80,8 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
 
 def scorer_with_attention(cell: dict[str, Any], folder: Path, code: Sequence[str]) -> Any | str:
     """The cell's scorer, or why it is left out: it has no attention, or its code is somebody's own and not named."""
-    from models.checkpoint import load_checkpoint
-    from models.registry import is_own, same_scorer
+    from menagerie.models.checkpoint import load_checkpoint
+    from menagerie.models.registry import is_own, same_scorer
 
     model = cell["model"]
     if is_own(model):
@@ -97,9 +97,9 @@ def measure(cell: dict[str, Any], scorer: Any, folder: Path, path: Path, scenes:
 
     The threshold is chosen on validation, for all of them.
     """
-    from generators.storage.dataset import SplitDataset
-    from generators.storage.pixels import open_split
-    from models.evaluation.attention_maps import attention_maps, best_threshold, overlap
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.pixels import open_split
+    from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
     split = open_split(path)
     tests = sorted(split.subsets.keys() - {"train", "validation"})
@@ -123,8 +123,8 @@ def measure(cell: dict[str, Any], scorer: Any, folder: Path, path: Path, scenes:
 
 def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
     """A cell for people, by its model, its place in the study and its seed."""
-    from studies.runs.data import FRACTIONS
-    from studies.runs.results import place_of
+    from menagerie.studies.runs.data import FRACTIONS
+    from menagerie.studies.runs.results import place_of
 
     more = [name for name in axes if name not in FRACTIONS]
     others = "".join(f" {name} {value}" for name, value in zip(more, place_of(cell, more), strict=True))
@@ -134,9 +134,9 @@ def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
 
 def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from envs.common.figure_files import write_png
-    from generators.captions.phrases import phrase
-    from studies.grids.figures import attention_sheet
+    from menagerie.envs.common.figure_files import write_png
+    from menagerie.generators.captions.phrases import phrase
+    from menagerie.studies.grids.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
@@ -146,8 +146,8 @@ def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None
 
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
-    from envs.common.files import write_csv
-    from studies.runs.results import axes_of, place_of, read_results
+    from menagerie.envs.common.files import write_csv
+    from menagerie.studies.runs.results import axes_of, place_of, read_results
 
     (store, given), cells = read_config(config.run), read_results(config.run)
     axes, rows = axes_of(cells), []
@@ -172,7 +172,7 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    run(read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__))
+    run(read_options(Config, sys.argv[1:], started_as(), __doc__))
 
 
 if __name__ == "__main__":

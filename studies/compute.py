@@ -27,20 +27,20 @@ from typing import Annotated, Literal
 
 import tyro
 
-from envs.common.errors import UserError, choose, run_command
-from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from envs.common.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from generators.cluster.options import Cluster
-from generators.splits.recipe import SplitRecipe
-from models.recipe import Recipe
-from studies import binding_grid, spatial_grid
-from studies.budgets.run import run
-from studies.budgets.setups import recipe_of, setups_of
-from studies.grids.grid import EXECUTION, Grid, splits
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_unused_options
-from studies.runs.command_line import parse
-from studies.runs.scorer_options import ScorerOptions, only, scorer_options
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.common.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.budgets.run import run
+from menagerie.studies.budgets.setups import recipe_of, setups_of
+from menagerie.studies.grids.grid import EXECUTION, Grid, splits
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_unused_options
+from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -200,11 +200,11 @@ def main() -> None:
     config = replace(config, scorers=only(config.scorers, config.models))
     grids = {split: grid_of(config, split) for split in splits_of(config)}
     if config.dry_run:
-        from studies.budgets.plan import plan
+        from menagerie.studies.budgets.plan import plan
 
         plan(config, grids)
         return
-    from studies.runs.folder import run_folder
+    from menagerie.studies.runs.folder import run_folder
 
     with run_folder(config.out or Path(f"runs/compute-{preset}"), config, FURTHER) as out:
         run(config, grids, out)

@@ -6,7 +6,7 @@
 
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
 Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a file, also a packed one, a recipe of
-`python -m generators list`, or a TOML file. Ends with `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and
+`menagerie recipes`, or a TOML file. Ends with `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and
 per-record predictions in `--out`. Run again, it skips what is finished: also with further models and splits.
 """
 
@@ -18,11 +18,11 @@ from typing import Annotated
 
 import tyro
 
-from envs.common.command_help import read_options
-from envs.common.errors import UserError, run_command
-from envs.common.files import check_place
-from envs.common.ranges import SOME_PROCESSES
-from studies.runs.device import check_device, check_device_here
+from menagerie.envs.common.command_help import read_options, started_as
+from menagerie.envs.common.errors import UserError, run_command
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.ranges import SOME_PROCESSES
+from menagerie.studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def run(config: Config) -> None:
 
     import torch
 
-    from generators.storage.image_store import check_resolution
-    from models.towers.config import TowerConfig
-    from studies.evaluation import splits
-    from studies.evaluation.models import models_of
-    from studies.evaluation.run import run as score_all
-    from studies.runs.folder import run_folder
+    from menagerie.generators.storage.image_store import check_resolution
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.studies.evaluation import splits
+    from menagerie.studies.evaluation.models import models_of
+    from menagerie.studies.evaluation.run import run as score_all
+    from menagerie.studies.runs.folder import run_folder
 
     check_device_here(config.device)
     if config.threads:
@@ -91,7 +91,7 @@ def run(config: Config) -> None:
 
 def main() -> None:
     """Parse and run."""
-    config = read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__)
+    config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     run(config)
 

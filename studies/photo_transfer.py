@@ -9,7 +9,7 @@ without it? (factors) what in the synthetic world helps?
     python studies/photo_transfer.py --preset smoke      # rendered cut-outs, under 90 seconds
     python studies/photo_transfer.py                     # Debian's tuxpaint-stamps-default
     python studies/photo_transfer.py --package stamps    # unpacked: dpkg-deb -x FILE.deb stamps
-    python studies/photo_transfer.py --photos mine       # python -m envs photos mine --cutouts ...
+    python studies/photo_transfer.py --photos mine       # menagerie photos mine --cutouts ...
 
 Photographs of a test are in no training set: checked by SHA-256 of the files before anything is trained. Ends with
 `report.html`, `results.csv`, a table for each question and per-record predictions in `--out`. Run again, it skips what
@@ -20,17 +20,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from envs.common.errors import UserError, choose, run_command
-from envs.common.options import DATA, FIRST, TRAINING, WHAT
-from envs.common.ranges import Range
-from envs.world import WORLDS
-from generators.splits.binding import BindingRecipe
-from models.recipe import Recipe
-from studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_overrides
-from studies.photographs.trainings import FACTORS, PARTS
-from studies.runs.command_line import parse
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.options import DATA, FIRST, TRAINING, WHAT
+from menagerie.envs.common.ranges import Range
+from menagerie.envs.world import WORLDS
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_overrides
+from menagerie.studies.photographs.trainings import FACTORS, PARTS
+from menagerie.studies.runs.command_line import parse
 
 # What doesn't decide the result of any run: a folder goes on with more of it.
 FURTHER = EXECUTION | {"photos", "package", "backgrounds", "parts", "photographs", "other_animals", "images"}
@@ -46,13 +46,13 @@ class Config(Grid):
     world: str = "pug"
     """Built-in world of the rendered animals."""
     photos: Annotated[Path | None, DATA, FIRST] = None
-    """Folder that `python -m envs photos` wrote; empty takes the package."""
+    """Folder that `menagerie photos` wrote; empty takes the package."""
     package: Annotated[Path | None, DATA, FIRST] = None
     """Where the package was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
     """Without --photos and --package take rendered animals, cut out, for photographs: the numbers mean nothing."""
     backgrounds: Annotated[Path | None, DATA] = None
-    """Folder of photographs for backgrounds of the factor of this name, as in `python -m envs photos`."""
+    """Folder of photographs for backgrounds of the factor of this name, as in `menagerie photos`."""
     parts: Annotated[tuple[str, ...], WHAT, FIRST] = PARTS
     """Questions: zero-shot, fine-tuning, worth, factors."""
     photographs: Annotated[tuple[int, ...], WHAT, Range(1, 1000)] = (1, 2)
@@ -142,12 +142,12 @@ def main() -> None:
     config = chosen_alone(config)
     out = config.out or Path(f"runs/photo_transfer-{preset}")
     if config.dry_run:
-        from studies.photographs.plan import plan
+        from menagerie.studies.photographs.plan import plan
 
         plan(config)
         return
-    from studies.photographs.run import run
-    from studies.runs.folder import run_folder
+    from menagerie.studies.photographs.run import run
+    from menagerie.studies.runs.folder import run_folder
 
     with run_folder(out, config, FURTHER) as folder:
         run(replace(config, out=folder), folder)

@@ -10,13 +10,13 @@ tests show are left out and counted. Ends with `report.html`, `results.csv`, `ce
 scores of every record. Run again, it skips what is finished; stopped, it goes on from its last state.
 """
 
-from envs.common.errors import run_command
-from generators.splits.binding import BindingRecipe
-from models.recipe import Recipe
-from studies.grids.grid import PAPER_RECIPES
-from studies.real_training.config import Config
-from studies.runs.command_line import parse
-from studies.runs.scorer_options import scorer_options
+from menagerie.envs.common.errors import run_command
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.grids.grid import PAPER_RECIPES
+from menagerie.studies.real_training.config import Config
+from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.scorer_options import scorer_options
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):
 # of OpenCLIP-FT 4e-6; of OC-CLIP 2e-4, 2e-5 for its text tower and 1e-6 for its image tower.
@@ -70,7 +70,7 @@ PRESETS: dict[str, Config] = {
 def main() -> int | None:
     """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
-    from studies.real_training.launch import launch
+    from menagerie.studies.real_training.launch import launch
 
     return launch(preset, config, PRESETS[preset])
 

@@ -27,18 +27,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from envs.common.errors import UserError, run_command
-from envs.common.options import DATA, FIRST, PLACE, TRAINING, WHAT
-from envs.common.ranges import FIRST_SEED, RUNS
-from models.recipe import Recipe
-from studies.grids.grid import PAPER, SMOKE
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_overrides
-from studies.runs.command_line import parse
-from studies.runs.data import FRACTIONS
-from studies.sample_search.budget import SampleStudy, everything, images_of, least
-from studies.sample_search.run import run
-from studies.sample_search.study import PLACES
+from menagerie.envs.common.errors import UserError, run_command
+from menagerie.envs.common.options import DATA, FIRST, PLACE, TRAINING, WHAT
+from menagerie.envs.common.ranges import FIRST_SEED, RUNS
+from menagerie.models.recipe import Recipe
+from menagerie.studies.grids.grid import PAPER, SMOKE
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_overrides
+from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, least
+from menagerie.studies.sample_search.run import run
+from menagerie.studies.sample_search.study import PLACES
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ PRESETS: dict[str, Config] = {
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    from studies.trials.launch import check_workers
-    from studies.trials.storage import check_storage
+    from menagerie.studies.trials.launch import check_workers
+    from menagerie.studies.trials.storage import check_storage
 
     check_workers(config.cluster, config.workers)
     check_storage(config.storage)
@@ -166,7 +166,7 @@ def main() -> None:
     check_overrides(config, PRESETS[preset])
     check(config)
     if config.dry_run:
-        from studies.grids.plan import plan
+        from menagerie.studies.grids.plan import plan
 
         most = {name: (max(getattr(config, name)),) for name in FRACTIONS}
         if config.budgets:  # the longest stable phase, and the decay of each budget
@@ -177,7 +177,7 @@ def main() -> None:
             f"and that at most {2 * config.trials} times: two searches of {config.trials} trials, most of them smaller"
         )
         return
-    from studies.runs.folder import run_folder
+    from menagerie.studies.runs.folder import run_folder
 
     # A URL may hold a password, which is nobody's business but the storage's.
     plain = replace(config, storage="", study="")

@@ -16,22 +16,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from envs.common.errors import UserError, choose, run_command
-from envs.common.options import FIRST, WHAT
-from envs.common.processes import in_child
-from envs.common.ranges import RUNS, Range, check_ranges, option
-from generators.captions.hard_negatives import TASKS
-from models.recipe import Recipe
-from studies.ablation.cells import check_rows
-from studies.ablation.rows import ablated, changed
-from studies.grids.cells import cells, recipe_line, towers
-from studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_files, check_overrides
-from studies.grids.run import render
-from studies.runs.cell import Cell
-from studies.runs.command_line import parse
-from studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.options import FIRST, WHAT
+from menagerie.envs.common.processes import in_child
+from menagerie.envs.common.ranges import RUNS, Range, check_ranges, option
+from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.models.recipe import Recipe
+from menagerie.studies.ablation.cells import check_rows
+from menagerie.studies.ablation.rows import ablated, changed
+from menagerie.studies.grids.cells import cells, recipe_line, towers
+from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_files, check_overrides
+from menagerie.studies.grids.run import render
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.command_line import parse
+from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
 
 Part = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
 SIZES = Range(1, 4096)
@@ -121,7 +121,7 @@ def cells_of_rows(config: Config) -> dict[str, Cell]:
 
 def check_masks(config: Config) -> None:
     """Raise for a model whose vectors can't be masked."""
-    from studies.slots.codes import check_vectors
+    from menagerie.studies.slots.codes import check_vectors
 
     for model in config.models:
         check_vectors(model, towers(config, model), config.scorers.of(model))
@@ -131,11 +131,11 @@ def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables, figures and report."""
     import torch
 
-    from envs.common.progress import Sparing
-    from studies.runs.cell import finished
-    from studies.runs.dispatch import run_cells
-    from studies.runs.shared import clear_shared
-    from studies.slots.report import publish
+    from menagerie.envs.common.progress import Sparing
+    from menagerie.studies.runs.cell import finished
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.shared import clear_shared
+    from menagerie.studies.slots.report import publish
 
     torch.set_num_threads(config.threads)  # sums depend on it, and masks take twenty times as long with two
     identity, files = render(config, cores(config))
@@ -164,13 +164,13 @@ def main() -> None:
     config = config.settled()
     check(config)
     if config.dry_run:
-        from studies.grids.plan import plan
+        from menagerie.studies.grids.plan import plan
 
         plan(config)
         others = len({cell.id for cell in cells_of_rows(config).values()}) - 1
         print(f"and {config.seeds * others} more runs of {MODEL}, of other sizes and parts")
         return
-    from studies.runs.folder import run_folder
+    from menagerie.studies.runs.folder import run_folder
 
     config = chosen_alone(config)
     with run_folder(config.out or Path(f"runs/sparo-{preset}"), config, EXECUTION | {"seeds"}) as out:

@@ -16,12 +16,12 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from envs.common.errors import run_command
-from envs.common.options import DATA, WHAT
-from generators.splits.recipe import SplitRecipe
-from generators.splits.spatial import SpatialRecipe
-from studies.grids import launch
-from studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
+from menagerie.envs.common.errors import run_command
+from menagerie.envs.common.options import DATA, WHAT
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.studies.grids import launch
+from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from envs.common.errors import UserError, choose, run_command
-from envs.common.options import FIRST, WHAT
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.recipe import SplitRecipe
-from studies.grids import launch
-from studies.grids.grid import PAPER, SMOKE, Grid
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.options import FIRST, WHAT
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.grids import launch
+from menagerie.studies.grids.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)

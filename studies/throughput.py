@@ -23,15 +23,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from envs.common.command_help import chosen_command, read_options
-from envs.common.errors import UserError, run_command
-from envs.common.ranges import SIDE, Range
-from studies.analysis.part_costs import Parts, parts
-from studies.analysis.step_timing import Training, training
+from menagerie.envs.common.command_help import chosen_command, read_options, started_as
+from menagerie.envs.common.errors import UserError, run_command
+from menagerie.envs.common.ranges import SIDE, Range
+from menagerie.studies.analysis.part_costs import Parts, parts
+from menagerie.studies.analysis.step_timing import Training, training
 
 if TYPE_CHECKING:
-    from envs.scene import Scene
-    from envs.world import World
+    from menagerie.envs.scene import Scene
+    from menagerie.envs.world import World
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 def composer(config: Rendering, world: "World") -> Draw:
     """Our compositor, into memory that is used again, as a training loop would."""
-    from envs.render.worlds import open_renderer
+    from menagerie.envs.render.worlds import open_renderer
 
     ours, buffers = open_renderer(world, config.resolution), {}
 
@@ -93,8 +93,8 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """All that can draw here; what can't says why."""
-    from envs.checks.external_renderers import open_external_renderer
-    from envs.checks.reference import render_forward
+    from menagerie.envs.checks.external_renderers import open_external_renderer
+    from menagerie.envs.checks.reference import render_forward
 
     cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
@@ -110,7 +110,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
         except UserError as error:
             print(f"left out: {error}")
     if shutil.which("blender"):
-        from envs.checks.blender import render_cycles
+        from menagerie.envs.checks.blender import render_cycles
 
         draws["cycles"] = lambda scenes: Timing(*render_cycles(scenes, config.resolution, config.cycles_samples))
     else:
@@ -135,9 +135,9 @@ def rendering(config: Rendering) -> int:
     """Print the table."""
     from statistics import median
 
-    from envs.sampling import random_scenes
-    from envs.worlds import load_world
-    from studies.runs.folder import processor
+    from menagerie.envs.sampling import random_scenes
+    from menagerie.envs.worlds import load_world
+    from menagerie.studies.runs.folder import processor
 
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)
@@ -163,7 +163,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
 
 def main() -> int:
     """Run the measurement named first."""
-    command = f"python {sys.argv[0]}"
+    command = started_as()
     name = chosen_command(command, __doc__, tuple(MEASUREMENTS))
     options, measure = MEASUREMENTS[name]
     return measure(read_options(options, sys.argv[2:], f"{command} {name}", options.__doc__))

@@ -18,13 +18,13 @@ from typing import Annotated
 
 import tyro
 
-from envs.common.command_help import read_options
-from envs.common.errors import UserError, choose, run_command
-from envs.common.ranges import SOME_PROCESSES, Range
-from generators.benchmarks.registry import chosen, load, names
-from generators.parsers.registry import DEFAULT, read_parser
-from generators.sources.searched_folders import Given
-from studies.runs.device import check_device, check_device_here
+from menagerie.envs.common.command_help import read_options, started_as
+from menagerie.envs.common.errors import UserError, choose, run_command
+from menagerie.envs.common.ranges import SOME_PROCESSES, Range
+from menagerie.generators.benchmarks.registry import chosen, load, names
+from menagerie.generators.parsers.registry import DEFAULT, read_parser
+from menagerie.generators.sources.searched_folders import Given
+from menagerie.studies.runs.device import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Config:
     parser: str = DEFAULT
     """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     parses: Path = Path("parses")
-    """Folder of the graphs that are kept, also by python -m generators parse."""
+    """Folder of the graphs that are kept, also by menagerie parse."""
     out: Path = Path("runs/transfer")
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
     codes: Path = Path("codes")
@@ -72,7 +72,7 @@ class Config:
 
 def folders_of(config: Config) -> Given:
     """`--images` by what they replace."""
-    from studies.transferring.check import folders_given
+    from menagerie.studies.transferring.check import folders_given
 
     known = {folder for name in names() for folder in load(name).images} if config.images else set()
     return folders_given(config.images, known)
@@ -93,8 +93,8 @@ def check(config: Config) -> None:
 
 def report_states(config: Config) -> int:
     """Print which benchmarks are complete; returns the exit status, 1 where one isn't."""
-    from generators.benchmarks.photographs import Place
-    from studies.transferring.check import reported, states
+    from menagerie.generators.benchmarks.photographs import Place
+    from menagerie.studies.transferring.check import reported, states
 
     found = states(chosen(config.benchmarks), Place(config.data_root, folders=folders_of(config)))
     complete = [reported(state.name, state, f", {state.records} records") for state in found]
@@ -106,14 +106,14 @@ def score(config: Config) -> None:
     """Find models and benchmarks, then score."""
     import torch
 
-    from generators.benchmarks.photographs import Place
-    from models.evaluation.code_store import CodeFolder
-    from models.towers.config import TowerConfig
-    from studies.evaluation.models import models_of
-    from studies.runs.folder import run_folder
-    from studies.transferring.check import read_benchmarks
-    from studies.transferring.pieces import pieces_of, subjects_of
-    from studies.transferring.run import run
+    from menagerie.generators.benchmarks.photographs import Place
+    from menagerie.models.evaluation.code_store import CodeFolder
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.studies.evaluation.models import models_of
+    from menagerie.studies.runs.folder import run_folder
+    from menagerie.studies.transferring.check import read_benchmarks
+    from menagerie.studies.transferring.pieces import pieces_of, subjects_of
+    from menagerie.studies.transferring.run import run
 
     check_device_here(config.device)
     if config.threads:
@@ -134,7 +134,7 @@ def score(config: Config) -> None:
 
 def main() -> int | None:
     """Parse and run."""
-    config = read_options(Config, sys.argv[1:], f"python {sys.argv[0]}", __doc__)
+    config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     return report_states(config) if config.check else score(config)
 

@@ -22,21 +22,21 @@ from typing import Annotated
 
 import tyro
 
-from envs.common.errors import UserError, run_command
-from envs.common.options import FIRST, MODEL, PLACE, WHAT
-from envs.common.processes import in_child
-from envs.common.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
-from generators.cluster.options import Cluster
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import SplitRecipe
-from models.recipe import Recipe
-from studies.binding_grid import PRESETS as BINDING
-from studies.grids.grid import Grid, chosen_alone
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_files
-from studies.runs.command_line import parse
-from studies.runs.scorer_options import only
-from studies.spatial_grid import PRESETS as SPATIAL
+from menagerie.envs.common.errors import UserError, run_command
+from menagerie.envs.common.options import FIRST, MODEL, PLACE, WHAT
+from menagerie.envs.common.processes import in_child
+from menagerie.envs.common.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.binding_grid import PRESETS as BINDING
+from menagerie.studies.grids.grid import Grid, chosen_alone
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_files
+from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.scorer_options import only
+from menagerie.studies.spatial_grid import PRESETS as SPATIAL
 
 
 def hardest(grid: Grid) -> Grid:
@@ -111,8 +111,8 @@ PRESETS: dict[str, Config] = {
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    from studies.trials.launch import check_workers
-    from studies.trials.storage import check_storage
+    from menagerie.studies.trials.launch import check_workers
+    from menagerie.studies.trials.storage import check_storage
 
     check_workers(config.grid.cluster, config.grid.workers)
     check_storage(config.storage)
@@ -139,7 +139,7 @@ def check_searched(config: Config) -> None:
 
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
-    from studies.tuning.budget import parameters
+    from menagerie.studies.tuning.budget import parameters
 
     if (count := parameters(config.grid, model, architecture)) > config.parameters:
         raise UserError(
@@ -155,14 +155,14 @@ def main() -> None:
     config = replace(config, grid=config.grid.settled())
     check(config)
     if config.grid.dry_run:
-        from studies.grids.plan import plan
+        from menagerie.studies.grids.plan import plan
 
         plan(config.grid)
         runs = config.trials + config.finalists * (config.final_seeds - 1)
         print(f"and that for each of {runs} runs of every model: {config.trials} trials, and seeds of the best ones")
         return
-    from studies.runs.folder import run_folder
-    from studies.tuning.run import run
+    from menagerie.studies.runs.folder import run_folder
+    from menagerie.studies.tuning.run import run
 
     config = replace(config, grid=chosen_alone(config.grid))
     # What doesn't decide results may differ from run to run, and a URL may hold a password. Each model's search is its

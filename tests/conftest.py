@@ -11,7 +11,7 @@ from tests.slurm import slurm  # noqa: F401, a fixture for all tests
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compiles functions as they are written: modules with kernels stay outside.
-install(("generators", "models", "studies"))
+install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
 
 
 @pytest.fixture(scope="session", autouse=True)

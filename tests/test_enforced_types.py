@@ -61,8 +61,8 @@ def test_fields_and_methods():
 
 
 def test_the_project_is_checked():
-    from generators.captions.phrases import counted
-    from studies.analysis.two_levels import intervals
+    from menagerie.generators.captions.phrases import counted
+    from menagerie.studies.analysis.two_levels import intervals
 
     with pytest.raises(BeartypeException):
         counted("red", 1, 1)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from envs.render.identity import DRAWS, NAMES, PACKAGE
+from menagerie.envs.render.identity import DRAWS, NAMES, PACKAGE
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("envs", "generators", "models", "studies")
 FILES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    ".".join(("menagerie", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
     for floor in FLOORS
     for path in sorted((ROOT / floor).rglob("*.py"))
 }
@@ -42,11 +42,11 @@ EDGES = {name: set(imported(path)) - {name} for name, path in FILES.items()}
 def folder_of(name: str) -> str:
     """The folder of a module; one directly on its floor is a folder of its own."""
     parts = name.split(".")
-    return ".".join(parts[:2]) if len(parts) > 2 or FILES[name].name == "__init__.py" else name
+    return ".".join(parts[:3]) if len(parts) > 3 or FILES[name].name == "__init__.py" else name
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    # A package's __init__ is the name by which its parts import it: `envs.animals` and its files.
+    # A package's __init__ is the name by which its parts import it: `menagerie.envs.animals` and its files.
     order = {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in EDGES.items()}
     try:
         list(TopologicalSorter(order).static_order())
@@ -66,7 +66,7 @@ def test_folders_of_a_floor_import_one_way():
 
 def test_floors_import_downwards():
     def floor(name: str) -> int:
-        return FLOORS.index(name.split(".")[0])
+        return FLOORS.index(name.split(".")[1])
 
     upward = [f"{name} imports {other}" for name in EDGES for other in EDGES[name] if floor(other) > floor(name)]
     assert not upward
@@ -77,7 +77,7 @@ def test_what_draws_imports_only_what_draws():
         path = FILES[name].relative_to(PACKAGE)
         return any(path.as_posix() == place or path.is_relative_to(place) for place in listed)
 
-    drawing = [name for name in FILES if name.startswith("envs.") and inside(name, DRAWS)]
+    drawing = [name for name in FILES if name.startswith("menagerie.envs.") and inside(name, DRAWS)]
     assert len(drawing) > 40
     strangers = [f"{name} imports {o}" for name in drawing for o in EDGES[name] if not inside(o, (*DRAWS, *NAMES))]
     assert not strangers, "list it in envs/render/identity.py, or old images are taken for new ones"

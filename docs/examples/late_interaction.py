@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.scorer import Scorer, tower_parameters
-from models.scorers.clip.model import CaptionReader
-from models.towers.build import build_towers, unpooled_tokens
+from menagerie.models.scorer import Scorer, tower_parameters
+from menagerie.models.scorers.clip.model import CaptionReader
+from menagerie.models.towers.build import build_towers, unpooled_tokens
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from envs.catalog import load, names
+from menagerie.envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.shapes.animal import Animal
+    from menagerie.envs.shapes.animal import Animal
 
 
 def animal_names() -> tuple[str, ...]:

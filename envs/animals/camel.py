@@ -1,7 +1,7 @@
 """Camel: two tall humps, a long neck that dips and rises, a small high head, knobbly legs."""
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((-0.03, 0, 1.06), (0.61, 0.35, 0.31)),

@@ -1,7 +1,7 @@
 """Cat: slim on its four feet, pointed ears, whisker pads and whiskers, a tall raised tail with a curled tip."""
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Capsules([(0.26, 0, 0.68), (-0.08, 0, 0.72), (-0.38, 0, 0.70)], [0.25, 0.24, 0.27]),

@@ -1,7 +1,7 @@
 """Crocodile: long, a ridged back, wide open toothed jaws, a thick raised tail, short bent legs."""
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((0, 0, 0.52), (0.72, 0.50, 0.45)),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
 
 _BODY = (
     Ellipsoid((0, 0, 0.95), (0.60, 0.38, 0.42), (0, -36, 0)),

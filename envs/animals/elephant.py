@@ -1,7 +1,7 @@
 """Elephant: barrel, four pillars, sail ears, a trunk that curls forward, tusks."""
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((0, 0, 1.08), (0.74, 0.46, 0.50)),

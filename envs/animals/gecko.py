@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
 
 _TRUNK = (
     Capsules([(-0.5, 0, 0.32), (-0.1, 0, 0.42), (0.35, 0, 0.57)], [0.3, 0.39, 0.3], squash=(1, 1.1, 1)),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid, mirrored
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid, mirrored
 
 _BODY = (
     Capsules([(0.35, 0, 0.90), (-0.12, 0, 0.88), (-0.48, 0, 0.92)], [0.34, 0.27, 0.31]),

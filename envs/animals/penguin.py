@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Capsules([(0, 0, 0.42), (0.02, 0, 0.8), (0, 0, 1.12)], [0.40, 0.37, 0.25], blend=0.1),

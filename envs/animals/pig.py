@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((0, 0, 0.84), (0.88, 0.64, 0.66)),

@@ -1,7 +1,7 @@
 """Rabbit: sitting, with long hollow ears, a round haunch, a bob of a tail, two front teeth."""
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Ellipsoid((-0.18, 0, 0.44), (0.46, 0.35, 0.40)),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
 
 _BODY = (
     Capsules([(-0.05, 0, 0.36), (0.06, 0, 0.72), (0.14, 0, 0.98)], [0.35, 0.29, 0.2]),

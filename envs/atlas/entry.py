@@ -2,7 +2,7 @@
 
 Scenes are products, so factors are rendered, not scenes. An entry holds the animal's geometry
 once, a lit and an unlit layer for each texture and background, and the shadow it throws on
-each background. `envs.render.compositor` puts entries together.
+each background. `menagerie.envs.render.compositor` puts entries together.
 """
 
 from dataclasses import dataclass, fields
@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
-from envs.animals import load_animal
-from envs.atlas.stage import Ground, camera, ground, placed, to_bytes
-from envs.backgrounds import load_background
-from envs.drawing.camera import average, supersampling
-from envs.drawing.raster import Samples, trace
-from envs.drawing.shading import shade, skin
-from envs.drawing.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
-from envs.drawing.view import View, view_of
-from envs.scene import Thing
-from envs.shapes.mesh import Mesh
-from envs.textures import load_texture
+from menagerie.envs.animals import load_animal
+from menagerie.envs.atlas.stage import Ground, camera, ground, placed, to_bytes
+from menagerie.envs.backgrounds import load_background
+from menagerie.envs.drawing.camera import average, supersampling
+from menagerie.envs.drawing.raster import Samples, trace
+from menagerie.envs.drawing.shading import shade, skin
+from menagerie.envs.drawing.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
+from menagerie.envs.drawing.view import View, view_of
+from menagerie.envs.scene import Thing
+from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.textures import load_texture
 
 
 class EntryKey(NamedTuple):

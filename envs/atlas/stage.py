@@ -6,15 +6,15 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float32
 
-from envs.animals import load_animal
-from envs.backgrounds import load_background
-from envs.drawing.background import Rays
-from envs.drawing.camera import Camera, supersampling
-from envs.drawing.placement import Pose, place
-from envs.drawing.shading import tonemap
-from envs.drawing.shadows import light_space
-from envs.drawing.view import View
-from envs.shapes.mesh import Mesh, animal_mesh
+from menagerie.envs.animals import load_animal
+from menagerie.envs.backgrounds import load_background
+from menagerie.envs.drawing.background import Rays
+from menagerie.envs.drawing.camera import Camera, supersampling
+from menagerie.envs.drawing.placement import Pose, place
+from menagerie.envs.drawing.shading import tonemap
+from menagerie.envs.drawing.shadows import light_space
+from menagerie.envs.drawing.view import View
+from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 
 
 @dataclass(frozen=True, eq=False)

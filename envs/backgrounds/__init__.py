@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from envs.catalog import load, names
+from menagerie.envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.drawing.background import Background
+    from menagerie.envs.drawing.background import Background
 
 
 def background_names() -> tuple[str, ...]:

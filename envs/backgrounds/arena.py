@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envs.drawing.background import Backdrop, Background, Rays, ground_noise, lay_ground, paint, scatter
-from envs.drawing.shading import Light
-from envs.shapes.texture import color
+from menagerie.envs.drawing.background import Backdrop, Background, Rays, ground_noise, lay_ground, paint, scatter
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.shapes.texture import color
 
 _RADIUS = 8.0  # metres, of the stands
 _SEAT, _ROW = 0.24, 0.30  # metres

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envs.drawing.background import Backdrop, Background, Rays, ground_noise, lay_ground, paint, smoothstep
-from envs.drawing.shading import Light
-from envs.shapes.texture import color
+from menagerie.envs.drawing.background import Backdrop, Background, Rays, ground_noise, lay_ground, paint, smoothstep
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.shapes.texture import color
 
 _TENT, _RING = 8.0, 4.8  # radii in metres
 _KERB = 0.5  # metres high

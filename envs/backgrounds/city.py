@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envs.drawing.background import (
+from menagerie.envs.drawing.background import (
     Backdrop,
     Background,
     Rays,
@@ -13,8 +13,8 @@ from envs.drawing.background import (
     scatter,
     smoothstep,
 )
-from envs.drawing.shading import Light
-from envs.shapes.texture import color
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.shapes.texture import color
 
 _ROWS = (  # depth, width of a house, greatest height (metres), colour of the walls
     (30.0, 3.6, 8.0, (0.42, 0.45, 0.50)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envs.drawing.background import (
+from menagerie.envs.drawing.background import (
     Backdrop,
     Background,
     Prop,
@@ -15,10 +15,10 @@ from envs.drawing.background import (
     set_props,
     smoothstep,
 )
-from envs.drawing.shading import Light
-from envs.shapes.noise import noise
-from envs.shapes.sdf import Capsules, Ellipsoid
-from envs.shapes.texture import color
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.shapes.noise import noise
+from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
+from menagerie.envs.shapes.texture import color
 
 _CACTUS = (
     Capsules([(0, 0, 0), (0, 0, 1.9)], [0.2, 0.18]),

@@ -1,7 +1,7 @@
 """Checks the compositor against the oracle on random scenes.
 
-    python -m envs check --scenes 100 --resolution 224 --seed 0
-    python -m envs check --external --scenes 50
+    menagerie check-renderer --scenes 100 --resolution 224 --seed 0
+    menagerie check-renderer --external --scenes 50
 
 Renders every scene both ways and requires that they agree; also reports whether the animals
 stay inside the frame and how much of each the other leaves visible. 100 scenes at 224 pixels
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.files import check_place
-from envs.common.ranges import FIRST_SEED, SIDE, Range
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.ranges import FIRST_SEED, SIDE, Range
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from envs.scene import Scene
+    from menagerie.envs.scene import Scene
 
 WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
 TOUCHED_MEAN = 45.0  # dB, over the pixels that things or their shadows touch
@@ -32,7 +32,7 @@ UNCOVERED = 0.75  # share of a thing that the others leave visible
 
 
 @dataclass(frozen=True)
-class CheckConfig:
+class Config:
     """Compare the compositor with the oracle; exit 1 if they disagree."""
 
     scenes: Annotated[int, Range(1, 100_000)] = 100
@@ -74,7 +74,7 @@ def compare(
     """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world."""
     import numpy as np
 
-    from envs.checks.reference import render_forward
+    from menagerie.envs.checks.reference import render_forward
 
     oracle = render_forward(scene, len(image), cutouts)
     error = (image.astype(np.float64) - oracle.image) ** 2
@@ -110,12 +110,12 @@ def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
     ]
 
 
-def main(config: CheckConfig) -> int:
+def run(config: Config) -> int:
     """Print the tables; returns 1 if a bound is missed."""
-    from envs.checks.own_animals import report_limits
-    from envs.render.worlds import open_renderer
-    from envs.sampling import random_scenes
-    from envs.worlds import load_world
+    from menagerie.envs.checks.own_animals import report_limits
+    from menagerie.envs.render.worlds import open_renderer
+    from menagerie.envs.sampling import random_scenes
+    from menagerie.envs.worlds import load_world
 
     check_place("--cache", config.cache)
     failed = not report_limits(config.world)
@@ -125,7 +125,7 @@ def main(config: CheckConfig) -> int:
         raise UserError(f"{config.world} has cut-outs, which external renderers don't draw; leave out --external")
     images, masks = open_renderer(world, config.resolution, config.cache).render(scenes)
     if config.external:
-        from envs.checks.against_external import report
+        from menagerie.envs.checks.against_external import report
 
         return int(not report(scenes, masks) or failed)
     cutouts = dict(world.cutouts)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envs.checks.external_renderers import camera_matrix, painted, thing_matrix
-from envs.common.errors import UserError
-from envs.common.files import scratch_folder
-from envs.drawing.camera import FIELD_OF_VIEW, Camera
-from envs.drawing.view import view_of
-from envs.scene import Scene
+from menagerie.envs.checks.external_renderers import camera_matrix, painted, thing_matrix
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
+from menagerie.envs.drawing.view import view_of
+from menagerie.envs.scene import Scene
 
 # Run by Blender's own Python. Loading is not timed: only rendering is.
 SCRIPT = """

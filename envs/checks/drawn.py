@@ -6,18 +6,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float32
 
-from envs.animals import load_animal
-from envs.atlas.stage import camera, placed
-from envs.custom.cutouts import load_cutout
-from envs.drawing.camera import Camera, supersampling
-from envs.drawing.raster import EMPTY, trace
-from envs.drawing.shading import Light, mix, shade, skin
-from envs.drawing.shadows import TEXELS, ShadowMap, receiving_points, shadow_map, visibility
-from envs.drawing.view import view_of
-from envs.photographs.card import card_of, card_shadow, contact, seen_by
-from envs.photographs.surface import lit_and_unlit, skins
-from envs.scene import Thing
-from envs.textures import load_texture
+from menagerie.envs.animals import load_animal
+from menagerie.envs.atlas.stage import camera, placed
+from menagerie.envs.custom.cutouts import load_cutout
+from menagerie.envs.drawing.camera import Camera, supersampling
+from menagerie.envs.drawing.raster import EMPTY, trace
+from menagerie.envs.drawing.shading import Light, mix, shade, skin
+from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, receiving_points, shadow_map, visibility
+from menagerie.envs.drawing.view import view_of
+from menagerie.envs.photographs.card import card_of, card_shadow, contact, seen_by
+from menagerie.envs.photographs.surface import lit_and_unlit, skins
+from menagerie.envs.scene import Thing
+from menagerie.envs.textures import load_texture
 
 
 class Layer(NamedTuple):

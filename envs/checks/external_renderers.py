@@ -14,18 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from envs.animals import load_animal
-from envs.backgrounds import load_background
-from envs.checks.physics import client
-from envs.common.errors import UserError, choose
-from envs.common.files import scratch_folder
-from envs.drawing.camera import FIELD_OF_VIEW, Camera
-from envs.drawing.placement import place
-from envs.drawing.shading import albedo
-from envs.drawing.view import view_of
-from envs.scene import Scene, Thing
-from envs.shapes.mesh import animal_mesh
-from envs.textures import load_texture
+from menagerie.envs.animals import load_animal
+from menagerie.envs.backgrounds import load_background
+from menagerie.envs.checks.physics import client
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
+from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.shading import albedo
+from menagerie.envs.drawing.view import view_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.textures import load_texture
 
 NEAR, FAR = 3.0, 14.0  # metres: holds everything but the sky
 GROUND = 12.0  # metres, half the side of the ground plate

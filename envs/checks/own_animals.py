@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from envs.custom.limits import advice, extents, measures, stand_of
-from envs.custom.world_file import own_animals
-from envs.shapes.mesh import animal_mesh
+from menagerie.envs.custom.limits import advice, extents, measures, stand_of
+from menagerie.envs.custom.world_file import own_animals
+from menagerie.envs.shapes.mesh import animal_mesh
 
 
 def report_limits(world: str) -> bool:

@@ -1,7 +1,7 @@
 """Settles animals on the ground and proves that slots keep them apart, with pybullet.
 
-    python -m envs physics            # checks the committed poses and every slot combination
-    python -m envs physics --write    # settles all animals anew and writes the poses
+    menagerie physics            # checks the committed poses and every slot combination
+    menagerie physics --write    # settles all animals anew and writes the poses
 
 Renderers read only the table of poses (`envs/drawing/poses.json`), so that a machine without pybullet
 builds the same atlas.
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.animals import animal_names, load_animal
-from envs.common.errors import UserError
-from envs.common.files import scratch_folder
-from envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
-from envs.facing import facings
-from envs.shapes.mesh import animal_mesh
-from envs.slots import RELATIONS, SLOTS, Slot
+from menagerie.envs.animals import animal_names, load_animal
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
+from menagerie.envs.facing import facings
+from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.slots import RELATIONS, SLOTS, Slot
 
 CELLS = 48  # of a body's mesh: convex parts need no more
 DROP = 0.01  # metres above the ground
@@ -32,7 +32,7 @@ SAFE = 15.0  # degrees; an animal that tips further has fallen over
 
 
 @dataclass(frozen=True)
-class PhysicsConfig:
+class Config:
     """Settle animals and look for contacts."""
 
     write: bool = False
@@ -175,16 +175,16 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
         if angle > SAFE:
             lines.append(f"{name} falls over: it comes to rest tilted by {angle:.0f} degrees")
         if name not in stored:
-            lines.append(f"{name} has no stored pose; run python -m envs physics --write")
+            lines.append(f"{name} has no stored pose; run menagerie physics --write")
             continue
         turned = rotation(stored[name]).T @ rotation(pose)
         apart = np.degrees(np.arccos(np.clip((np.trace(turned) - 1) / 2, -1, 1)))
         if apart > TOLERANCE[0] or abs(stored[name].lift - pose.lift) > TOLERANCE[1]:
-            lines.append(f"{name} settles elsewhere: {pose}, stored {stored[name]}; run python -m envs physics --write")
+            lines.append(f"{name} settles elsewhere: {pose}, stored {stored[name]}; run menagerie physics --write")
     return lines
 
 
-def main(config: PhysicsConfig) -> int:
+def run(config: Config) -> int:
     """Settle, compare or write, look for contacts; returns 1 if something is wrong."""
     names = config.animals or animal_names()
     with scratch_folder() as folder, client() as bullet:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from envs.common.errors import UserError
-from envs.scene import Scene
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene
 
 LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave visible
 # Along which axis of an image the first slot of a relation comes before the second.

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from envs.common.errors import UserError, choose
-from envs.common.options import Group, Option, options_of
-from envs.common.ranges import check_ranges
+from menagerie.envs.common.errors import choose
+from menagerie.envs.common.options import Group, Option, options_of
+from menagerie.envs.common.ranges import check_ranges
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]
@@ -53,10 +53,12 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
     return choose("command", sys.argv[1], known)
 
 
-def no_options(command: str) -> None:
-    """Raise for what is on the command line of a program that takes nothing but requests for help."""
-    if len(sys.argv) > 1 and not help_requested(sys.argv[1:]):
-        raise UserError(f"{command} takes no options, got {' '.join(sys.argv[1:])}; leave them out")
+def started_as() -> str:
+    """How the running study was started: `menagerie tune`, or `python studies/tune.py`."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec and spec.name.startswith("menagerie.studies."):
+        return f"menagerie {spec.name.rpartition('.')[2].replace('_', '-')}"
+    return f"python {sys.argv[0]}"
 
 
 def help_requested(arguments: Sequence[str]) -> str:

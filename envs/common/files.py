@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.life import is_running, system_name
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.life import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"

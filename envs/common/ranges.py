@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.options import markers_of, renamed
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.options import markers_of, renamed
 
 
 class Range(NamedTuple):
@@ -25,7 +25,7 @@ class Range(NamedTuple):
     high: float
 
 
-SIDE = Range(16, 1024)  # of an image, in pixels, as envs.render.renderer draws them
+SIDE = Range(16, 1024)  # of an image, in pixels, as menagerie.envs.render.renderer draws them
 VIEWS = Range(1, 10_000)
 SCENES = Range(1, 1_000_000)  # of a subset
 SEEDS = Range(1, 10_000)  # how many

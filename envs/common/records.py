@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from envs.common.files import write_text
-from envs.common.reading import (
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.reading import (
     LARGEST_RECORD,
     Unreadable,
     check_regular,

@@ -4,16 +4,16 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from envs.catalog import check_free, load, register
-from envs.common.errors import UserError, choose
-from envs.common.reading import read_bytes
-from envs.custom.source import Ingredient, Source
-from envs.custom.upright import check_upright
-from envs.groups import NAME
-from envs.world import World
+from menagerie.envs.catalog import check_free, load, register
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.reading import read_bytes
+from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.groups import NAME
+from menagerie.envs.world import World
 
 if TYPE_CHECKING:
-    from envs.photographs.cutout import Cutout
+    from menagerie.envs.photographs.cutout import Cutout
 
 FOLDER, KIND = "photographs", "cut-out"  # in the catalog
 FIELDS: dict[str, Any] = {"cutouts": [], "size": 1.4, "hover": 0.0, "mirrored": True, "texture": ""}
@@ -29,9 +29,9 @@ def is_cutout(kind: str, entry: Mapping[str, Any]) -> bool:
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. It may have a built-in animal's name, which it replaces."""
-    from envs.photographs.cutout import Cutout
-    from envs.photographs.identity import sources
-    from envs.photographs.picture import read_photograph
+    from menagerie.envs.photographs.cutout import Cutout
+    from menagerie.envs.photographs.identity import sources
+    from menagerie.envs.photographs.picture import read_photograph
 
     for key in entry:
         choose(f"field of cut-out {name!r} in {source.path}", key, FIELDS)

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.catalog import check_free
-from envs.common.errors import choose
-from envs.custom.cutouts import is_cutout, make_cutout
-from envs.custom.python_file import python_animal, python_function, try_function
-from envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
-from envs.custom.upright import check_upright
-from envs.drawing.view import VIEWS
-from envs.groups import NAME
+from menagerie.envs.catalog import check_free
+from menagerie.envs.common.errors import choose
+from menagerie.envs.custom.cutouts import is_cutout, make_cutout
+from menagerie.envs.custom.python_file import python_animal, python_function, try_function
+from menagerie.envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
+from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.drawing.view import VIEWS
+from menagerie.envs.groups import NAME
 
 if TYPE_CHECKING:
-    from envs.drawing.background import Background
-    from envs.drawing.mesh_file import MeshAnimal
-    from envs.drawing.picture_file import PictureTexture
-    from envs.shapes.animal import Animal
-    from envs.shapes.texture import Texture
+    from menagerie.envs.drawing.background import Background
+    from menagerie.envs.drawing.mesh_file import MeshAnimal
+    from menagerie.envs.drawing.picture_file import PictureTexture
+    from menagerie.envs.shapes.animal import Animal
+    from menagerie.envs.shapes.texture import Texture
 
 # The fields of an entry with their defaults.
 FIELDS: dict[str, dict[str, Any]] = {
@@ -67,9 +67,9 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
 
 def make_backgrounds(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """A background of several pictures, which views share out."""
-    from envs.drawing.picture_file import picture_background, read_picture
-    from envs.photographs.backdrops import by_view
-    from envs.photographs.identity import sources
+    from menagerie.envs.drawing.picture_file import picture_background, read_picture
+    from menagerie.envs.photographs.backdrops import by_view
+    from menagerie.envs.photographs.identity import sources
 
     for key in entry:
         choose(f"field of background {name!r} in {source.path}", key, ("image", "horizon"))
@@ -98,7 +98,7 @@ def checked(source: Source, name: str, key: str, value: object) -> str | float |
 
 def own_animal(values: dict[str, Any], path: Path, _: None) -> "Animal | MeshAnimal":
     """An animal from a mesh, or from a Python file."""
-    from envs.drawing.mesh_file import read_mesh
+    from menagerie.envs.drawing.mesh_file import read_mesh
 
     if values["file"]:
         return python_animal(path, BOUNDS)
@@ -107,8 +107,8 @@ def own_animal(values: dict[str, Any], path: Path, _: None) -> "Animal | MeshAni
 
 def own_texture(values: dict[str, Any], path: Path, function: Callable | None) -> "Texture | PictureTexture":
     """A texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
-    from envs.drawing.picture_file import PictureTexture, read_picture
-    from envs.shapes.texture import Texture
+    from menagerie.envs.drawing.picture_file import PictureTexture, read_picture
+    from menagerie.envs.shapes.texture import Texture
 
     if function is None:
         return PictureTexture(read_picture(path), values["tile"], values["specular"], values["gloss"])
@@ -118,10 +118,11 @@ def own_texture(values: dict[str, Any], path: Path, function: Callable | None) -
 
 
 def own_background(values: dict[str, Any], path: Path, function: Callable | None) -> "Background":
-    """A background from a picture, or from a function that draws along rays (see `envs.drawing.background`)."""
-    from envs.drawing.background import Background, Rays
-    from envs.drawing.camera import Camera
-    from envs.drawing.picture_file import OWN_LIGHT, picture_background, read_picture
+    """A background from a picture, or from a function that draws along rays (see
+    `menagerie.envs.drawing.background`)."""
+    from menagerie.envs.drawing.background import Background, Rays
+    from menagerie.envs.drawing.camera import Camera
+    from menagerie.envs.drawing.picture_file import OWN_LIGHT, picture_background, read_picture
 
     if function is None:
         return picture_background(read_picture(path), values["horizon"])

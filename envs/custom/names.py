@@ -3,14 +3,14 @@
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from envs.common.errors import choose
-from envs.custom.cutouts import check_all_natural, natural_texture
-from envs.custom.source import Ingredient, Source
-from envs.slots import SIZES
-from envs.world import World
+from menagerie.envs.common.errors import choose
+from menagerie.envs.custom.cutouts import check_all_natural, natural_texture
+from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.slots import SIZES
+from menagerie.envs.world import World
 
 if TYPE_CHECKING:
-    from envs.photographs.cutout import Cutout
+    from menagerie.envs.photographs.cutout import Cutout
 
 
 def chosen_textures(

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import numpy as np
 
-from envs.common.errors import UserError
-from envs.shapes.animal import Animal
-from envs.shapes.mesh import Mesh, animal_mesh
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 
 CONSTANT = "ANIMAL"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs.common.errors import UserError
+from menagerie.envs.common.errors import UserError
 
 if TYPE_CHECKING:
-    from envs.catalog import OwnIngredient
+    from menagerie.envs.catalog import OwnIngredient
 
 # Least and greatest value of each number.
 BOUNDS = {

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.catalog import register
-from envs.common.errors import UserError, choose
-from envs.common.reading import Unreadable, check_regular, read_toml
-from envs.custom.cutouts import all_cutouts, register_cutout
-from envs.custom.ingredients import make_ingredient
-from envs.custom.names import check_phrases, chosen_names, chosen_sizes, chosen_textures
-from envs.custom.source import Ingredient, Source
-from envs.groups import checked_groups, within
-from envs.world import WORLDS, World
+from menagerie.envs.catalog import register
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.reading import Unreadable, check_regular, read_toml
+from menagerie.envs.custom.cutouts import all_cutouts, register_cutout
+from menagerie.envs.custom.ingredients import make_ingredient
+from menagerie.envs.custom.names import check_phrases, chosen_names, chosen_sizes, chosen_textures
+from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.groups import checked_groups, within
+from menagerie.envs.world import WORLDS, World
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
 LISTS = (*KINDS.values(), "sizes")
@@ -148,7 +148,7 @@ def own_animals(path: Path) -> dict[str, Any]:
 
 def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
     """Raise unless each animal stays inside the frame and on its own side of a pair."""
-    from envs.custom.limits import misplaced
+    from menagerie.envs.custom.limits import misplaced
 
     for name, animal in animals.items():
         if problem := misplaced(name, animal.value):

@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32
 
-from envs.drawing.camera import Camera
-from envs.drawing.placement import Pose
-from envs.drawing.raster import trace
-from envs.drawing.shading import Light
-from envs.shapes.mesh import Mesh, mesh_parts
-from envs.shapes.noise import noise
-from envs.shapes.sdf import Part
-from envs.shapes.vectors import dot
+from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.placement import Pose
+from menagerie.envs.drawing.raster import trace
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.shapes.mesh import Mesh, mesh_parts
+from menagerie.envs.shapes.noise import noise
+from menagerie.envs.shapes.sdf import Part
+from menagerie.envs.shapes.vectors import dot
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
 

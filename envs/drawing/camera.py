@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from envs.drawing.view import TARGET, VIEWS, View
-from envs.shapes.vectors import transform, unit
+from menagerie.envs.drawing.view import TARGET, VIEWS, View
+from menagerie.envs.shapes.vectors import transform, unit
 
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 

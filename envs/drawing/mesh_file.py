@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
-from envs.common.errors import UserError
-from envs.shapes.mesh import Mesh
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.shapes.mesh import Mesh
 
 MOST_FACES = 200_000
 LARGEST = 1e6  # units along the longest side
@@ -17,7 +17,8 @@ ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # small files that may hold enormo
 
 @dataclass(frozen=True, eq=False)
 class MeshAnimal:
-    """An animal given as a mesh: the counterpart of `envs.shapes.animal.Animal`, without paint and tagged parts."""
+    """An animal given as a mesh: the counterpart of `menagerie.envs.shapes.animal.Animal`, without paint and tagged
+    parts."""
 
     vertices: Float32[np.ndarray, "v 3"]
     faces: Int32[np.ndarray, "f 3"]

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from envs.common.errors import UserError
-from envs.drawing.background import Backdrop, Background, Rays, lay_ground
-from envs.drawing.camera import FIELD_OF_VIEW
-from envs.drawing.shading import Light
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.drawing.background import Backdrop, Background, Rays, lay_ground
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW
+from menagerie.envs.drawing.shading import Light
 
 SMALLEST, LARGEST = 8, 4096  # pixels a side
 # A little more than any camera sees, in radians.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from envs.common.errors import choose
-from envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation
-from envs.slots import SLOTS, size_factor
+from menagerie.envs.common.errors import choose
+from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation
+from menagerie.envs.slots import SLOTS, size_factor
 
 
 @dataclass(frozen=True)

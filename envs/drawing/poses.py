@@ -1,4 +1,4 @@
-"""The table of settled poses: how each animal rests on the ground, computed by `envs.checks.physics`."""
+"""The table of settled poses: how each animal rests on the ground, computed by `menagerie.envs.checks.physics`."""
 
 import json
 from functools import lru_cache
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from envs.common.files import write_text
+from menagerie.envs.common.files import write_text
 
 TABLE = Path(__file__).parent / "poses.json"
 

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from numba import njit
 
-from envs.drawing.camera import Camera
-from envs.drawing.placement import Pose
-from envs.shapes.mesh import Mesh
-from envs.shapes.vectors import transform, unit
+from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.placement import Pose
+from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.shapes.vectors import transform, unit
 
 EMPTY = np.float32(1e9)  # depth where there is nothing
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from envs.drawing.raster import Samples
-from envs.shapes.animal import TAG_COLORS, TAGS, Animal
-from envs.shapes.mesh import Mesh
-from envs.shapes.texture import Texture
-from envs.shapes.vectors import dot, unit
+from menagerie.envs.drawing.raster import Samples
+from menagerie.envs.shapes.animal import TAG_COLORS, TAGS, Animal
+from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.shapes.texture import Texture
+from menagerie.envs.shapes.vectors import dot, unit
 
 SUN_STRENGTH = 1.75
 SKY_STRENGTH = 1.35

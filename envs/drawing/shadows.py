@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float32
 from numba import njit
 
-from envs.drawing.placement import Pose
-from envs.drawing.raster import EMPTY, rasterize_parallel, to_world
-from envs.shapes.mesh import Mesh
-from envs.shapes.vectors import transform
+from menagerie.envs.drawing.placement import Pose
+from menagerie.envs.drawing.raster import EMPTY, rasterize_parallel, to_world
+from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.shapes.vectors import transform
 
 CENTER = np.array([0.0, 0.0, 1.1], np.float32)
 REACH = 3.0  # metres from the centre to the map's border

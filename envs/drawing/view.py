@@ -1,7 +1,7 @@
 """What a view's number sets for the whole scene: where the camera stands and where the sun is.
 
 There are few of each, so that one drawn background serves many scenes. What varies per thing is in
-`envs.drawing.placement`.
+`menagerie.envs.drawing.placement`.
 """
 
 import zlib

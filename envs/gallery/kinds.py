@@ -1,8 +1,8 @@
 """Draws contact sheets, as a picture or a page.
 
-    python -m envs gallery --out scenes.png                       # random scenes
-    python -m envs gallery --out animals.html --kind animals      # every animal in every texture
-    python -m envs gallery --out slots.png --kind slots --renderer pyrender
+    menagerie gallery --out scenes.png                       # random scenes
+    menagerie gallery --out animals.html --kind animals      # every animal in every texture
+    menagerie gallery --out slots.png --kind slots --renderer pyrender
 
 The file's ending decides: .png, or .html with what each picture shows below it.
 """
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from envs.common.errors import UserError, choose
-from envs.common.files import check_place
-from envs.common.ranges import FIRST_SEED, Range
-from envs.gallery.sheets import Sheet
-from envs.scene import Scene, Thing
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.ranges import FIRST_SEED, Range
+from menagerie.envs.gallery.sheets import Sheet
+from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from envs.world import World
+    from menagerie.envs.world import World
 
 RENDERERS = ("menagerie", "forward", "pyrender", "tiny")
 
 
 @dataclass(frozen=True)
-class GalleryConfig:
+class Config:
     """Draw a contact sheet."""
 
     out: Path
@@ -50,9 +50,9 @@ class GalleryConfig:
     """Folder that keeps atlas entries between runs."""
 
 
-def random_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def random_sheet(world: "World", config: Config) -> Sheet:
     """Random scenes, mostly pairs."""
-    from envs.sampling import random_scenes
+    from menagerie.envs.sampling import random_scenes
 
     scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
     rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
@@ -70,7 +70,7 @@ def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene
     return Sheet(list(world.animals), columns, rows)
 
 
-def texture_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def texture_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in every texture, on one background after another."""
 
     def scene(animal: str, texture: str) -> Scene:
@@ -81,7 +81,7 @@ def texture_sheet(world: "World", config: GalleryConfig) -> Sheet:
     return _alone(world, list(world.textures), scene)
 
 
-def background_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def background_sheet(world: "World", config: Config) -> Sheet:
     """Every animal on every background, in one texture after another."""
 
     def scene(animal: str, background: str) -> Scene:
@@ -92,9 +92,9 @@ def background_sheet(world: "World", config: GalleryConfig) -> Sheet:
     return _alone(world, list(world.backgrounds), scene)
 
 
-def slot_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def slot_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in every slot and size."""
-    from envs.slots import SLOTS
+    from menagerie.envs.slots import SLOTS
 
     columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in SLOTS for size in _sizes(world)}
 
@@ -104,7 +104,7 @@ def slot_sheet(world: "World", config: GalleryConfig) -> Sheet:
     return _alone(world, list(columns), scene)
 
 
-def view_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def view_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in several views."""
 
     def scene(animal: str, view: str) -> Scene:
@@ -114,11 +114,11 @@ def view_sheet(world: "World", config: GalleryConfig) -> Sheet:
     return _alone(world, [str(view) for view in range(config.columns)], scene)
 
 
-def blind_sheet(world: "World", config: GalleryConfig) -> Sheet:
+def blind_sheet(world: "World", config: Config) -> Sheet:
     """Every animal once, numbered in random order, each in a random texture, background and view."""
     import numpy as np
 
-    from envs.sampling import random_thing
+    from menagerie.envs.sampling import random_thing
 
     random = np.random.default_rng(config.seed)
     scenes = []
@@ -130,7 +130,7 @@ def blind_sheet(world: "World", config: GalleryConfig) -> Sheet:
     return Sheet(labels, [""] * config.columns, rows, named=False)
 
 
-KINDS: dict[str, Callable[["World", GalleryConfig], Sheet]] = {
+KINDS: dict[str, Callable[["World", Config], Sheet]] = {
     "scenes": random_sheet,
     "animals": texture_sheet,
     "backgrounds": background_sheet,
@@ -140,12 +140,12 @@ KINDS: dict[str, Callable[["World", GalleryConfig], Sheet]] = {
 }
 
 
-def draw(world: "World", scenes: list[Scene], config: GalleryConfig) -> "np.ndarray":
+def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     """Images (n, h, w, 3) uint8 of the scenes by the renderer of `config`."""
     import numpy as np
 
-    from envs.checks.reference import render_forward
-    from envs.render.worlds import open_renderer
+    from menagerie.envs.checks.reference import render_forward
+    from menagerie.envs.render.worlds import open_renderer
 
     if config.renderer == "menagerie":
         return open_renderer(world, config.resolution, config.cache).render(scenes)[0]
@@ -153,7 +153,7 @@ def draw(world: "World", scenes: list[Scene], config: GalleryConfig) -> "np.ndar
         return np.array([render_forward(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
     if world.cutouts:
         raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
-    from envs.checks.external_renderers import open_external_renderer
+    from menagerie.envs.checks.external_renderers import open_external_renderer
 
     renderer = open_external_renderer(config.renderer, config.resolution)
     images = np.array([renderer.render(scene).image for scene in scenes])
@@ -161,11 +161,11 @@ def draw(world: "World", scenes: list[Scene], config: GalleryConfig) -> "np.ndar
     return images
 
 
-def main(config: GalleryConfig) -> None:
+def run(config: Config) -> None:
     """Write the sheet."""
-    from envs.gallery.sheets import write_page, write_picture
-    from envs.render.renderer import LARGEST, SMALLEST
-    from envs.worlds import load_world
+    from menagerie.envs.gallery.sheets import write_page, write_picture
+    from menagerie.envs.render.renderer import LARGEST, SMALLEST
+    from menagerie.envs.worlds import load_world
 
     check_place("--cache", config.cache)
     if not SMALLEST <= config.resolution <= LARGEST:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from envs.drawing.background import Backdrop, Background, Rays
-from envs.drawing.picture_file import OWN_LIGHT
-from envs.drawing.shading import Light
-from envs.drawing.view import VIEWS
+from menagerie.envs.drawing.background import Backdrop, Background, Rays
+from menagerie.envs.drawing.picture_file import OWN_LIGHT
+from menagerie.envs.drawing.shading import Light
+from menagerie.envs.drawing.view import VIEWS
 
 
 def by_view(backgrounds: Sequence[Background]) -> Background:

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from envs.drawing.camera import Camera
-from envs.drawing.placement import place
-from envs.drawing.raster import EMPTY
-from envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
-from envs.photographs.cutout import Cutout
-from envs.photographs.picture import Photograph
+from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.raster import EMPTY
+from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
+from menagerie.envs.photographs.cutout import Cutout
+from menagerie.envs.photographs.picture import Photograph
 
 FAINTEST = 1 / 255  # alpha below which nothing is drawn
 # Contact with the ground: how dark it is, how far it reaches from the card, and from what height things cause it.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float32
 
-from envs.drawing.camera import Camera
-from envs.drawing.placement import Pose
-from envs.photographs.picture import Photograph
-from envs.shapes.mesh import Mesh
-from envs.slots import SLOTS
+from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.placement import Pose
+from menagerie.envs.photographs.picture import Photograph
+from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.slots import SLOTS
 
 THICKNESS = 0.04  # metres: of the slab that stands for a cut-out where limits are measured
 DISTANCE = 7.3  # metres, about: from the camera to the slots

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from envs.common.errors import UserError
-from envs.drawing.picture_file import LARGEST
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.drawing.picture_file import LARGEST
 
 FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # that have an alpha channel and need no other program
 SMALLEST = 24  # pixels along the longest side of what is not transparent

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float32
 
-from envs.drawing.raster import Samples
-from envs.drawing.shading import Light, Skin, shade
-from envs.drawing.view import View
-from envs.photographs.card import Card, Seen
-from envs.photographs.cutout import Cutout
-from envs.photographs.picture import LUMINANCE
-from envs.shapes.texture import Texture
-from envs.shapes.vectors import unit
-from envs.textures import load_texture
+from menagerie.envs.drawing.raster import Samples
+from menagerie.envs.drawing.shading import Light, Skin, shade
+from menagerie.envs.drawing.view import View
+from menagerie.envs.photographs.card import Card, Seen
+from menagerie.envs.photographs.cutout import Cutout
+from menagerie.envs.photographs.picture import LUMINANCE
+from menagerie.envs.shapes.texture import Texture
+from menagerie.envs.shapes.vectors import unit
+from menagerie.envs.textures import load_texture
 
 # A photograph's contrast on a texture: the whole would leave nothing of the texture where the photograph is dark.
 CONTRAST, BRIGHTEST = 0.7, 2.2

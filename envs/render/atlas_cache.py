@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from envs.atlas.entry import Entry, EntryKey
-from envs.common.arrays import read_arrays
-from envs.common.files import whole_file
-from envs.common.reading import Unreadable
+from menagerie.envs.atlas.entry import Entry, EntryKey
+from menagerie.envs.common.arrays import read_arrays
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.reading import Unreadable
 
 OWNER = "of"  # the array beside those of an entry that says which it is
 # Type and number of axes of each array of an entry.

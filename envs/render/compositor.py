@@ -7,8 +7,8 @@ numba's disk cache does not notice edits of `visibility_at` in envs/drawing/shad
 import numpy as np
 from numba import njit
 
-from envs.drawing.shadows import BIAS, SOFTNESS, visibility_at
-from envs.scene import MOST_THINGS
+from menagerie.envs.drawing.shadows import BIAS, SOFTNESS, visibility_at
+from menagerie.envs.scene import MOST_THINGS
 
 # Columns of the table of entries: where an entry's pixels, layers and depth map lie in the pool.
 TOP, LEFT, HEIGHT, WIDTH, PIXELS, COLORS, MAP_ROW, MAP_COLUMN, MAP_HEIGHT, MAP_WIDTH, MAP = range(11)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from envs.atlas.entry import Entry, EntryKey
-from envs.atlas.stage import ground, to_bytes
-from envs.drawing.camera import average, supersampling
-from envs.drawing.view import View, view_of
-from envs.render.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
-from envs.scene import Scene
+from menagerie.envs.atlas.entry import Entry, EntryKey
+from menagerie.envs.atlas.stage import ground, to_bytes
+from menagerie.envs.drawing.camera import average, supersampling
+from menagerie.envs.drawing.view import View, view_of
+from menagerie.envs.render.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
+from menagerie.envs.scene import Scene
 
 
 class _Growing:
@@ -104,6 +104,7 @@ class EntryPool:
 
 
 def _light_box(entry: Entry) -> Float64[np.ndarray, "6"]:
-    """Box in light space where a thing receives light, and its map's least depth: see `envs.render.compositor`."""
+    """Box in light space where a thing receives light, and its map's least depth: see
+    `menagerie.envs.render.compositor`."""
     column, row, depth = entry.light[entry.alpha > 0].T
     return np.array([column.min(), column.max(), row.min(), row.max(), depth.max(), entry.map_depth.min()], np.float64)

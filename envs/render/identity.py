@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from envs.world import World
+from menagerie.envs.world import World
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -33,7 +33,7 @@ NAMES = (
 def entry_identity(resolution: int, world: World) -> str:
     """A name for all that decides an entry's pixels besides its key: an edited animal changes it.
 
-    What cut-outs need besides is in `world.own`; see `envs.render.worlds`.
+    What cut-outs need besides is in `world.own`; see `menagerie.envs.render.worlds`.
     """
     if world.cutouts:
         raise ValueError(f"world {world.name!r} has cut-outs, which `Renderer` doesn't draw: use `open_renderer`")

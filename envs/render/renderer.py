@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-from envs.atlas.entry import Entry, EntryKey, build_entry
-from envs.common.errors import UserError, choose
-from envs.common.processes import end_with_parent, workers_context
-from envs.drawing.view import view_of
-from envs.render.atlas_cache import entry_path, read_entry, write_entry
-from envs.render.entry_pool import EntryPool
-from envs.render.identity import entry_identity
-from envs.scene import Scene
-from envs.slots import SLOTS
-from envs.world import World
-from envs.worlds import load_world
+from menagerie.envs.atlas.entry import Entry, EntryKey, build_entry
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.processes import end_with_parent, workers_context
+from menagerie.envs.drawing.view import view_of
+from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
+from menagerie.envs.render.entry_pool import EntryPool
+from menagerie.envs.render.identity import entry_identity
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import SLOTS
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
 
 SMALLEST, LARGEST = 16, 1024  # pixels a side
 CHUNK = 256  # scenes composed at once

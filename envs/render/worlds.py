@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from envs.atlas.entry import Entry, EntryKey, build_entry
-from envs.custom.cutouts import check_sharp, load_cutout
-from envs.render.identity import entry_identity
-from envs.render.renderer import Renderer
-from envs.world import World
+from menagerie.envs.atlas.entry import Entry, EntryKey, build_entry
+from menagerie.envs.custom.cutouts import check_sharp, load_cutout
+from menagerie.envs.render.identity import entry_identity
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.world import World
 
 
 class CutoutRenderer(Renderer):
@@ -42,7 +42,7 @@ def entry_builder(world: World, resolution: int) -> Callable[[EntryKey], Entry]:
 
 def build_any_entry(key: EntryKey, cutouts: dict[str, str], **parts) -> Entry:
     """The entry of a cut-out, whose hash is in `cutouts`, or of a modelled animal."""
-    from envs.photographs.entry import build_cutout_entry
+    from menagerie.envs.photographs.entry import build_cutout_entry
 
     if key.animal in cutouts:
         return build_cutout_entry(key, load_cutout(cutouts[key.animal]), **parts)

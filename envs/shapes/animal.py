@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from envs.shapes.sdf import Part, mirrored
+from menagerie.envs.shapes.sdf import Part, mirrored
 
 # Tagged parts keep their own colour whatever the texture: linear red, green, blue.
 TAG_COLORS: dict[str, tuple[float, float, float]] = {

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from envs.shapes.animal import Animal, PointFunction
-from envs.shapes.sdf import FAR, Part, body_distance, join
+from menagerie.envs.shapes.animal import Animal, PointFunction
+from menagerie.envs.shapes.sdf import FAR, Part, body_distance, join
 
 CELLS = 112  # grid cells along the longest side
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from envs.shapes.vectors import dot, transform
+from menagerie.envs.shapes.vectors import dot, transform
 
 FAR = np.float32(9.0)  # larger than any body, in body units
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from envs.shapes.noise import noise
+from menagerie.envs.shapes.noise import noise
 
 
 @dataclass(frozen=True)
 class Texture:
-    """`albedo` maps noise, coarse to fine (`envs.shapes.noise`), to linear colour in 0..1."""
+    """`albedo` maps noise, coarse to fine (`menagerie.envs.shapes.noise`), to linear colour in 0..1."""
 
     albedo: Callable[[Float32[np.ndarray, "n 4"]], Float32[np.ndarray, "n 3"]]
     specular: float  # strength of the highlight

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from envs.custom.ingredients import MOST_PICTURES
-from envs.custom.upright import check_upright
-from envs.drawing.picture_file import read_picture
-from envs.groups import NAME
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.custom.ingredients import MOST_PICTURES
+from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.drawing.picture_file import read_picture
+from menagerie.envs.groups import NAME
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 

@@ -1,11 +1,11 @@
 """Writes worlds of cut-out photographs: real animals in the places and relations of synthetic ones.
 
     apt-get download tuxpaint-stamps-default && dpkg-deb -x tuxpaint-stamps-default_*.deb stamps
-    python -m envs photos my-photos --package stamps
-    python -m envs check --world my-photos/photos.toml
+    menagerie photos my-photos --package stamps
+    menagerie check-renderer --world my-photos/photos.toml
     python studies/binding_grid.py --preset smoke --world my-photos/photos.toml
 
-    python -m envs photos my-photos --cutouts pictures      # your own: lion.png, lion-2.png, snow_leopard.png, ...
+    menagerie photos my-photos --cutouts pictures      # your own: lion.png, lion-2.png, snow_leopard.png, ...
 
 The folder then has `photos.toml`, of the animals that the world pug has too, and `photos-wide.toml`, of all animals,
 in pug's textures; the same in their own colours as `photos-natural.toml` and `photos-wide-natural.toml`; and copies of
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from envs.common.errors import UserError
+from menagerie.envs.common.errors import UserError
 
 if TYPE_CHECKING:
-    from envs.stamps.package import Stamp
+    from menagerie.envs.stamps.package import Stamp
 
 
 @dataclass(frozen=True)
-class PhotosConfig:
+class Config:
     """Write worlds of photographs."""
 
     folder: Annotated[Path, tyro.conf.Positional]
@@ -44,11 +44,11 @@ class PhotosConfig:
     """Pixels along a scene's side for which photographs must be large enough."""
 
 
-def main(config: PhotosConfig) -> None:
+def run(config: Config) -> None:
     """Write the worlds and report what is in them."""
-    from envs.stamps.backgrounds import background_pictures
-    from envs.stamps.worlds import drawable, write_world
-    from envs.worlds import load_world
+    from menagerie.envs.stamps.backgrounds import background_pictures
+    from menagerie.envs.stamps.worlds import drawable, write_world
+    from menagerie.envs.worlds import load_world
 
     usable, refused = drawable(all_stamps(config), config.resolution)
     for stamp, reason in refused.items():
@@ -63,10 +63,10 @@ def main(config: PhotosConfig) -> None:
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(its)} photographs")
 
 
-def all_stamps(config: PhotosConfig) -> list["Stamp"]:
+def all_stamps(config: Config) -> list["Stamp"]:
     """The photographs that may be drawn: the user's own, or the package's."""
-    from envs.stamps.own_folder import own_stamps
-    from envs.stamps.package import stamps, stamps_folder
+    from menagerie.envs.stamps.own_folder import own_stamps
+    from menagerie.envs.stamps.package import stamps, stamps_folder
 
     if config.cutouts:
         if config.package or config.things:
@@ -75,9 +75,9 @@ def all_stamps(config: PhotosConfig) -> list["Stamp"]:
     return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
 
 
-def worlds(config: PhotosConfig, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
+def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
     """The photographs of each world, by its name."""
-    from envs.stamps.package import OF_PUG
+    from menagerie.envs.stamps.package import OF_PUG
 
     if config.cutouts:
         return {"photos": usable}

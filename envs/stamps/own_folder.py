@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from envs.stamps.backgrounds import words
-from envs.stamps.package import Stamp
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.stamps.backgrounds import words
+from menagerie.envs.stamps.package import Stamp
 
 ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
 LEAST = 2  # different names

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.files import whole_file, write_text
-from envs.custom.upright import check_upright
-from envs.photographs.cutout import Cutout
-from envs.photographs.picture import read_photograph
-from envs.stamps.package import NAME, Stamp
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import whole_file, write_text
+from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.photographs.cutout import Cutout
+from menagerie.envs.photographs.picture import read_photograph
+from menagerie.envs.stamps.package import NAME, Stamp
 
-HEADER = f"""# Written by `python -m envs photos`. The pictures in cutouts/ are of Debian's {NAME}, under its licence
+HEADER = f"""# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {NAME}, under its licence
 # (GPL-2, see /usr/share/doc/{NAME}/copyright of the package): they are no part of this project.
 """
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file

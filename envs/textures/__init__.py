@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from envs.catalog import load, names
+from menagerie.envs.catalog import load, names
 
 if TYPE_CHECKING:
-    from envs.shapes.texture import Texture
+    from menagerie.envs.shapes.texture import Texture
 
 
 def texture_names() -> tuple[str, ...]:

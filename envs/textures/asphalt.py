@@ -1,6 +1,6 @@
 """Dark grey with pale stones, like a road."""
 
-from envs.shapes.texture import Texture, color, sigmoid
+from menagerie.envs.shapes.texture import Texture, color, sigmoid
 
 
 def _albedo(noise):

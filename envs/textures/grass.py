@@ -1,6 +1,6 @@
 """Green in dark and yellowish patches, like a lawn."""
 
-from envs.shapes.texture import Texture, color, sigmoid
+from menagerie.envs.shapes.texture import Texture, color, sigmoid
 
 
 def _albedo(noise):

@@ -1,6 +1,6 @@
 """Glossy red, like toy plastic."""
 
-from envs.shapes.texture import Texture, color
+from menagerie.envs.shapes.texture import Texture, color
 
 
 def _albedo(noise):

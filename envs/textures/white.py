@@ -1,6 +1,6 @@
 """Matt white, like plaster."""
 
-from envs.shapes.texture import Texture, color
+from menagerie.envs.shapes.texture import Texture, color
 
 
 def _albedo(noise):

@@ -6,14 +6,14 @@ from itertools import groupby
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from envs.render.renderer import Renderer
-from envs.world import World
-from generators.audit.claims import Problems
-from generators.audit.findings import Finding
-from generators.audit.renderings import Renderings
-from generators.audit.shown import ShownRows
-from generators.storage.digests import PIXELS
-from generators.storage.image_store import Progress
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.world import World
+from menagerie.generators.audit.claims import Problems
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.renderings import Renderings
+from menagerie.generators.audit.shown import ShownRows
+from menagerie.generators.storage.digests import PIXELS
+from menagerie.generators.storage.image_store import Progress
 
 SAMPLE = 24  # rows of a sample at least; it has one of each shard
 GROUNDS = 10  # views of backgrounds in a sample, if shards leave the choice: drawing one takes as long as three things

@@ -8,11 +8,11 @@ alphabet and to one texture:
 - m: the caption mentions that animal first.
 
 Their products say the rest: ap, the texture is in the first place; pm, what is in the first place is mentioned first;
-am, the texture is mentioned first. Of each product that chance decides (`generators.audit.symmetry`) the sum over a
-subset is a contrast, and so are the sums over each background, each view and each texture. For counting, contrasts are
-of each number with each background, view and texture, and of each place that holds something. All of them, over all
-subsets, are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound splits at most
-(`generators.audit.chance`).
+am, the texture is mentioned first. Of each product that chance decides (`menagerie.generators.audit.symmetry`) the sum
+over a subset is a contrast, and so are the sums over each background, each view and each texture. For counting,
+contrasts are of each number with each background, view and texture, and of each place that holds something. All of
+them, over all subsets, are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound
+splits at most (`menagerie.generators.audit.chance`).
 """
 
 from collections import defaultdict
@@ -20,14 +20,14 @@ from collections.abc import Hashable, Iterator, Sequence
 from math import prod, sqrt
 from typing import NamedTuple
 
-from envs.scene import Scene
-from envs.slots import COUNTING
-from generators.audit.chance import Contrast, bound, signed
-from generators.audit.findings import Finding
-from generators.audit.mentions import mentioned_phrases
-from generators.audit.symmetry import open_to, rules_for, turn_of
-from generators.captions.graph import SceneGraph
-from generators.storage.split_file import Records, Split
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import COUNTING
+from menagerie.generators.audit.chance import Contrast, bound, signed
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.mentions import mentioned_phrases
+from menagerie.generators.audit.symmetry import open_to, rules_for, turn_of
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.storage.split_file import Records, Split
 
 RATE = 1 / 2000
 """The most sound splits of which this finding, or that on texts, fails by chance: 1 in 1000 for both together."""

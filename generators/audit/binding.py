@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import combinations, permutations, product
 
-from envs.scene import Scene, Thing
-from generators.audit.findings import Finding, animal_pair, first, leave_any, nearest, rules_of, trainable
-from generators.storage.split_file import Records, Split
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.audit.findings import Finding, animal_pair, first, leave_any, nearest, rules_of, trainable
+from menagerie.generators.storage.split_file import Records, Split
 
 
 def pairs_of(records: Records) -> set[frozenset[str]]:

@@ -11,13 +11,13 @@ from functools import partial
 from itertools import chain, combinations, permutations, product
 from typing import NamedTuple
 
-from envs.scene import Scene, Thing
-from envs.slots import COUNTING, SLOTS_OF
-from generators.audit.findings import animal_pair, leave_any, rules_of, world_of
-from generators.audit.parts import bare
-from generators.audit.symmetry import rules_for
-from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING, SLOTS_OF
+from menagerie.generators.audit.findings import animal_pair, leave_any, rules_of, world_of
+from menagerie.generators.audit.parts import bare
+from menagerie.generators.audit.symmetry import rules_for
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Split
 
 Stratum = Hashable
 Strata = dict[Stratum, list[Scene]]

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from generators.audit.findings import Finding
-from generators.audit.shown import ShownRows
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.shown import ShownRows
 
 CLAIMS = {
     "read": "every image and mask can be read",

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.world import World
-from generators.audit.masks import mean_colors
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
+from menagerie.generators.audit.masks import mean_colors
 
 # Views and other things' shadows make a thing darker or brighter than it is in its reference: by these factors.
 DARKEST, BRIGHTEST = 0.7, 1.2

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from envs.scene import Scene
-from generators.audit.findings import Finding, first, rules_of
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.storage.split_file import Split
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:

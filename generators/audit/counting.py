@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from envs.scene import Scene
-from envs.slots import COUNTING
-from generators.audit.findings import Finding, first, nearest
-from generators.captions.phrases import plural
-from generators.storage.split_file import Records, Split
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import COUNTING
+from menagerie.generators.audit.findings import Finding, first, nearest
+from menagerie.generators.captions.phrases import plural
+from menagerie.generators.storage.split_file import Records, Split
 
 NUMBERS = ("two", "three", "four")
 # What a caption of one thing has and one of several has not.

@@ -2,19 +2,20 @@
 
 Of a training pair (or order, or number of an animal) every kind says which textures, orders and backgrounds train
 shows, and all of them in all training views. What is left out without a rule is a fault, and could tie one to another:
-a pair to a background, a texture to a place. What is drawn for each scene is left out (`generators.audit.parts`).
+a pair to a background, a texture to a place. What is drawn for each scene is left out
+(`menagerie.generators.audit.parts`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from envs.scene import Scene, Thing
-from envs.slots import COUNTING, SLOTS_OF
-from generators.audit.candidates import assignments, left, orders_of, scenes_of
-from generators.audit.findings import Finding, first, rules_of
-from generators.audit.parts import bare
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING, SLOTS_OF
+from menagerie.generators.audit.candidates import assignments, left, orders_of, scenes_of
+from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.audit.parts import bare
+from menagerie.generators.storage.split_file import Split
 
 
 def check_single_objects(split: Split) -> Iterator[Finding]:

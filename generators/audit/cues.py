@@ -1,7 +1,8 @@
 """Whether a text alone gives away that it is true, beyond its bag of words.
 
 A negative must have its caption's order and phrasing: with what is exchanged left out, both are one text. And a small
-classifier (`generators.audit.text_classifier`), which sees no picture, must not tell the true text from the false one:
+classifier (`menagerie.generators.audit.text_classifier`), which sees no picture, must not tell the true text from the
+false one:
 
 - `order`: neighbouring words with all animals as one word and all sizes as one, and which animal and which texture
   comes first. What the coin of the mention order turns round, scene by scene; where slots decide that order, the coin
@@ -10,7 +11,7 @@ classifier (`generators.audit.text_classifier`), which sees no picture, must not
   splits, where an animal's texture is always the same in a test, which is what they are about.
 
 Under a fair coin, a classifier that was fitted on other pairs is right and wrong equally often, so that the same bound
-holds as for balance (`generators.audit.chance`): both halves of both classifiers in all tests are one test.
+holds as for balance (`menagerie.generators.audit.chance`): both halves of both classifiers in all tests are one test.
 """
 
 import re
@@ -18,14 +19,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 
-from generators.audit.balance import RATE
-from generators.audit.chance import Contrast, bound
-from generators.audit.findings import Finding, first
-from generators.audit.symmetry import MENTION, Turn, answer_turn, open_to, rules_for, turn_of
-from generators.audit.text_classifier import Features, Pair, scored
-from generators.captions.phrases import plural
-from generators.storage.split_file import Records, Split
-from generators.vocabulary import Vocabulary
+from menagerie.generators.audit.balance import RATE
+from menagerie.generators.audit.chance import Contrast, bound
+from menagerie.generators.audit.findings import Finding, first
+from menagerie.generators.audit.symmetry import MENTION, Turn, answer_turn, open_to, rules_for, turn_of
+from menagerie.generators.audit.text_classifier import Features, Pair, scored
+from menagerie.generators.captions.phrases import plural
+from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.vocabulary import Vocabulary
 
 
 def names_pattern(names: Iterable[str]) -> re.Pattern[str]:

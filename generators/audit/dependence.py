@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from generators.audit.binding import pairs_of
-from generators.audit.findings import Finding, first, nearest, trainable
-from generators.storage.split_file import Records, Split
+from menagerie.generators.audit.binding import pairs_of
+from menagerie.generators.audit.findings import Finding, first, nearest, trainable
+from menagerie.generators.storage.split_file import Records, Split
 
 # Largest difference of realised and requested information: quotas are whole numbers.
 TOLERANCE = 0.01

@@ -8,13 +8,13 @@ drawn from, within each pair, however many records it has; and so must the pairs
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from envs.scene import Scene
-from generators.audit.balance import TOGETHER
-from generators.audit.candidates import OF_KIND, Drawn, Stratum, candidates, stratum_of
-from generators.audit.findings import Finding, first, skipped
-from generators.audit.parts import parts
-from generators.audit.tallies import Tallies
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.balance import TOGETHER
+from menagerie.generators.audit.candidates import OF_KIND, Drawn, Stratum, candidates, stratum_of
+from menagerie.generators.audit.findings import Finding, first, skipped
+from menagerie.generators.audit.parts import parts
+from menagerie.generators.audit.tallies import Tallies
+from menagerie.generators.storage.split_file import Split
 
 EVENLY = "tests are drawn evenly: pairs, animals, textures, places, backgrounds, views and numbers"
 

@@ -13,28 +13,28 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from envs.common.errors import UserError, choose
-from envs.common.files import scratch_folder
-from envs.common.reading import open_file, parse_json, read_bytes, read_text
-from envs.render.identity import image_identity
-from envs.render.renderer import LARGEST, Renderer
-from envs.render.worlds import open_renderer
-from envs.scene import Scene
-from envs.world import World
-from envs.worlds import load_world
-from generators.audit.again import SAMPLE
-from generators.audit.findings import Finding, first, skipped
-from generators.audit.pixels import Progress
-from generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
-from generators.export import formats
-from generators.export.formats import FORMATS, ExportPart, File
-from generators.export.write import MARK, SHEET, mark
-from generators.splits.recipe_file import KINDS
-from generators.storage.pixels import PixelReader
-from generators.storage.split_file import Records, Split
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.common.reading import open_file, parse_json, read_bytes, read_text
+from menagerie.envs.render.identity import image_identity
+from menagerie.envs.render.renderer import LARGEST, Renderer
+from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.again import SAMPLE
+from menagerie.generators.audit.findings import Finding, first, skipped
+from menagerie.generators.audit.pixels import Progress
+from menagerie.generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
+from menagerie.generators.export import formats
+from menagerie.generators.export.formats import FORMATS, ExportPart, File
+from menagerie.generators.export.write import MARK, SHEET, mark
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.vocabulary import Vocabulary
 
-REMEDY = "export the split again with 'python -m generators export'"
+REMEDY = "export the split again with 'menagerie export'"
 PICTURES = "pictures are the same when rendered again"
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from envs.facing import OUTWARD
-from envs.scene import Scene
-from generators.audit.findings import Finding, first, within
-from generators.storage.split_file import Split
+from menagerie.envs.facing import OUTWARD
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.findings import Finding, first, within
+from menagerie.generators.storage.split_file import Split
 
 
 def check_facing(split: Split) -> Iterator[Finding]:

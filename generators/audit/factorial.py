@@ -5,15 +5,15 @@ from itertools import islice
 
 import numpy as np
 
-from envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
-from envs.common.files import scratch_folder
-from envs.render.renderer import Pictures
-from envs.render.worlds import open_renderer
-from envs.scene import Scene
-from envs.world import World
-from generators.captions.phrases import phrase
-from generators.captions.relations import PREDICATES
-from generators.captions.templates import caption
+from menagerie.envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.render.renderer import Pictures
+from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.templates import caption
 
 CHUNK = 1024  # scenes
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import h5py
 
-from envs.common.errors import UserError
-from generators.audit.findings import Finding
-from generators.audit.regeneration import Incomparable, recipe_of
-from generators.splits.recipe_file import KINDS
-from generators.storage.image_store import check_shard
-from generators.storage.split_file import REMEDY, Split, check_store, recipe_version, split_name
-from generators.storage.tables import open_to_read
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.regeneration import Incomparable, recipe_of
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.image_store import check_shard
+from menagerie.generators.storage.split_file import REMEDY, Split, check_store, recipe_version, split_name
+from menagerie.generators.storage.tables import open_to_read
 
 NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
 FITS = "the store shows the scenes that the split lists"

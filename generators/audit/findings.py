@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envs.scene import Scene
-from envs.world import World
-from generators.rules.groups import with_groups
-from generators.rules.rule import Rule, parse_rule
-from generators.storage.split_file import Split
-from generators.vocabulary import Vocabulary
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.rules.groups import with_groups
+from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.generators.storage.split_file import Split
+from menagerie.generators.vocabulary import Vocabulary
 
 REQUESTED_FRACTION = ": the requested fraction"  # ends the claims of `nearest`
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from envs.scene import Scene
+from menagerie.envs.scene import Scene
 
 Shard = tuple[Path, str]  # a file and the group in it
 

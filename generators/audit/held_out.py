@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from generators.audit.findings import Finding, animal_pair, first, rules_of
-from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import Split
+from menagerie.generators.audit.findings import Finding, animal_pair, first, rules_of
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Split
 
 
 def check_hold_out(split: Split) -> Iterator[Finding]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envs.scene import Scene
-from envs.slots import SIZES
-from generators.audit.findings import Finding, first, within
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import phrase
-from generators.captions.relations import edge_holds
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import SIZES
+from menagerie.generators.audit.findings import Finding, first, within
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import edge_holds
+from menagerie.generators.storage.split_file import Split
 
 NO = "no "
 

@@ -1,20 +1,20 @@
 """Whether what is drawn once for a pair or an animal depends on nothing: roles, textures, orders, and their sequence.
 
 Which pairs train shows, and in which textures (binding) or order (spatial), is drawn for each pair by itself; so is,
-for dependence, which of an animal's appearances get which of its textures. See `generators.audit.tallies` for the
-statistics; of a few pairs they say little.
+for dependence, which of an animal's appearances get which of its textures. See `menagerie.generators.audit.tallies` for
+the statistics; of a few pairs they say little.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
-from envs.facing import place_of
-from envs.scene import Scene, Thing
-from generators.audit.candidates import Stratum, different, left, scenes_of, shown_textures, stratum_of
-from generators.audit.findings import Finding, animal_pair, rules_of
-from generators.audit.tallies import Tallies
-from generators.storage.split_file import Split
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.audit.candidates import Stratum, different, left, scenes_of, shown_textures, stratum_of
+from menagerie.generators.audit.findings import Finding, animal_pair, rules_of
+from menagerie.generators.audit.tallies import Tallies
+from menagerie.generators.storage.split_file import Split
 
 
 def check_pair_draws(split: Split) -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from itertools import combinations
 
-from envs.facing import place_of
-from envs.scene import Scene
-from envs.slots import COUNTING
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import COUNTING
 
 
 def bare(scene: Scene, sizes: bool = False) -> Scene:

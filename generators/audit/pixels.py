@@ -11,22 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.common.errors import UserError, choose
-from envs.render.identity import image_identity
-from envs.world import World
-from envs.worlds import load_world
-from generators.audit.again import check_again
-from generators.audit.claims import CLAIMS, Problems
-from generators.audit.colors import Reference, wrong_colors
-from generators.audit.findings import Finding, skipped
-from generators.audit.held import Held
-from generators.audit.masks import wrong_ids, wrong_places
-from generators.audit.regeneration import Incomparable, trusted_world
-from generators.audit.renderings import Renderings, at_once, open_renderings
-from generators.audit.shown import Block, ShownRows
-from generators.storage.digests import PIXELS, digest_of
-from generators.storage.image_store import Progress
-from generators.storage.split_file import REMEDY, Split
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.render.identity import image_identity
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.again import check_again
+from menagerie.generators.audit.claims import CLAIMS, Problems
+from menagerie.generators.audit.colors import Reference, wrong_colors
+from menagerie.generators.audit.findings import Finding, skipped
+from menagerie.generators.audit.held import Held
+from menagerie.generators.audit.masks import wrong_ids, wrong_places
+from menagerie.generators.audit.regeneration import Incomparable, trusted_world
+from menagerie.generators.audit.renderings import Renderings, at_once, open_renderings
+from menagerie.generators.audit.shown import Block, ShownRows
+from menagerie.generators.storage.digests import PIXELS, digest_of
+from menagerie.generators.storage.image_store import Progress
+from menagerie.generators.storage.split_file import REMEDY, Split
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
 

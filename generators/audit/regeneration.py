@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.identity import plain
-from envs.worlds import load_world
-from generators.audit.findings import Finding, skipped
-from generators.splits.recipe import SplitRecipe
-from generators.splits.recipe_file import KINDS, typed
-from generators.storage.split_file import REMEDY, Records, Split, describe, recipe_version, recorded
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import plain
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.findings import Finding, skipped
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.storage.split_file import REMEDY, Records, Split, describe, recipe_version, recorded
+from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
 TEXTS = {

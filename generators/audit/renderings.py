@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from envs.common.files import scratch_folder
-from envs.custom.cutouts import natural_names
-from envs.render.renderer import Renderer
-from envs.render.worlds import open_renderer
-from envs.world import World
-from generators.audit.colors import Reference, reference_colors
-from generators.audit.held import Held
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.custom.cutouts import natural_names
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.world import World
+from menagerie.generators.audit.colors import Reference, reference_colors
+from menagerie.generators.audit.held import Held
 
 MOST_WORKERS = 8
 

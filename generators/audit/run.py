@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from envs.common.errors import UserError, choose
-from generators.audit import (
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.generators.audit import (
     balance,
     binding,
     contents,
@@ -36,13 +36,13 @@ from generators.audit import (
     texts,
     wording,
 )
-from generators.audit.exported import audit_export
-from generators.audit.findings import Finding, skipped
-from generators.audit.pixels import HOW_MANY, Progress, check_pixels
-from generators.audit.renderings import Renderings
-from generators.rules.hold_out import HELD_OUT
-from generators.splits.recipe_file import KINDS, typed
-from generators.storage.split_file import REMEDY, Split, read_split
+from menagerie.generators.audit.exported import audit_export
+from menagerie.generators.audit.findings import Finding, skipped
+from menagerie.generators.audit.pixels import HOW_MANY, Progress, check_pixels
+from menagerie.generators.audit.renderings import Renderings
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
 # Fields of a recipe that checks read; those that came later may be missing.
 REQUIRED = {

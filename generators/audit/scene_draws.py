@@ -2,7 +2,7 @@
 
 Each of these draws has a chance that the recipe states. It must come out as often as that with each animal and
 texture, each in each place, on each background, in each view, and whichever answer is true: a phrasing that goes with
-an answer, or a place with an animal, would give it away. See `generators.audit.tallies` for the statistics.
+an answer, or a place with an animal, would give it away. See `menagerie.generators.audit.tallies` for the statistics.
 """
 
 from collections import Counter
@@ -11,22 +11,22 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from envs.facing import place_of
-from envs.scene import Scene, Thing
-from envs.slots import COUNTING
-from generators.audit.balance import SIGNS, TOGETHER, signs_of
-from generators.audit.facing import outward
-from generators.audit.findings import Finding, rules_of, world_of
-from generators.audit.mentions import NO, mentioned_phrases, requested_chances, salient_of
-from generators.audit.parts import bare
-from generators.audit.tallies import Tallies
-from generators.audit.wording import phrasing_in
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import phrase
-from generators.captions.templates import SWAPS
-from generators.captions.wording import template_of
-from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import Records, Split
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING
+from menagerie.generators.audit.balance import SIGNS, TOGETHER, signs_of
+from menagerie.generators.audit.facing import outward
+from menagerie.generators.audit.findings import Finding, rules_of, world_of
+from menagerie.generators.audit.mentions import NO, mentioned_phrases, requested_chances, salient_of
+from menagerie.generators.audit.parts import bare
+from menagerie.generators.audit.tallies import Tallies
+from menagerie.generators.audit.wording import phrasing_in
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.wording import template_of
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Records, Split
 
 # What comes out, with what, how often, at which chance, in how many draws.
 Draws = Iterator[tuple[str, str, int, float, int]]

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from generators.audit.findings import Finding, first
-from generators.captions.templates import SWAPS
-from generators.storage.split_file import Split
+from menagerie.generators.audit.findings import Finding, first
+from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.storage.split_file import Split
 
 
 def check_disjoint(split: Split) -> Iterator[Finding]:

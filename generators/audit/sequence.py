@@ -10,12 +10,12 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from envs.scene import Scene
-from envs.slots import SINGLE_SLOTS
-from generators.audit.findings import Finding, first, skipped
-from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import Split
-from generators.vocabulary import Vocabulary
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import SINGLE_SLOTS
+from menagerie.generators.audit.findings import Finding, first, skipped
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Split
+from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "records stand in the order of their kind, in which answers are mixed"
 

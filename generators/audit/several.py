@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.processes import end_processes, end_with_parent, workers_context
-from generators.audit.findings import Finding
-from generators.audit.pixels import Progress
-from generators.audit.renderings import at_once, open_renderings
-from generators.audit.run import audit, records_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.processes import end_processes, end_with_parent, workers_context
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.pixels import Progress
+from menagerie.generators.audit.renderings import at_once, open_renderings
+from menagerie.generators.audit.run import audit, records_of
 
 Outcome = list[Finding] | UserError
 

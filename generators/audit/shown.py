@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from envs.common.errors import UserError
-from envs.scene import Scene
-from generators.audit.held import Shard
-from generators.captions.templates import SWAPS
-from generators.storage.pixels import PixelReader
-from generators.storage.split_file import Split
-from generators.storage.tables import open_hdf5
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.held import Shard
+from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import Split
+from menagerie.generators.storage.tables import open_hdf5
 
 BLOCK = 512  # rows in memory at once
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from envs.scene import Scene, Thing
-from envs.slots import SLOTS_OF
-from generators.audit.findings import Finding, first, leave_any, nearest, rules_of, trainable
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS_OF
+from menagerie.generators.audit.findings import Finding, first, leave_any, nearest, rules_of, trainable
+from menagerie.generators.storage.split_file import Split
 
 
 class Order(NamedTuple):

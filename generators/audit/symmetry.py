@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from envs.facing import place_of
-from envs.scene import Scene
-from generators.audit.findings import rules_of
-from generators.captions.templates import swap_places, swap_textures
-from generators.rules.hold_out import HELD_OUT
-from generators.rules.rule import Rule
-from generators.storage.split_file import Split
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.findings import rules_of
+from menagerie.generators.captions.templates import swap_places, swap_textures
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.storage.split_file import Split
 
 
 class Turn(NamedTuple):
@@ -56,7 +56,8 @@ PAIR_PLACES = Turn(by_pair, swap_places)
 
 
 def turn_of(signs: str, kind: str, subset: str) -> Turn | None:
-    """The coin that decides a product of signs (see `generators.audit.balance.SIGNS`) in a test; None if none does.
+    """The coin that decides a product of signs (see `menagerie.generators.audit.balance.SIGNS`) in a test; None if none
+    does.
 
     Animals of dependence splits have one texture each in a test, by construction.
     """

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from math import inf, log
 from typing import NamedTuple
 
-from generators.audit.findings import Finding
+from menagerie.generators.audit.findings import Finding
 
 RATE = 1 / 10_000
 """The most sound splits of which a finding by tallies fails by chance."""

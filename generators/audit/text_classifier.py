@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from envs.scene import Scene
-from generators.audit.chance import Contrast
-from generators.audit.symmetry import Turn
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.chance import Contrast
+from menagerie.generators.audit.symmetry import Turn
 
 RIDGE = 1.0  # on features that are counts
 NO_DIFFERENCE = 1e-9  # of two scores: then the classifier guesses

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from envs.scene import Scene
-from generators.audit.findings import Finding, first
-from generators.audit.mentions import RequestedChances, requested_chances, states_in_part
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import attributes, counted
-from generators.captions.relations import edge_holds
-from generators.parsers.world_grammar import parse
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.findings import Finding, first
+from menagerie.generators.audit.mentions import RequestedChances, requested_chances, states_in_part
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import attributes, counted
+from menagerie.generators.captions.relations import edge_holds
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.storage.split_file import Split
 
 # Kinds whose negatives don't have the caption's bag of words.
 OTHER_WORDS = {"counting"}

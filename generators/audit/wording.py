@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from envs.scene import Scene
-from generators.audit.findings import Finding, first
-from generators.audit.mentions import mentioned_phrases
-from generators.captions.phrases import with_article
-from generators.captions.wording import template_of
-from generators.parsers.world_grammar import Reading, read
-from generators.storage.split_file import Split
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.findings import Finding, first
+from menagerie.generators.audit.mentions import mentioned_phrases
+from menagerie.generators.captions.phrases import with_article
+from menagerie.generators.captions.wording import template_of
+from menagerie.generators.parsers.world_grammar import Reading, read
+from menagerie.generators.storage.split_file import Split
 
 # Whether a caption and what was read of it, of a scene, are as a value of the field says.
 Follows = Callable[[str, Reading, Scene, object], bool]

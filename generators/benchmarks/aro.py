@@ -6,9 +6,9 @@ Records of Visual Genome show a part of an image, in a box, with a true and a fa
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators.benchmarks.photographs import Box, Photograph, Place, Record
-from generators.sources.json_file import Entry, read_json_list
-from generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
+from menagerie.generators.benchmarks.photographs import Box, Photograph, Place, Record
+from menagerie.generators.sources.json_file import Entry, read_json_list
+from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
 
 IMAGES = "aro/images"
 SOURCE = "github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)"

@@ -1,7 +1,7 @@
 """What any test of a scorer is: items of some images and some texts, and which belong together.
 
 A benchmark of real photographs and a test of our own scenes are scored by the same code
-(`models.evaluation.score_items`) and reported in the same way: the benchmark's official rule, a
+(`menagerie.models.evaluation.score_items`) and reported in the same way: the benchmark's official rule, a
 tie-neutral accuracy, and how often scores tie.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from envs.common.seeds import generator
-from generators.captions.templates import Caption
+from menagerie.envs.common.seeds import generator
+from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):

@@ -4,10 +4,10 @@ Strict, both ways: the paper's I2T is Winoground's text score, its T2I the image
 parquet; read is the same as an object on each line, its images as paths below `images`.
 """
 
-from generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, read_json_lines
+from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, read_json_lines
 
 FILE, IMAGES = "bivlc/test.jsonl", "bivlc/images"
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
-from generators.sources.json_file import read_text
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
+from menagerie.generators.sources.json_file import read_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # what folders are called whose classes have names elsewhere
 NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)

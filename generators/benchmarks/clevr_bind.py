@@ -7,11 +7,11 @@ that a constant scorer is always right; of relations in an order that is drawn. 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.csv_file import read_csv
-from generators.sources.json_file import Entry, read_json
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.csv_file import read_csv
+from menagerie.generators.sources.json_file import Entry, read_json
 
 FOLDER = "clevr_bind"
 OPTIONS = ("pos", *(f"neg_{k}" for k in range(4)))

@@ -3,9 +3,9 @@ one, as the authors' code puts them together."""
 
 from dataclasses import replace
 
-from generators.benchmarks import clevr_bind
-from generators.benchmarks.clevr_bind import PROMPT, ClevrBind, prompted
-from generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks import clevr_bind
+from menagerie.generators.benchmarks.clevr_bind import PROMPT, ClevrBind, prompted
+from menagerie.generators.benchmarks.photographs import Place
 
 NAME = "clevr-bind-prompted"
 

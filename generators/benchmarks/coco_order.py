@@ -1,10 +1,10 @@
 """COCO-order of ARO: captions of Karpathy's test split of COCO against shuffles of their words."""
 
-from generators.benchmarks import retrieval_coco as images
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import karpathy_test
-from generators.benchmarks.word_order import WordOrder
+from menagerie.generators.benchmarks import retrieval_coco as images
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import karpathy_test
+from menagerie.generators.benchmarks.word_order import WordOrder
 
 
 def build(place: Place) -> WordOrder:

@@ -1,7 +1,7 @@
 """COCO-spatial of What'sUp (Kamath et al. 2023): where one or two things are in a photograph."""
 
-from generators.benchmarks.spatial_questions import questions
-from generators.sources.kept_out import COCO
+from menagerie.generators.benchmarks.spatial_questions import questions
+from menagerie.generators.sources.kept_out import COCO
 
 FILES = {"two objects": "whatsup/coco_qa_two_obj.json", "one object": "whatsup/coco_qa_one_obj.json"}
 

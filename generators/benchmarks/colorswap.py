@@ -4,10 +4,10 @@ Its test split: 300 of 1000 records. The rules are Winoground's; the authors' ow
 notebook that wasn't read here.
 """
 
-from generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, read_json_lines, read_json_list
+from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
 
 LIST, LINES, IMAGES = "colorswap/test.json", "colorswap/test.jsonl", "colorswap/images"
 

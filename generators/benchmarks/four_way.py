@@ -7,8 +7,8 @@ prefers its image), group (both). All are strict; chance is 25, 25 and 16.7 %.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group
+from menagerie.generators.benchmarks.benchmark import QUADS, Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group
 
 RULES = tuple(QUADS)
 

@@ -1,7 +1,7 @@
 """GQA-spatial of What'sUp (Kamath et al. 2023): where one or two things are in a photograph."""
 
-from generators.benchmarks.spatial_questions import questions
-from generators.sources.kept_out import VISUAL_GENOME
+from menagerie.generators.benchmarks.spatial_questions import questions
+from menagerie.generators.sources.kept_out import VISUAL_GENOME
 
 FILES = {"two objects": "whatsup/vg_qa_two_obj.json", "one object": "whatsup/vg_qa_one_obj.json"}
 

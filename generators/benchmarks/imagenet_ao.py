@@ -7,13 +7,13 @@ What its files look like isn't known for sure: folders "attribute_object" of pic
 from collections.abc import Iterator
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from generators.benchmarks.known_classes import SLOT
-from generators.benchmarks.photographs import Photograph, Place, Record
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.zero_shot import ImageSet, ZeroShot, pictures_in
-from generators.sources.csv_file import read_csv
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.generators.benchmarks.known_classes import SLOT
+from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot, pictures_in
+from menagerie.generators.sources.csv_file import read_csv
 
 FOLDER, TABLE = "imagenet_ao/images", "imagenet_ao/imagenet_ao.csv"
 TEMPLATE = f"a photo of a {SLOT}"

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int64
 
-from generators.benchmarks.benchmark import Item, Outcome, Result, Summary
-from generators.benchmarks.photographs import PhotographSet, Record, of_groups
-from generators.captions.templates import Caption
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, Summary
+from menagerie.generators.benchmarks.photographs import PhotographSet, Record, of_groups
+from menagerie.generators.captions.templates import Caption
 
 
 class Pool(NamedTuple):

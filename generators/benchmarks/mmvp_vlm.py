@@ -9,10 +9,10 @@ statement is wrong and the second right. Columns, by their places, and folders a
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, images_chosen, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.csv_file import Row, read_csv
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, images_chosen, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.csv_file import Row, read_csv
 
 FILE, IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
 NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"

@@ -9,11 +9,11 @@ thing like any other).
 import re
 from collections.abc import Mapping, Sequence
 
-from envs.common.errors import UserError
-from generators.benchmarks.benchmark import Item, Outcome, Summary
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.folders import files_in
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.folders import files_in
 
 FOLDER = "ncd/images"
 IMAGE = re.compile(r"(?!.*MIRROR).+\.(?i:png|jpe?g|webp)", re.DOTALL)

@@ -6,11 +6,11 @@ Four captions of a COCO or VOC2007 image, one of them true; templates affirm, ne
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.csv_file import Row, read_csv
-from generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.csv_file import Row, read_csv
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILES = {
     "coco": "negbench/COCO_val_mcq_llama3.1_rephrased.csv",

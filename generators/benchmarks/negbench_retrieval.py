@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.benchmarks.negbench import IMAGES
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, records_of
-from generators.sources.csv_file import read_csv
-from generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.benchmarks.negbench import IMAGES
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
+from menagerie.generators.sources.csv_file import read_csv
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILES = {
     "original": "negbench/COCO_val_retrieval.csv",

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
-from generators.benchmarks.tagging import Tagger, spacy_tags
-from generators.captions.graph import SceneGraph
-from generators.captions.templates import Caption
-from generators.sources.coco import one_node
-from generators.sources.image_files import ImageFiles
-from generators.sources.json_file import writable
-from generators.sources.nearby import hint
-from generators.sources.place import given_above
-from generators.sources.searched_folders import ITSELF, Given, SearchedFolders
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
+from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.json_file import writable
+from menagerie.generators.sources.nearby import hint
+from menagerie.generators.sources.place import given_above
+from menagerie.generators.sources.searched_folders import ITSELF, Given, SearchedFolders
 
 Rule = Callable[[Scores], Outcome]
 

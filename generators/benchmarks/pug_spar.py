@@ -9,10 +9,10 @@ in the other order of places or textures. Officially ties are drawn at random.
 from collections.abc import Iterator, Mapping, Sequence
 from reprlib import repr as shown
 
-from generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.csv_file import Row, read_csv
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_drawn
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.csv_file import Row, read_csv
 
 FOLDER = "pug_spar"  # as it is unpacked, images beside the table; they may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envs.common.errors import UserError
-from envs.common.exports import Exports
-from generators.sources.kept_out import PhotographId
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.exports import Exports
+from menagerie.generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:
-    from generators.benchmarks.photographs import PhotographSet, Place
+    from menagerie.generators.benchmarks.photographs import PhotographSet, Place
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class BenchmarkSpec:
     """Percentages that papers report, by model and measure."""
 
 
-EXPORTS = Exports("generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
+EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
 
 
 def names() -> tuple[str, ...]:

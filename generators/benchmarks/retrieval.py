@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from envs.common.errors import UserError
-from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
-from generators.benchmarks.photographs import Photograph, Place, Record
-from generators.captions.templates import Caption
-from generators.sources.coco import read_photographs
-from generators.sources.json_file import is_text, read_json, read_json_list, read_text
-from generators.sources.kept_out import PhotographId, file_numbers
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
+from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.coco import read_photographs
+from menagerie.generators.sources.json_file import is_text, read_json, read_json_list, read_text
+from menagerie.generators.sources.kept_out import PhotographId, file_numbers
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"

@@ -1,9 +1,9 @@
 """Retrieval on COCO's 5000 test images of Karpathy and Fei-Fei (2015), with 25 010 captions: the usual figures."""
 
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
-from generators.sources.kept_out import COCO
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
+from menagerie.generators.sources.kept_out import COCO
 
 FORMS = ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json")
 IMAGES = "coco/val2014"

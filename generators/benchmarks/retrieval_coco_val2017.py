@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, records_of
-from generators.sources.coco import read_photographs
-from generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
+from menagerie.generators.sources.coco import read_photographs
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FILE, IMAGES = "coco/annotations/captions_val2017.json", "coco/val2017"
 

@@ -1,9 +1,9 @@
 """Retrieval on Flickr30k's 1000 test images of Karpathy and Fei-Fei (2015), with 5000 captions."""
 
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
-from generators.sources.kept_out import FLICKR
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, karpathy_test, photographs_of_test, records_of
+from menagerie.generators.sources.kept_out import FLICKR
 
 FORMS = (
     "flickr30k/dataset_flickr30k.json",

@@ -4,11 +4,11 @@ opposite, of one thing in the picture or of two."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import read_json_rows
-from generators.sources.kept_out import PhotographId
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import read_json_rows
+from menagerie.generators.sources.kept_out import PhotographId
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 MACRO = "macro over one object and two"

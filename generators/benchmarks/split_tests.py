@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.scene import Scene
-from generators.benchmarks.benchmark import QUAD, Benchmark, Item
-from generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
-from generators.captions.templates import Caption
-from generators.captions.wording import template_of
-from generators.storage.dataset import SplitDataset
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
+from menagerie.generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.captions.wording import template_of
+from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):

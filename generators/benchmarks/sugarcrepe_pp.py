@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from generators.benchmarks.benchmark import Outcome, Scores
-from generators.benchmarks.photographs import Photograph, Place, Record
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.sugarcrepe import IMAGES, SugarCrepe
-from generators.sources.json_file import read_json_list
-from generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.benchmarks.benchmark import Outcome, Scores
+from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.sugarcrepe import IMAGES, SugarCrepe
+from menagerie.generators.sources.json_file import read_json_list
+from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
 FOLDER = "sugarcrepe_pp"
 COUNTS: Mapping[str, int] = MappingProxyType(

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, checked, read_json
-from generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, checked, read_json
+from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 
 FOLDER, IMAGES = "valse/data", "valse/images"
 COUNTS: Mapping[str, int] = MappingProxyType(

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
-from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photographs, Place, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.photographs import Photographs, Place, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
 
 FILE = "aro/visual_genome_attribution.json"
 FEWEST = 25  # records of a pair of attributes that counts

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from envs.common.reading import read_json
-from generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
-from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photographs, Place, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
+from menagerie.envs.common.reading import read_json
+from menagerie.generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.photographs import Photographs, Place, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
 
 FILE = "aro/visual_genome_relation.json"
 # Relations that hold both ways or are rare, which the official notebook leaves out.

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, Row, checked, read_json_rows
-from generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, Row, checked, read_json_rows
+from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, read_json_list
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, read_json_list
 
 FOLDER = "whatsup"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}

@@ -3,10 +3,10 @@
 400 records; both captions have the same words. Gated, for research only.
 """
 
-from generators.benchmarks.four_way import RULES, FourWay, Quad
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.json_file import Entry, is_text, read_json_lines
+from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.json_file import Entry, is_text, read_json_lines
 
 FILE, IMAGES = "winoground/examples.jsonl", "winoground/images"
 TAGS = ("collapsed_tag", "secondary_tag")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from envs.common.seeds import generator
-from generators.benchmarks.benchmark import first_of_best
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from generators.benchmarks.tagging import Tagger
+from menagerie.envs.common.seeds import generator
+from menagerie.generators.benchmarks.benchmark import first_of_best
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.tagging import Tagger
 
 SEED = 1
 NOUNS, ADJECTIVES = ("NN", "NNS", "NNP", "NNPS"), ("JJ", "JJR", "JJS")

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from generators.benchmarks.class_folders import class_names, folders_in, lines
-from generators.benchmarks.known_classes import SLOT, known_templates
-from generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
-from generators.benchmarks.photographs import Photograph, Place, Record, macro
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.captions.templates import Caption
-from generators.sources.folders import files_in
-from generators.sources.instead import found_instead
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
+from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool, group_of
+from menagerie.generators.benchmarks.photographs import Photograph, Place, Record, macro
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.instead import found_instead
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")

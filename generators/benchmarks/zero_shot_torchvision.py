@@ -9,14 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.benchmarks.class_folders import lines
-from generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
-from generators.benchmarks.photographs import Photograph, Place, Record
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.benchmarks.zero_shot import ImageSet, ZeroShot
-from generators.sources.json_file import is_text, read_json
-from generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.class_folders import lines
+from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
+from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
+from menagerie.generators.sources.json_file import is_text, read_json
+from menagerie.generators.sources.raw_images import RawImages, labels_in, names_in, read_bytes, same_number
 
 FOLDER = "torchvision"
 

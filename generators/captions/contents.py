@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.common.errors import UserError
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import NUMBERS, attributes, counted
-from generators.captions.relations import CONVERSES
-from generators.captions.templates import Caption, build_caption, phrasing_of
-from generators.captions.wording import Phrasing, template_of
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
+from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of
+from menagerie.generators.captions.wording import Phrasing, template_of
+from menagerie.generators.vocabulary import Vocabulary
 
 
 class Content(NamedTuple):

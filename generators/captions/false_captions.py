@@ -18,17 +18,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.slots import SLOTS_OF
-from envs.world import World
-from generators.captions.contents import Content, Contents, affirmed
-from generators.captions.relations import PREDICATES, claims, names_in
-from generators.captions.templates import SWAPS, Caption, predicate_for
-from generators.rules.groups import with_groups
-from generators.rules.hold_out import matched, parsed
-from generators.rules.rule import Rule
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS_OF
+from menagerie.envs.world import World
+from menagerie.generators.captions.contents import Content, Contents, affirmed
+from menagerie.generators.captions.relations import PREDICATES, claims, names_in
+from menagerie.generators.captions.templates import SWAPS, Caption, predicate_for
+from menagerie.generators.rules.groups import with_groups
+from menagerie.generators.rules.hold_out import matched, parsed
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.vocabulary import Vocabulary
 
 KINDS = ("swap", "replace", "shuffle")
 Option = TypeVar("Option")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from envs.scene import Thing
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.phrases import attributes
+from menagerie.envs.scene import Thing
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.phrases import attributes
 
 
 def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) -> SceneGraph:
@@ -31,8 +31,8 @@ def with_moved_attributes(
     """The graph with the attributes of each thing moved to another one with probability `share`.
 
     "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" where both move. `known`
-    says which nodes are things, by their phrases (`generators.captions.contents.phrases`): a background has no
-    attributes, and gets none. A thing that is alone keeps its own.
+    says which nodes are things, by their phrases (`menagerie.generators.captions.contents.phrases`): a background has
+    no attributes, and gets none. A thing that is alone keeps its own.
     """
     things = [i for i, node in enumerate(graph.nodes) if node in known]
     if len(things) < 2:

@@ -9,11 +9,11 @@ which it doesn't apply; such scenes are not counted.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from generators.captions.incomplete import absent_things
-from generators.captions.relations import PREDICATES
-from generators.captions.templates import (
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.incomplete import absent_things
+from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.templates import (
     AnyTemplate,
     Caption,
     as_template,
@@ -24,7 +24,7 @@ from generators.captions.templates import (
     phrasing_of,
     predicate_for,
 )
-from generators.vocabulary import Vocabulary
+from menagerie.generators.vocabulary import Vocabulary
 
 
 class Choice(NamedTuple):

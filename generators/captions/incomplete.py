@@ -8,14 +8,14 @@ out, and salient objects are mentioned more often. All draws depend on (seed, sc
 from itertools import product
 from typing import NamedTuple
 
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.slots import size_factor
-from envs.world import World
-from generators.captions.templates import mention_order
-from generators.rules.hold_out import matched
-from generators.rules.rule import Rule
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import size_factor
+from menagerie.envs.world import World
+from menagerie.generators.captions.templates import mention_order
+from menagerie.generators.rules.hold_out import matched
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.vocabulary import Vocabulary
 
 
 class Chances(NamedTuple):

@@ -4,8 +4,8 @@ import re
 import zlib
 from dataclasses import replace
 
-from envs.scene import MOST_THINGS, Scene, Thing
-from envs.slots import COUNTING
+from menagerie.envs.scene import MOST_THINGS, Scene, Thing
+from menagerie.envs.slots import COUNTING
 
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
 # Animals whose plural doesn't follow the rules below.

@@ -3,11 +3,11 @@
 from functools import cache
 from itertools import combinations, product
 
-from envs.scene import Scene
-from envs.world import World
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.phrases import phrase, plural
-from generators.vocabulary import Vocabulary
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.phrases import phrase, plural
+from menagerie.generators.vocabulary import Vocabulary
 
 # Relation -> the predicate of the thing in its first slot, and of the thing in its second (OC-CLIP, A.5.1).
 PREDICATES: dict[str, tuple[str, str]] = {

@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.phrases import attributes, counted, named, other_number, phrase, stated
-from generators.captions.relations import predicate_of
-from generators.captions.wording import TEMPLATES, Phrasing, Template
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.phrases import attributes, counted, named, other_number, phrase, stated
+from menagerie.generators.captions.relations import predicate_of
+from menagerie.generators.captions.wording import TEMPLATES, Phrasing, Template
 
 
 class Caption(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where tasks run, and the resources that Slurm is requested for each; see `generators.cluster.jobs`."""
+"""Where tasks run, and the resources that Slurm is requested for each; see `menagerie.generators.cluster.jobs`."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from envs.common.errors import UserError
+from menagerie.envs.common.errors import UserError
 
 LEAST_MINUTES = 5  # Slurm warns a task 90 seconds before its end
 # What submitit and Slurm replace in names of files (%j, %a; in Slurm a backslash ends that), or can't read in a script.

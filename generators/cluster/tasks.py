@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from envs.common.errors import Stopped, UserError
-from envs.common.reading import Unreadable
-from envs.common.records import read_record, write_record
-from generators.cluster.jobs import ENDED, Handle, end_here, states, submit
-from generators.cluster.options import Cluster
-from generators.cluster.worker import Command, Interruption, Task
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.reading import Unreadable
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.generators.cluster.jobs import ENDED, Handle, end_here, states, submit
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
 Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?$")]

@@ -1,4 +1,4 @@
-"""`audit`: whether a split and the images of its store are sound."""
+"""Check split files and the images of their stores; exit status 1 if a check fails."""
 
 import sys
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from envs.common.errors import UserError
-from envs.common.processes import serve
-from envs.common.progress import progress_bars
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.processes import serve
+from menagerie.envs.common.progress import progress_bars
 
 if TYPE_CHECKING:
-    from generators.audit.findings import Finding
+    from menagerie.generators.audit.findings import Finding
 
 
 @dataclass(frozen=True)
 class Config:
-    """Check split files and the images of their stores; exit status 1 if a check fails."""
+    """Its options."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Split files, packed or not, or folders of exports."""
@@ -35,14 +35,14 @@ class Config:
 
 def run(config: Config) -> int:
     """Print every finding on each file; a file that can't be read is one line, and an error if it is the only one."""
-    from envs.worlds import load_world
-    from generators.audit.several import audit_each
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.audit.several import audit_each
 
     if not config.files:
-        raise UserError("audit needs a split file: 'python -m generators make' prints the path of its own")
+        raise UserError("audit needs a split file: 'menagerie make' prints the path of its own")
     if config.world is not None:
         load_world(str(config.world))
-    serve(("generators.audit.run",))
+    serve(("menagerie.generators.audit.run",))
     failed = False
     with progress_bars("read", "factors", "rendered again") as progress:
         for path, outcome in audit_each(config.files, config.pixels, progress, config.world):

@@ -1,17 +1,17 @@
-"""`export`: the formats of other tools."""
+"""Write a split in the format of another tool, with a data sheet; an interrupted export is continued."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from envs.common.progress import progress_bars
-from generators.export.write import export
+from menagerie.envs.common.progress import progress_bars
+from menagerie.generators.export.write import export
 
 
 @dataclass(frozen=True)
 class Config:
-    """Write a split in the format of another tool, with a data sheet; an interrupted export is continued."""
+    """Its options."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""

@@ -1,4 +1,5 @@
-"""`import-hf`: a folder of the Hugging Face hub as the official files of a benchmark."""
+"""Make the official files of a benchmark, images and all, of a folder of parquet or arrow files as the Hugging Face
+hub has them, or of a webdataset of CLIP_benchmark. Nothing is downloaded."""
 
 import shlex
 from dataclasses import dataclass
@@ -9,8 +10,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Config:
-    """Make the official files of a benchmark, images and all, of a folder of parquet or arrow files as the Hugging Face
-    hub has them, or of a webdataset of CLIP_benchmark. Nothing is downloaded."""
+    """Its options."""
 
     folder: tyro.conf.Positional[Path]
     """The folder, as it was downloaded, or as `datasets` saved it (save_to_disk)."""
@@ -26,7 +26,7 @@ class Config:
 
 def run(config: Config) -> int:
     """Print what was made, what wasn't read, and what else is needed."""
-    from generators.hub.write import import_folder
+    from menagerie.generators.hub.write import import_folder
 
     made = import_folder(config.folder, config.data_root, config.benchmark, config.part, config.split)
     for part, records in made.records.items():

@@ -1,4 +1,4 @@
-"""`inspect`: what is in a split."""
+"""Report the content of a split file: its recipe, its subsets, and what of its world is in train."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Config:
-    """Report the content of a split file: its recipe, its subsets, and what of its world is in train."""
+    """Its options."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
@@ -20,8 +20,8 @@ class Config:
 
 def run(config: Config) -> int:
     """Print facts and subsets; with --html, write the page and print its path."""
-    from generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
-    from generators.storage.pack import check_free
+    from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
+    from menagerie.generators.storage.pack import check_free
 
     if config.html:
         check_free(config.html, "--html")
@@ -36,7 +36,7 @@ def run(config: Config) -> int:
         subsets.add_row(*row.texts)
     Console(markup=False, emoji=False, highlight=False).print(str(config.file), "", fact_table, "", subsets, sep="\n")
     if config.html:
-        from generators.inspection.split_page import write_page
+        from menagerie.generators.inspection.split_page import write_page
 
         write_page(split, config.html)
         print(config.html)

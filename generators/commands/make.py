@@ -1,4 +1,4 @@
-"""`make`: renders what is missing and writes a split."""
+"""Render what is missing and write a split."""
 
 import sys
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from envs.common.command_help import by_group, help_requested, help_text, read_options
-from envs.common.files import check_place
-from envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
-from envs.common.processes import serve
-from envs.common.ranges import PROCESSES, Range
-from generators.cluster.options import Cluster, check_cluster
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import SplitRecipe
-from generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
+from menagerie.envs.common.command_help import by_group, help_requested, help_text, read_options
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
+from menagerie.envs.common.processes import serve
+from menagerie.envs.common.ranges import PROCESSES, Range
+from menagerie.generators.cluster.options import Cluster, check_cluster
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
 
 if TYPE_CHECKING:
-    from generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.image_store import ImageStore
 
-RENDERING = ("envs.render.renderer",)  # what processes that render load
+RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render load
 
 
 @dataclass(frozen=True)
 class Config:
-    """Render what is missing and write a split."""
+    """Its options."""
 
     recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
     resolution: Annotated[int, DATA, FIRST] = 64
@@ -48,12 +48,12 @@ def read(arguments: list[str], command: str) -> Config:
     """The options of `make`, which depend on the kind of its recipe; that comes first."""
     if arguments and not arguments[0].startswith("-"):
         start = Config(read_recipe(arguments[0]))
-        description = f"{Config.__doc__} Its kind is {start.recipe.kind}."
+        description = f"{__doc__} Its kind is {start.recipe.kind}."
         return read_options(Config, arguments[1:], f"{command} {arguments[0]}", description, start)
     if requested := help_requested(arguments):
         print(help_of_all(command, everything=requested == "--help-all"))
         sys.exit()
-    return read_options(Config, arguments, command, Config.__doc__)
+    return read_options(Config, arguments, command, __doc__)
 
 
 def help_of_all(command: str, everything: bool) -> str:
@@ -65,14 +65,14 @@ def help_of_all(command: str, everything: bool) -> str:
     shared = [option for option in options_of(Config) if option.usage not in alone]
     about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
     groups = {"RECIPE": recipes, **by_group(shared), **own}
-    return help_text(f"{command} RECIPE", f"{Config.__doc__}\n{about_defaults}", groups, everything)
+    return help_text(f"{command} RECIPE", f"{__doc__}\n{about_defaults}", groups, everything)
 
 
 def run(config: Config) -> int:
     """Write the split and print its path."""
-    from envs.worlds import load_world
-    from generators.storage.image_store import ImageStore, codec_options
-    from generators.storage.split_file import make_split
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.storage.image_store import ImageStore, codec_options
+    from menagerie.generators.storage.split_file import make_split
 
     codec_options(config.codec)
     check_place("--store", config.store)
@@ -89,7 +89,7 @@ def run(config: Config) -> int:
             serve(RENDERING)
         store.add(scenes, config.workers, config.codec)
     else:
-        from generators.storage.render_tasks import add_with_tasks
+        from menagerie.generators.storage.render_tasks import add_with_tasks
 
         add_with_tasks(store, config.recipe.world, scenes, config.cluster, config.tasks, config.codec)
     print(make_split(store, config.recipe))
@@ -98,7 +98,7 @@ def run(config: Config) -> int:
 
 def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
     """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
-    from generators.storage.estimate import estimate
+    from menagerie.generators.storage.estimate import estimate
 
     counts = recipe.counts()
     print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")

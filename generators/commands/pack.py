@@ -1,17 +1,17 @@
-"""`pack`: one self-contained file to share."""
+"""Write a split and its images as one self-contained file to share."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from envs.common.progress import progress_bars
-from generators.storage.pack import pack
+from menagerie.envs.common.progress import progress_bars
+from menagerie.generators.storage.pack import pack
 
 
 @dataclass(frozen=True)
 class Config:
-    """Write a split and its images as one self-contained file to share."""
+    """Its options."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""

@@ -1,4 +1,4 @@
-"""`parse`: captions to scene graphs."""
+"""Make scene graphs of captions; with two parsers, report how far they agree. Run again, it goes on from there."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Annotated
 
 import tyro
 
-from envs.common.command_help import help_requested, read_options
-from generators.parsers.registry import describe
-from generators.sources.captions_file import parse_file
+from menagerie.envs.common.command_help import help_requested, read_options
+from menagerie.generators.parsers.registry import describe
+from menagerie.generators.sources.captions_file import parse_file
 
 
 @dataclass(frozen=True)
 class Config:
-    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it goes on from there."""
+    """Its options."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""
@@ -29,7 +29,7 @@ class Config:
 
 def read(arguments: list[str], command: str) -> Config:
     """The options, with help that has each parser's own."""
-    description = Config.__doc__ or ""
+    description = __doc__ or ""
     if help_requested(arguments):
         description += f"\n\nparsers and their options:\n{describe()}"
     return read_options(Config, arguments, command, description)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from envs.common.version import commit
-from envs.world import WORLDS
-from generators.export.formats import FORMATS
-from generators.storage.split_file import Split
+from menagerie.envs.common.version import commit
+from menagerie.envs.world import WORLDS
+from menagerie.generators.export.formats import FORMATS
+from menagerie.generators.storage.split_file import Split
 
 SHEET = """\
 # {name} as {form}
@@ -54,7 +54,7 @@ def data_sheet(
     split: Split, form: str, out: Path, subsets: Sequence[str], counts: Mapping[str, tuple[int, int]]
 ) -> str:
     """The sheet as Markdown; its command names no parent folders, as the export may be shared."""
-    call = ["python", "-m", "generators", "export", split.path.name, "--format", form, "--out", out.absolute().name]
+    call = ["menagerie", "export", split.path.name, "--format", form, "--out", out.absolute().name]
     return SHEET.format(
         name=split.path.name,
         form=form,

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from envs.scene import Thing
-from generators.captions.graph import SceneGraph
-from generators.storage.pixels import PixelReader
-from generators.storage.split_file import Records
+from menagerie.envs.scene import Thing
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import Records
 
 SHARD_SAMPLES = 1000  # of one tar file
 

@@ -1,6 +1,6 @@
 """Exports splits in the formats of other tools.
 
-`export` writes the files of a format (`generators.export.formats`), each whole or not at all, and
+`export` writes the files of a format (`menagerie.generators.export.formats`), each whole or not at all, and
 finally a data sheet. If interrupted at any moment, it continues from the last whole file.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envs.common.errors import UserError, choose
-from envs.common.files import clear_leftovers, is_temporary, whole_file, write_text
-from envs.common.locks import FileLock
-from envs.common.reading import read_bytes
-from generators.export.data_sheet import data_sheet
-from generators.export.formats import FORMATS, ExportPart, File
-from generators.storage.image_store import Progress
-from generators.storage.pixels import PixelReader, open_split
-from generators.storage.split_file import Split, checksum
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import clear_leftovers, is_temporary, whole_file, write_text
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.common.reading import read_bytes
+from menagerie.generators.export.data_sheet import data_sheet
+from menagerie.generators.export.formats import FORMATS, ExportPart, File
+from menagerie.generators.storage.image_store import Progress
+from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.split_file import Split, checksum
 
 SHEET = "README.md"
 MARK = ".export.json"  # identifies the split and format of the export

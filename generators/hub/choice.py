@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from envs.common.errors import UserError, choose
-from generators.hub.forms import FORMS, Form, part_in
-from generators.hub.tables import Table, columns_of
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.generators.hub.forms import FORMS, Form, part_in
+from menagerie.generators.hub.tables import Table, columns_of
 
 SPLIT = "test"  # which is read where there are several
 # Splits that are for other things than a test: "train", "validation", "winoground-dev".

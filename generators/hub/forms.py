@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generators.benchmarks import (
+from menagerie.generators.benchmarks import (
     bivlc,
     colorswap,
     sugarcrepe,
@@ -19,9 +19,9 @@ from generators.benchmarks import (
     vg_relation,
     winoground,
 )
-from generators.benchmarks.aro import IMAGES as ARO_IMAGES
-from generators.benchmarks.aro import SIDES
-from generators.sources.json_file import Entry
+from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
+from menagerie.generators.benchmarks.aro import SIDES
+from menagerie.generators.sources.json_file import Entry
 
 # Writes the picture in a column of a row, perhaps under a name that is given, and returns the name of its file.
 Keep = Callable[..., str]

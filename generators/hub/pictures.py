@@ -7,12 +7,12 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from envs.common.errors import UserError
-from envs.common.reading import open_file
-from generators.hub.cache import is_cached
-from generators.sources.folders import inside
-from generators.sources.json_file import Entry
-from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import open_file
+from menagerie.generators.hub.cache import is_cached
+from menagerie.generators.sources.folders import inside
+from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
 PLAIN = re.compile(r"\w[\w .,+()-]{0,120}\.(jpe?g|png|webp)", re.ASCII | re.IGNORECASE)

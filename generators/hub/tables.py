@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
-from generators.sources.json_file import Entry
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
+from menagerie.generators.sources.json_file import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa

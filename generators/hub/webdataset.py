@@ -10,16 +10,16 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from envs.common.errors import UserError
-from envs.common.reading import open_file
-from generators.benchmarks.class_folders import lines, some
-from generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
-from generators.hub.cache import own_name
-from generators.hub.pictures import PictureFolder
-from generators.hub.put import Made, put_below, scratch_below
-from generators.sources.instead import CLASSES
-from generators.sources.json_file import Entry, read_text
-from generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import open_file
+from menagerie.generators.benchmarks.class_folders import lines, some
+from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
+from menagerie.generators.hub.cache import own_name
+from menagerie.generators.hub.pictures import PictureFolder
+from menagerie.generators.hub.put import Made, put_below, scratch_below
+from menagerie.generators.sources.instead import CLASSES
+from menagerie.generators.sources.json_file import Entry, read_text
+from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
 OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark takes any other for one of classes

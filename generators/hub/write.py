@@ -6,17 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError, choose
-from envs.common.files import check_place
-from generators.benchmarks.registry import load
-from generators.hub.cache import own_name
-from generators.hub.choice import SPLIT, form_of, taken_of
-from generators.hub.forms import FORMS, Form, part_in
-from generators.hub.pictures import PictureFolder
-from generators.hub.put import Made, put_below, scratch_below
-from generators.hub.tables import Table, rows_of, tables_in
-from generators.hub.webdataset import check_options, import_webdataset
-from generators.sources.instead import is_webdataset
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import check_place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.hub.cache import own_name
+from menagerie.generators.hub.choice import SPLIT, form_of, taken_of
+from menagerie.generators.hub.forms import FORMS, Form, part_in
+from menagerie.generators.hub.pictures import PictureFolder
+from menagerie.generators.hub.put import Made, put_below, scratch_below
+from menagerie.generators.hub.tables import Table, rows_of, tables_in
+from menagerie.generators.hub.webdataset import check_options, import_webdataset
+from menagerie.generators.sources.instead import is_webdataset
 
 Records = Mapping[str, Sequence[Any]]
 

@@ -7,13 +7,13 @@ from itertools import permutations
 import numpy as np
 from jaxtyping import Int64
 
-from envs.scene import Scene
-from envs.slots import RELATIONS
-from generators.captions.templates import SWAPS
-from generators.captions.wording import TEMPLATES
-from generators.rules.hold_out import HELD_OUT
-from generators.storage.split_file import Split
-from generators.vocabulary import Vocabulary
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import RELATIONS
+from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.wording import TEMPLATES
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Split
+from menagerie.generators.vocabulary import Vocabulary
 
 Counts = Int64[np.ndarray, "rows columns"]
 

@@ -6,8 +6,8 @@ import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
-from envs.common.figure_style import colour_at, ink
-from generators.inspection.co_occurrence import ROLES, Counts
+from menagerie.envs.common.figure_style import colour_at, ink
+from menagerie.generators.inspection.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.figure_files import data_uri, png
-from envs.common.pages import write_page as fill
-from envs.slots import SLOTS_OF
-from generators.export.formats import ExportPart
-from generators.inspection.co_occurrence import (
+from menagerie.envs.common.figure_files import data_uri, png
+from menagerie.envs.common.pages import write_page as fill
+from menagerie.envs.slots import SLOTS_OF
+from menagerie.generators.export.formats import ExportPart
+from menagerie.generators.inspection.co_occurrence import (
     Counts,
     animal_counts,
     background_counts,
@@ -16,11 +16,11 @@ from generators.inspection.co_occurrence import (
     size_counts,
     texture_counts,
 )
-from generators.inspection.matrices import count_matrix, role_matrix
-from generators.inspection.summary import COLUMNS, facts, subset_rows
-from generators.splits.information import normalised_mutual_information
-from generators.storage.pixels import PixelReader
-from generators.storage.split_file import Split
+from menagerie.generators.inspection.matrices import count_matrix, role_matrix
+from menagerie.generators.inspection.summary import COLUMNS, facts, subset_rows
+from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import Split
 
 SAMPLES = 5  # of each subset
 

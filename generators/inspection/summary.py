@@ -6,13 +6,19 @@ from math import comb
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import choose
-from generators.audit.findings import REQUESTED_FRACTION, animal_pair
-from generators.audit.run import CHECKS_OF
-from generators.inspection.co_occurrence import Counts, in_relation, mentioned_relations, size_counts, texture_counts
-from generators.splits.recipe_file import KINDS
-from generators.storage.pixels import PixelReader, open_split
-from generators.storage.split_file import Records, Split
+from menagerie.envs.common.errors import choose
+from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
+from menagerie.generators.audit.run import CHECKS_OF
+from menagerie.generators.inspection.co_occurrence import (
+    Counts,
+    in_relation,
+    mentioned_relations,
+    size_counts,
+    texture_counts,
+)
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.split_file import Records, Split
 
 COLUMNS = (
     "subset",

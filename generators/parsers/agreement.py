@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from generators.captions.graph import SceneGraph
-from generators.parsers.graph_json import plain_phrase
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import plain_phrase
 
 KINDS = ("nodes", "attributes", "edges")
 # What follows one of these describes the noun before it: "woman in red", "cup of coffee".

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from functools import cache
 
-from envs import catalog
-from envs.common.errors import UserError
-from envs.slots import SIZES, SLOTS
-from envs.world import World
-from envs.worlds import load_world
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import NUMBERS, plural
-from generators.captions.plain_text import nearest, plain_text
-from generators.captions.relations import CONVERSES
-from generators.captions.templates import PLACES
-from generators.captions.wording import CONJUNCTIONS, TEMPLATES
-from generators.parsers.world_grammar import parse as parse_in_world
-from generators.vocabulary import Vocabulary
+from menagerie.envs import catalog
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.slots import SIZES, SLOTS
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import NUMBERS, plural
+from menagerie.generators.captions.plain_text import nearest, plain_text
+from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.templates import PLACES
+from menagerie.generators.captions.wording import CONJUNCTIONS, TEMPLATES
+from menagerie.generators.parsers.world_grammar import parse as parse_in_world
+from menagerie.generators.vocabulary import Vocabulary
 
 # Stands for a background where a caption names none; no caption has this word.
 NOWHERE = "nowhere-at-all"
@@ -27,8 +27,8 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
 
     `world` is a name, a TOML file or a vocabulary; without it, all animals, textures and backgrounds that ship are
     known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a caption
-    that doesn't follow the grammar (`generators.parsers.world_grammar`), or has a word that captions of the world don't
-    have, with the nearest one.
+    that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), or has a word that captions of the
+    world don't have, with the nearest one.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:

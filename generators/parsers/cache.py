@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.files import write_text, writing
-from envs.common.identity import digest
-from envs.common.locks import FileLock
-from envs.common.reading import Unreadable, read_lines
-from envs.common.records import sealed, unsealed_of
-from generators.captions.graph import SceneGraph
-from generators.parsers.graph_json import NotAGraph, as_json, from_json
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import write_text, writing
+from menagerie.envs.common.identity import digest
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.common.reading import Unreadable, read_lines
+from menagerie.envs.common.records import sealed, unsealed_of
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import NotAGraph, as_json, from_json
 
 LONGEST, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 Entry = tuple[SceneGraph | None, str]  # a graph, or why there is none

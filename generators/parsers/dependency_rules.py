@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from generators.captions.graph import Edge, SceneGraph
-from generators.parsers.graph_json import plain_phrase
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.parsers.graph_json import plain_phrase
 
 VERSION = 1  # of these rules
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.plain_text import plain_text
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.plain_text import plain_text
 
 MOST_NODES = 64
 LONGEST = 500  # characters of a phrase

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from envs.common.errors import UserError, choose
-from envs.common.identity import digest
-from envs.common.options import DATA
-from envs.common.seeds import generator
-from envs.scene import Thing
-from generators.captions.contents import phrases
-from generators.captions.graph import SceneGraph
-from generators.captions.graph_noise import with_moved_attributes, without_nodes
-from generators.parsers.parser import CaptionParser
-from generators.parsers.registry import open_parser, read_parser
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.identity import digest
+from menagerie.envs.common.options import DATA
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Thing
+from menagerie.generators.captions.contents import phrases
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.graph_noise import with_moved_attributes, without_nodes
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.parsers.registry import open_parser, read_parser
+from menagerie.generators.vocabulary import Vocabulary
 
 GENERATOR = "generator"
 PLACES = ("train", "test", "both")

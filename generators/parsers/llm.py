@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.common.errors import UserError
-from generators.parsers.chat_server import ChatServer, NoAnswer
-from generators.parsers.graph_json import NotAGraph
-from generators.parsers.llm_prompt import correction, prompt, question, read_answer
-from generators.parsers.parser import Parsed
-from generators.parsers.registry import ParserSpec
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer
+from menagerie.generators.parsers.graph_json import NotAGraph
+from menagerie.generators.parsers.llm_prompt import correction, prompt, question, read_answer
+from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.registry import ParserSpec
 
 VERSION = 1  # of how answers are read
 

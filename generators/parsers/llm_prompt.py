@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from envs.common.reading import Unreadable, parse_json
-from generators.captions.graph import SceneGraph
-from generators.parsers.graph_json import NotAGraph, checked, plain_graph
+from menagerie.envs.common.reading import Unreadable, parse_json
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 
 OPEN, CLOSE = "[ANS]", "[/ANS]"
 LONGEST = 50_000  # characters of an answer

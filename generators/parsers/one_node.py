@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from generators.parsers.parser import Parsed
-from generators.parsers.registry import NoOptions, ParserSpec
+from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.registry import NoOptions, ParserSpec
 
 
 class OneNode:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from generators.parsers.cache import ParseCache
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.cache import ParseCache
 
 
 class Parsed(NamedTuple):

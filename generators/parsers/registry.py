@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError, choose
-from envs.common.exports import Exports
-from envs.common.options import documentation, written
-from generators.parsers.cache import ParseCache
-from generators.parsers.parser import CaptionParser, Parser
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.exports import Exports
+from menagerie.envs.common.options import documentation, written
+from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.parser import CaptionParser, Parser
 
 DEFAULT = "one-node"
 
@@ -32,7 +32,7 @@ class ParserSpec:
     """Whether parsing takes long enough for its graphs to be kept on disk."""
 
 
-EXPORTS = Exports("generators.parsers", Path(__file__).parent, "PARSER", "parser")
+EXPORTS = Exports("menagerie.generators.parsers", Path(__file__).parent, "PARSER", "parser")
 
 
 def names() -> tuple[str, ...]:

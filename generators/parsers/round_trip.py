@@ -3,13 +3,13 @@
 from functools import lru_cache
 from itertools import product
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.world import World
-from generators.captions.templates import build_caption, predicate_for
-from generators.captions.wording import Phrasing, Template
-from generators.parsers.world_grammar import parse
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.world import World
+from menagerie.generators.captions.templates import build_caption, predicate_for
+from menagerie.generators.captions.wording import Phrasing, Template
+from menagerie.generators.parsers.world_grammar import parse
 
 
 @lru_cache(maxsize=64)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.identity import digest
-from generators.parsers.any_caption import parse, vocabulary_of
-from generators.parsers.parser import Parsed
-from generators.parsers.registry import ParserSpec
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import digest
+from menagerie.generators.parsers.any_caption import parse, vocabulary_of
+from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.registry import ParserSpec
+from menagerie.generators.vocabulary import Vocabulary
 
 VERSION = 1  # of the grammar in generators/parsers/world_grammar.py
 
@@ -23,7 +23,7 @@ class RulesOptions:
 
 
 class GrammarRules:
-    """Graphs by the rules of `generators.parsers.world_grammar`."""
+    """Graphs by the rules of `menagerie.generators.parsers.world_grammar`."""
 
     def __init__(self, options: RulesOptions) -> None:
         """Raises `UserError` for a world that isn't there."""

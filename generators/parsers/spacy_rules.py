@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.common.errors import UserError
-from generators.parsers.dependency_rules import VERSION, Word, graph_of
-from generators.parsers.graph_json import NotAGraph, checked
-from generators.parsers.parser import Parsed
-from generators.parsers.registry import ParserSpec
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
+from menagerie.generators.parsers.graph_json import NotAGraph, checked
+from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.registry import ParserSpec
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SpacyOptions:
 
 
 class DependencyRules:
-    """Graphs by the rules of `generators.parsers.dependency_rules`."""
+    """Graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
 
     def __init__(self, options: SpacyOptions, pipeline: Any) -> None:
         """`pipeline` is a loaded `spacy.Language`."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.quiet import quiet
-from generators.captions.graph import SceneGraph
-from generators.parsers.graph_json import NotAGraph, checked, plain_graph
-from generators.parsers.parser import Parsed
-from generators.parsers.registry import ParserSpec
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.quiet import quiet
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
+from menagerie.generators.parsers.parser import Parsed
+from menagerie.generators.parsers.registry import ParserSpec
 
 VERSION = 1  # of how facts are read
 FACT = re.compile(r"\(([^()]*)\)")

@@ -1,7 +1,7 @@
 """Parses a synthetic caption into its scene graph, given the vocabulary of its world.
 
-It shares only the words for numbers, relations and conjunctions with `generators.captions`, which writes captions, so
-that tests and the audit check one against the other. The grammar, in any phrasing:
+It shares only the words for numbers, relations and conjunctions with `menagerie.generators.captions`, which writes
+captions, so that tests and the audit check one against the other. The grammar, in any phrasing:
 
 - a thing is named, "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL", where the texture is optional;
   or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" for no
@@ -16,12 +16,12 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from envs.world import World
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.phrases import NUMBERS, plural
-from generators.captions.relations import CONVERSES
-from generators.captions.wording import CONJUNCTIONS
-from generators.vocabulary import Vocabulary
+from menagerie.envs.world import World
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.phrases import NUMBERS, plural
+from menagerie.generators.captions.relations import CONVERSES
+from menagerie.generators.captions.wording import CONJUNCTIONS
+from menagerie.generators.vocabulary import Vocabulary
 
 PREDICATES = {joint: predicate for predicate in CONVERSES for joint in (predicate, f"is {predicate}")}
 

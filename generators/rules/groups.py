@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from envs.common.errors import UserError
-from envs.groups import checked_groups
-from envs.world import World
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.groups import checked_groups
+from menagerie.envs.world import World
 
 FORM = "felines={cat, lion}"
 

@@ -1,6 +1,6 @@
 """Hold-out rules of a split, and its test `held_out`.
 
-A scene that any rule matches (see `generators.rules.rule`) is only in the subset `held_out`, in test
+A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the subset `held_out`, in test
 views. Its animals may be in other scenes of train: only the composition that the rule describes is
 unseen. Pairs of which the rules leave no scene are not trainable; fractions count the others.
 With several rules each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order.
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from envs.common.errors import UserError
-from envs.scene import Scene
-from envs.world import World
-from generators.rules.rule import Rule, parse_rule
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.rules.rule import Rule, parse_rule
 
 HELD_OUT = "held_out"
 MOST_RULES = 200  # each has a test of its own

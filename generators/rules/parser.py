@@ -1,14 +1,14 @@
-"""From the text of a hold-out rule (see `generators.rules.rule`) to its tree, by recursive descent."""
+"""From the text of a hold-out rule (see `menagerie.generators.rules.rule`) to its tree, by recursive descent."""
 
 import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
-from envs.facing import PLACES
-from envs.scene import MOST_THINGS
-from envs.world import World
-from generators.rules.tokens import Token, Tokens
-from generators.rules.tree import (
+from menagerie.envs.facing import PLACES
+from menagerie.envs.scene import MOST_THINGS
+from menagerie.envs.world import World
+from menagerie.generators.rules.tokens import Token, Tokens
+from menagerie.generators.rules.tree import (
     OPERATORS,
     RELATION_WORDS,
     SCENE_FIELDS,

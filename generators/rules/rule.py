@@ -36,11 +36,11 @@ comparison with something that a scene lacks (an index beyond its things, the `f
 
 from dataclasses import dataclass, field
 
-from envs.groups import Groups
-from envs.scene import Scene
-from envs.world import World
-from generators.rules.parser import Parser
-from generators.rules.tree import Expression
+from menagerie.envs.groups import Groups
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.rules.parser import Parser
+from menagerie.generators.rules.tree import Expression
 
 
 @dataclass(frozen=True)

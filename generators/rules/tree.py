@@ -1,12 +1,12 @@
-"""The expression tree of a parsed rule (see `generators.rules.rule`), and its evaluation on a scene."""
+"""The expression tree of a parsed rule (see `menagerie.generators.rules.rule`), and its evaluation on a scene."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from envs.facing import place_of
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
 
 Value = str | int | tuple[str, ...]
 

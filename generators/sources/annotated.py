@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.common.seeds import generator
-from generators.captioned import Indices
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.templates import Caption
-from generators.sources.photographs import Photographs, Pictures, some_left
-from generators.sources.texts import Texts, refusal
+from menagerie.envs.common.seeds import generator
+from menagerie.generators.captioned import Indices
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.photographs import Photographs, Pictures, some_left
+from menagerie.generators.sources.texts import Texts, refusal
 
 MOST_OBJECTS = 3
 WORDS = re.compile(r"\w+|[^\w\s]")

@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.files import write_text
-from envs.common.progress import progress_bars
-from generators.parsers.agreement import Agreement, agreement
-from generators.parsers.graph_json import as_json
-from generators.parsers.parser import CaptionParser, Unanswered
-from generators.parsers.registry import names, open_parser
-from generators.sources.json_file import read_text
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.progress import progress_bars
+from menagerie.generators.parsers.agreement import Agreement, agreement
+from menagerie.generators.parsers.graph_json import as_json
+from menagerie.generators.parsers.parser import CaptionParser, Unanswered
+from menagerie.generators.parsers.registry import names, open_parser
+from menagerie.generators.sources.json_file import read_text
 
 LONGEST = 2000  # characters of a caption
 
@@ -48,7 +48,7 @@ def read_captions(path: Path) -> list[str]:
     without captions, or with one too long to be one.
     """
     if path.suffix.lower() == ".json":
-        from generators.sources.coco import read_photographs  # which imports torch
+        from menagerie.generators.sources.coco import read_photographs  # which imports torch
 
         texts = [text for photograph in read_photographs(path) for text in photograph.texts]
     else:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.captioned import Indices, all_texts, pick
-from generators.captions.graph import SceneGraph
-from generators.captions.templates import Caption
-from generators.sources.image_files import ImageFiles
-from generators.sources.json_file import Entry, read_json
-from generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
-from generators.sources.photographs import Photographs, some_left
-from generators.sources.place import SourcePlace, one_node
-from generators.sources.registry import SourceSpec
-from generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Indices, all_texts, pick
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.json_file import Entry, read_json
+from menagerie.generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
+from menagerie.generators.sources.photographs import Photographs, some_left
+from menagerie.generators.sources.place import SourcePlace, one_node
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
 
 FOLDER = "coco"
 ANNOTATIONS, IMAGES = "coco/annotations/captions_train2017.json", "coco/train2017"

@@ -10,8 +10,8 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.sources.json_file import LONGEST, is_text, read_text
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources.json_file import LONGEST, is_text, read_text
 
 MOST_LITERAL = 100_000  # characters of a cell that is read as a list
 # What Python raises for a text that is no literal of its own.

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from generators.sources.annotated import Annotations
-from generators.sources.json_file import LARGEST, Entry, checked
-from generators.sources.json_stream import stream_list
-from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
+from menagerie.generators.sources.annotated import Annotations
+from menagerie.generators.sources.json_file import LARGEST, Entry, checked
+from menagerie.generators.sources.json_stream import stream_list
+from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"

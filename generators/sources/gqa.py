@@ -6,7 +6,7 @@ A file of one object: an image's number, and its things with their names, attrib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from generators.sources.annotated import (
+from menagerie.generators.sources.annotated import (
     UNKNOWN_THING,
     AnnotatedPhotographs,
     Annotations,
@@ -14,13 +14,13 @@ from generators.sources.annotated import (
     Relation,
     relation_or_objects,
 )
-from generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inside
-from generators.sources.image_folders import ImageFolders
-from generators.sources.json_file import Entry
-from generators.sources.json_stream import stream_object
-from generators.sources.kept_out import VISUAL_GENOME
-from generators.sources.place import SourcePlace
-from generators.sources.registry import SourceSpec
+from menagerie.generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inside
+from menagerie.generators.sources.image_folders import ImageFolders
+from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.json_stream import stream_object
+from menagerie.generators.sources.kept_out import VISUAL_GENOME
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourceSpec
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 

@@ -14,12 +14,12 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError, features
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_regular, open_file
-from generators.captioned import Indices
-from generators.sources import pictures
-from generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
-from generators.sources.searched_folders import Located, SearchedFolders
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable, check_regular, open_file
+from menagerie.generators.captioned import Indices
+from menagerie.generators.sources import pictures
+from menagerie.generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
+from menagerie.generators.sources.searched_folders import Located, SearchedFolders
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30

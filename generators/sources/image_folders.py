@@ -8,10 +8,10 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captioned import Indices
-from generators.sources.folders import files_in
-from generators.sources.image_files import ImageFiles
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Indices
+from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.image_files import ImageFiles
 
 
 class ImageFolders:

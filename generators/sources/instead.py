@@ -23,7 +23,7 @@ def found_instead(path: Path) -> str:
         kind = "tables of the Hugging Face hub"
     else:
         return ""
-    command = f"python -m generators import-hf {shlex.quote(str(folder))} --data-root DATA"
+    command = f"menagerie import-hf {shlex.quote(str(folder))} --data-root DATA"
     return f"{folder} holds {kind}, which `{command}` may read"
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable, parse_json
-from envs.common.reading import read_text as read_whole
-from generators.sources.instead import or_instead
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable, parse_json
+from menagerie.envs.common.reading import read_text as read_whole
+from menagerie.generators.sources.instead import or_instead
 
 LONGEST = 300  # characters of a message about what a file holds
 LARGEST = 10**9  # of numbers in files

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_depth, open_file
-from generators.sources.instead import or_instead
-from generators.sources.json_file import Entry, checked, writable
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable, check_depth, open_file
+from menagerie.generators.sources.instead import or_instead
+from menagerie.generators.sources.json_file import Entry, checked, writable
 
 CHUNK = 1 << 20  # characters
 MOST = 32 << 20  # characters of one entry

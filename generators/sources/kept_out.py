@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import UserError
+from menagerie.envs.common.errors import UserError
 
 COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
 # COCO's names of files: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
@@ -35,7 +35,8 @@ class PhotographId(NamedTuple):
 class KeptOut:
     """Photographs that training leaves out; without arguments none.
 
-    `generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all benchmarks on disk.
+    `menagerie.generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all
+    benchmarks on disk.
     """
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)

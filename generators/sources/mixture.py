@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captioned import Captioned, Indices
-from generators.captions.templates import Caption
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Captioned, Indices
+from menagerie.generators.captions.templates import Caption
 
 
 class Mixture(Captioned):

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from generators.captioned import Captioned, Indices
-from generators.captions.templates import Caption
+from menagerie.generators.captioned import Captioned, Indices
+from menagerie.generators.captions.templates import Caption
 
 
 class Part(Captioned):

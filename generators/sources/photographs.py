@@ -10,8 +10,8 @@ from typing import Protocol
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captioned import Captioned, Indices
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Captioned, Indices
 
 
 class Pictures(Protocol):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from envs.common.errors import choose
-from generators.captions.graph import SceneGraph
-from generators.sources.kept_out import KeptOut
+from menagerie.envs.common.errors import choose
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.sources.kept_out import KeptOut
 
 
 def one_node(text: str) -> SceneGraph:

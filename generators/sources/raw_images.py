@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable, check_regular, open_file
-from envs.common.reading import read_bytes as read_whole
-from generators.sources.image_files import ImageFiles
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable, check_regular, open_file
+from menagerie.envs.common.reading import read_bytes as read_whole
+from menagerie.generators.sources.image_files import ImageFiles
 
 
 class Layout(NamedTuple):

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.exports import Exports
+from menagerie.envs.common.exports import Exports
 
 if TYPE_CHECKING:
-    from generators.sources.photographs import Photographs
-    from generators.sources.place import SourcePlace
+    from menagerie.generators.sources.photographs import Photographs
+    from menagerie.generators.sources.place import SourcePlace
 
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A kind of training data: `build` takes its options and gives a `generators.captioned.Captioned`."""
+    """A kind of training data: `build` takes its options and gives a `menagerie.generators.captioned.Captioned`."""
 
     name: str
     about: str
@@ -36,7 +36,7 @@ class SourceSpec:
     """The official number of images of folders."""
 
 
-EXPORTS = Exports("generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
+EXPORTS = Exports("menagerie.generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
 
 
 def names() -> tuple[str, ...]:

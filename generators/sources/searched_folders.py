@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.sources.folders import existing, inside
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources.folders import existing, inside
 
 # Folders that were given in place of others, by the path that they would have below a data root: all are searched.
 Given = Mapping[str, tuple[Path, ...]]

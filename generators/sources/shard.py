@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from envs.common.reading import Unreadable, open_file, parse_json
-from generators.sources.json_file import writable
-from generators.sources.kept_out import flickr_number
-from generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
-from generators.sources.texts import refusal
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.common.reading import Unreadable, open_file, parse_json
+from menagerie.generators.sources.json_file import writable
+from menagerie.generators.sources.kept_out import flickr_number
+from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
+from menagerie.generators.sources.texts import refusal
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 TEXTS = ("txt", "json")

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from envs.common.arrays import read_arrays
-from envs.common.errors import UserError
-from envs.common.files import whole_file
-from envs.common.progress import progress_bars
-from envs.common.reading import Inaccessible, check_regular, parse_json
-from generators.sources.shard import Sample, read_shard
-from generators.sources.texts import Texts
+from menagerie.envs.common.arrays import read_arrays
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.progress import progress_bars
+from menagerie.envs.common.reading import Inaccessible, check_regular, parse_json
+from menagerie.generators.sources.shard import Sample, read_shard
+from menagerie.generators.sources.texts import Texts
 
 VERSION = 2  # of what an index holds: raised with what is taken and refused
 FOLDER = ".index"

@@ -1,6 +1,6 @@
 """Splits of our own, as one source among others."""
 
-from generators.sources.registry import SourceSpec
-from generators.storage.dataset import SplitDataset
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.storage.dataset import SplitDataset
 
-SOURCE = SourceSpec("split", "one subset of a split file, by `python -m generators make`", SplitDataset)
+SOURCE = SourceSpec("split", "one subset of a split file, by `menagerie make`", SplitDataset)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.reading import open_file
-from generators.sources.folders import files_in
-from generators.sources.instead import found_instead
-from generators.sources.place import SourcePlace
-from generators.sources.registry import SourceSpec
+from menagerie.envs.common.reading import open_file
+from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.instead import found_instead
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourceSpec
 
 TAIL = 64  # bytes at the end of a file
 ENDS = (b"]", b"}")

@@ -17,20 +17,20 @@ import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.litter import is_litter
-from envs.common.reading import check_accessible
-from generators.captioned import Indices, all_texts
-from generators.captions.templates import Caption
-from generators.sources.instead import or_instead
-from generators.sources.json_file import read_text
-from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
-from generators.sources.photographs import Photographs, some_left
-from generators.sources.pictures import open_picture, square
-from generators.sources.place import SourcePlace, one_node
-from generators.sources.registry import SourceSpec
-from generators.sources.shard_index import Index, indexes
-from generators.sources.texts import Texts, graphs_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.common.reading import check_accessible
+from menagerie.generators.captioned import Indices, all_texts
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.instead import or_instead
+from menagerie.generators.sources.json_file import read_text
+from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from menagerie.generators.sources.photographs import Photographs, some_left
+from menagerie.generators.sources.pictures import open_picture, square
+from menagerie.generators.sources.place import SourcePlace, one_node
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.shard_index import Index, indexes
+from menagerie.generators.sources.texts import Texts, graphs_of
 
 FOLDER, LEFT_OUT = "shards", "left_out.txt"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from generators.captions.graph import SceneGraph
-from generators.parsers.parser import CaptionParser
-from generators.sources.json_file import writable
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.sources.json_file import writable
 
 # A tag, a comment or a declaration; "<3" and "a < b" are none.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")

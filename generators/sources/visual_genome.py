@@ -7,8 +7,8 @@ may have in other ways is read too: a thing has a "name" or "names", a relation 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from envs.common.errors import UserError
-from generators.sources.annotated import (
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources.annotated import (
     UNKNOWN_THING,
     AnnotatedPhotographs,
     Annotations,
@@ -17,13 +17,22 @@ from generators.sources.annotated import (
     relation_or_objects,
     two_regions,
 )
-from generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inner, inside
-from generators.sources.image_folders import ImageFolders
-from generators.sources.json_file import Entry
-from generators.sources.json_stream import stream_list
-from generators.sources.kept_out import VISUAL_GENOME
-from generators.sources.place import SourcePlace
-from generators.sources.registry import SourceSpec
+from menagerie.generators.sources.genome import (
+    FOLDERS,
+    IMAGE_DATA,
+    UNKNOWN,
+    Numbers,
+    Selection,
+    image_numbers,
+    inner,
+    inside,
+)
+from menagerie.generators.sources.image_folders import ImageFolders
+from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.json_stream import stream_list
+from menagerie.generators.sources.kept_out import VISUAL_GENOME
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourceSpec
 
 REGIONS = "vg/region_descriptions.json"
 RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
-from envs.common.options import FIRST
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.world import World
-from envs.worlds import load_world
-from generators.captions.incomplete import Chances, denied_things, mentioned_things
-from generators.captions.templates import Caption, build_caption, hard_negative, mention_order, phrasing_of
-from generators.rules.hold_out import leave_any
-from generators.rules.rule import Rule
-from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
+from menagerie.envs.common.options import FIRST
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
+from menagerie.generators.captions.templates import Caption, build_caption, hard_negative, mention_order, phrasing_of
+from menagerie.generators.rules.hold_out import leave_any
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
 Textures = tuple[str, str]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
-from envs.common.errors import UserError
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.slots import COUNTING
-from envs.world import World
-from envs.worlds import load_world
-from generators.captions.templates import Caption, build_caption, caption, phrasing_of
-from generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 MANY = range(2, len(COUNTING) + 1)
 

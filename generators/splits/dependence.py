@@ -17,15 +17,15 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.optimize import brentq
 
-from envs.common.errors import UserError
-from envs.common.options import FIRST
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.world import World
-from envs.worlds import load_world
-from generators.splits.information import normalised_mutual_information
-from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.options import FIRST
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions
 
 TOLERANCE = 0.01  # of the realised information
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from envs.common.errors import UserError
-from envs.common.seeds import generator
-from envs.world import World
-from generators.splits.recipe import SplitRecipe, at_least_one
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.world import World
+from menagerie.generators.splits.recipe import SplitRecipe, at_least_one
 
 Pair = tuple[str, str]
 

@@ -2,7 +2,7 @@
 
 A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
 test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
-negatives is an entry of `generators.captions.templates.SWAPS`.
+negatives is an entry of `menagerie.generators.captions.templates.SWAPS`.
 """
 
 from abc import ABC, abstractmethod
@@ -12,20 +12,20 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from envs.common.errors import UserError, choose
-from envs.common.options import FIRST
-from envs.common.ranges import SCENES, VIEWS, check_ranges
-from envs.common.seeds import generator
-from envs.facing import facings
-from envs.scene import Scene
-from envs.world import World
-from envs.worlds import load_world
-from generators.captions.templates import SWAPS, Caption, caption, hard_negative
-from generators.captions.wording import TEMPLATES, Template, template_of
-from generators.parsers.round_trip import check_phrasings
-from generators.rules.groups import group_texts, with_groups
-from generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
-from generators.rules.rule import Rule
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.options import FIRST
+from menagerie.envs.common.ranges import SCENES, VIEWS, check_ranges
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.facing import facings
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.templates import SWAPS, Caption, caption, hard_negative
+from menagerie.generators.captions.wording import TEMPLATES, Template, template_of
+from menagerie.generators.parsers.round_trip import check_phrasings
+from menagerie.generators.rules.groups import group_texts, with_groups
+from menagerie.generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
+from menagerie.generators.rules.rule import Rule
 
 FACING = ("drawn", "inward")
 

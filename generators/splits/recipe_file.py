@@ -5,17 +5,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError, choose
-from envs.common.options import Option, options_of
-from envs.common.reading import Unreadable, read_toml
-from generators.rules.groups import checked_table, group_texts
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.recipe import SplitRecipe
-from generators.splits.spatial import SpatialRecipe
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.options import Option, options_of
+from menagerie.envs.common.reading import Unreadable, read_toml
+from menagerie.generators.rules.groups import checked_table, group_texts
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
 
-# Kinds of splits. To add one, add it here and its checks to `generators.audit.run`.
+# Kinds of splits. To add one, add it here and its checks to `menagerie.generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
     recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
 }

@@ -5,7 +5,7 @@ relation a fraction of the animal pairs is in train, each in one fixed order and
 of textures; a fraction of those training pairs is in train in the other order too, as hard negatives.
 The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
 train, which are unrequested hard negatives. Reserve, validation and views are as in
-`generators.splits.binding`; the pairs of train are drawn for each relation separately, those of reserve
+`menagerie.generators.splits.binding`; the pairs of train are drawn for each relation separately, those of reserve
 and validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders
 of train are tested too, in new views: who fails there hasn't fitted them, who fails on the others alone
 hasn't generalised.
@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
-from envs.common.errors import UserError, choose
-from envs.common.options import FIRST
-from envs.common.seeds import generator
-from envs.scene import Scene, Thing
-from envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
-from envs.world import World
-from envs.worlds import load_world
-from generators.captions.incomplete import Chances, mentioned_things
-from generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
-from generators.rules.hold_out import leave_any
-from generators.rules.rule import Rule
-from generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.options import FIRST
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.incomplete import Chances, mentioned_things
+from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
+from menagerie.generators.rules.hold_out import leave_any
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
 KINDS = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"

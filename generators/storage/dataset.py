@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from envs.common.errors import choose
-from generators.captioned import Captioned, Indices, all_texts
-from generators.captions.false_captions import KINDS, FalseCaptions
-from generators.captions.relations import names_in
-from generators.captions.templates import SWAPS, Caption
-from generators.examples import Example
-from generators.storage.pixels import PixelReader, open_split
-from generators.storage.split_file import Records, Split
+from menagerie.envs.common.errors import choose
+from menagerie.generators.captioned import Captioned, Indices, all_texts
+from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
+from menagerie.generators.captions.relations import names_in
+from menagerie.generators.captions.templates import SWAPS, Caption
+from menagerie.generators.examples import Example
+from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.split_file import Records, Split
 
 # Pixels of a subset below this size are read into memory once; above it, image by image.
 PRELOAD_BYTES = 4 << 30
@@ -70,7 +70,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """The hard negative of each of `indices`, or one that is drawn; None where there is none.
 
-        Of train those that give away what tests keep are left out (`generators.captions.false_captions`).
+        Of train those that give away what tests keep are left out (`menagerie.generators.captions.false_captions`).
         """
         r, pairs = self.records, list(zip(indices, draws, strict=True))
         if kind != "swap":

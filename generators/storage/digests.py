@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from envs.scene import Scene
+from menagerie.envs.scene import Scene
 
 PIXELS = ("images", "masks")  # in the order of a row's digests
 DIGESTS = "digests"

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envs.atlas.entry import EntryKey
-from envs.checks.scenes import RenderChecks
-from envs.common.files import scratch_folder
-from envs.render.atlas_cache import entry_path
-from envs.render.renderer import Renderer
-from envs.render.worlds import atlas_name, entry_builder, open_renderer
-from envs.scene import Scene
-from generators.storage.image_store import ImageStore
+from menagerie.envs.atlas.entry import EntryKey
+from menagerie.envs.checks.scenes import RenderChecks
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.render.atlas_cache import entry_path
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.worlds import atlas_name, entry_builder, open_renderer
+from menagerie.envs.scene import Scene
+from menagerie.generators.storage.image_store import ImageStore
 
 ENTRIES, SCENES, REPEATS = 12, 16, 32
 # What a process that renders takes to start, and a split file to be written and read back: measured once.

@@ -18,13 +18,13 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from envs.checks.scenes import RenderChecks
-from envs.common.errors import UserError
-from envs.common.files import clear_leftovers, whole_file, writing
-from envs.common.locks import FileLock
-from envs.scene import Scene
-from envs.world import World
-from generators.storage.digests import (
+from menagerie.envs.checks.scenes import RenderChecks
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import clear_leftovers, whole_file, writing
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.storage.digests import (
     DIGEST,
     DIGEST_BYTES,
     DIGESTS,
@@ -33,7 +33,7 @@ from generators.storage.digests import (
     digests_of,
     write_digests,
 )
-from generators.storage.tables import (
+from menagerie.generators.storage.tables import (
     checked_table,
     create_hdf5,
     hdf5_bytes,
@@ -42,7 +42,7 @@ from generators.storage.tables import (
     read_table,
     write_attribute,
 )
-from generators.vocabulary import SCENE_TYPE, Vocabulary
+from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
 ROW_BYTES = 256  # at most, of a row beside its pixels: digests, checksums, where they lie
@@ -85,7 +85,7 @@ class ImageStore:
     """The store of one world at one resolution, in a folder of its own below `root`."""
 
     def __init__(self, root: Path, world: World, resolution: int) -> None:
-        from envs.render.identity import image_identity
+        from menagerie.envs.render.identity import image_identity
 
         check_resolution(resolution)
         self.root = root
@@ -154,7 +154,7 @@ class ImageStore:
 
     def renderer(self, workers: int):
         """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
-        from envs.render.worlds import open_renderer
+        from menagerie.envs.render.worlds import open_renderer
 
         return open_renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
 
@@ -258,7 +258,7 @@ class ImageStore:
 
 def check_resolution(resolution: int) -> None:
     """Raise unless the renderer takes this resolution."""
-    from envs.render.renderer import LARGEST, SMALLEST
+    from menagerie.envs.render.renderer import LARGEST, SMALLEST
 
     if not SMALLEST <= resolution <= LARGEST:
         raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
@@ -287,7 +287,7 @@ def check_identity(path: Path, found: str, identity: str) -> None:
 
 def largest_side() -> int:
     """Pixels of the largest image that is rendered."""
-    from envs.render.renderer import LARGEST
+    from menagerie.envs.render.renderer import LARGEST
 
     return LARGEST
 

@@ -14,13 +14,13 @@ import h5py
 import numpy as np
 from jaxtyping import Int64
 
-from envs.common.errors import UserError
-from envs.common.files import whole_file
-from generators.storage.digests import PIXELS, write_digests
-from generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
-from generators.storage.pixels import PixelReader, open_split
-from generators.storage.split_file import Records, Split, write_tables
-from generators.storage.tables import Reserve, create_hdf5, hdf5_bytes
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import whole_file
+from menagerie.generators.storage.digests import PIXELS, write_digests
+from menagerie.generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
+from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.split_file import Records, Split, write_tables
+from menagerie.generators.storage.tables import Reserve, create_hdf5, hdf5_bytes
 
 Rows = Int64[np.ndarray, " n"]
 

@@ -7,12 +7,12 @@ import h5py
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from envs.common.errors import UserError
-from envs.common.reading import check_accessible, check_regular
-from generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
-from generators.storage.image_store import ShardLocation, codec_options
-from generators.storage.split_file import Split, check_store, read_split
-from generators.storage.tables import BROKEN, open_hdf5, open_to_read, read_table
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import check_accessible, check_regular
+from menagerie.generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
+from menagerie.generators.storage.image_store import ShardLocation, codec_options
+from menagerie.generators.storage.split_file import Split, check_store, read_split
+from menagerie.generators.storage.tables import BROKEN, open_hdf5, open_to_read, read_table
 
 
 class PixelReader:

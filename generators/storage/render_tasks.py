@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.checks.scenes import RenderChecks
-from envs.common.errors import UserError
-from envs.scene import Scene
-from envs.worlds import load_world
-from generators.cluster.options import Cluster
-from generators.cluster.tasks import Tasks, print_changes
-from generators.cluster.worker import Interruption
-from generators.storage.image_store import SHARD_ROWS, ImageStore
+from menagerie.envs.checks.scenes import RenderChecks
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.tasks import Tasks, print_changes
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.storage.image_store import SHARD_ROWS, ImageStore
 
 PARTS = "parts"
 

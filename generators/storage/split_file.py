@@ -2,7 +2,7 @@
 
 A split file lies in its store's folder and refers to the shards there through HDF5 external
 links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers only to
-files of its own folder. A packed split (`generators.storage.pack`) contains its one shard under the
+files of its own folder. A packed split (`menagerie.generators.storage.pack`) contains its one shard under the
 same name and refers to no other file; in the table that shard's file is "".
 """
 
@@ -17,16 +17,23 @@ import h5py
 import numpy as np
 from jaxtyping import Int64
 
-from envs.common.errors import UserError, choose
-from envs.common.files import whole_file
-from envs.common.identity import defaults_version, digest, identity_of, plain
-from envs.common.reading import Inaccessible, parse_json, shaped
-from envs.scene import Scene
-from generators.captions.graph import SceneGraph
-from generators.captions.templates import SWAPS
-from generators.splits.recipe import VERSION, SplitRecipe
-from generators.storage.image_store import ImageStore, Shard, ShardLocation, check_shard, read_shard_table, shard_table
-from generators.storage.tables import (
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.identity import defaults_version, digest, identity_of, plain
+from menagerie.envs.common.reading import Inaccessible, parse_json, shaped
+from menagerie.envs.scene import Scene
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.splits.recipe import VERSION, SplitRecipe
+from menagerie.generators.storage.image_store import (
+    ImageStore,
+    Shard,
+    ShardLocation,
+    check_shard,
+    read_shard_table,
+    shard_table,
+)
+from menagerie.generators.storage.tables import (
     hdf5_bytes,
     open_hdf5,
     read_attribute,
@@ -37,10 +44,10 @@ from generators.storage.tables import (
     write_attribute,
     write_graphs,
 )
-from generators.vocabulary import SCENE_TYPE, Vocabulary
+from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 FORMAT = "menagerie split 5"
-REMEDY = "make it again with 'python -m generators make'"
+REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
 # Fields that earlier recipes lack: recorded only where they differ from their defaults, so that split files stay as
 # they are.

@@ -12,10 +12,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from envs.common.errors import UserError
-from envs.common.files import reserve
-from envs.common.reading import Unreadable, check_accessible, check_regular
-from generators.captions.graph import Edge, SceneGraph
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import reserve
+from menagerie.envs.common.reading import Unreadable, check_accessible, check_regular
+from menagerie.generators.captions.graph import Edge, SceneGraph
 
 # What h5py raises for files that are damaged, and what we do with what it then gives.
 BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)

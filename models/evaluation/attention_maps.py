@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captions.phrases import phrase
-from generators.storage.dataset import SplitDataset
-from models.scorer import Scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.scorer import Scorer
 
 BLOCK = 64
 

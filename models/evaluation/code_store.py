@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.files import whole_file
-from envs.common.locks import FileLock
-from envs.common.reading import Inaccessible, check_regular, open_file, read_bytes
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.common.reading import Inaccessible, check_regular, open_file, read_bytes
 
 SUFFIX = ".codes"
 DIGEST = 32  # bytes of a SHA-256

@@ -14,12 +14,12 @@ from itertools import chain
 
 import torch
 
-from envs.common.identity import digest
-from generators.benchmarks.photographs import PhotographSet
-from models.evaluation.code_store import CodeFolder, Shelf
-from models.evaluation.encoding import BLOCK, Block, encode, encoded
-from models.evaluation.forms import Form, Row, form_of, leaves, to_bytes
-from models.scorer import Scorer, Tensors, moved
+from menagerie.envs.common.identity import digest
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.evaluation.encoding import BLOCK, Block, encode, encoded
+from menagerie.models.evaluation.forms import Form, Row, form_of, leaves, to_bytes
+from menagerie.models.scorer import Scorer, Tensors, moved
 
 Report = Callable[[int], None]
 

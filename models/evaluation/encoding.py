@@ -6,7 +6,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from models.scorer import Scorer, Tensors
+from menagerie.models.scorer import Scorer, Tensors
 
 BLOCK = 32  # images that are encoded at once
 Block = Sequence[int]

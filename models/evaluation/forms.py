@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models.evaluation.encoding import BLOCK, encode
-from models.scorer import Scorer, Tensors
+from menagerie.models.evaluation.encoding import BLOCK, encode
+from menagerie.models.scorer import Scorer, Tensors
 
 Row = tuple[Tensor, ...]  # of one image, on the CPU
 

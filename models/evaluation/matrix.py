@@ -10,11 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from envs.common.errors import UserError
-from generators.benchmarks.matrix import Pool
-from generators.captions.templates import Caption
-from models.evaluation.encoding import BLOCK, Encode
-from models.scorer import Diverged, Scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.evaluation.encoding import BLOCK, Encode
+from menagerie.models.scorer import Diverged, Scorer
 
 TEXTS = 256  # phrasings that are encoded at once
 CHUNK = 8 * BLOCK  # images whose codes are kept while all texts pass

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from generators.benchmarks.benchmark import Benchmark, Item, Scores
-from generators.captions.templates import Caption
-from models.evaluation.encoding import BLOCK, Encode, encoded
-from models.scorer import Diverged, Scorer, Tensors
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.evaluation.encoding import BLOCK, Encode, encoded
+from menagerie.models.scorer import Diverged, Scorer, Tensors
 
 
 class Pair(NamedTuple):

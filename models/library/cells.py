@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from envs.common.errors import UserError, choose
-from envs.common.noted import result_in
-from models.checkpoint import read_config
-from models.registry import short_name
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.noted import result_in
+from menagerie.models.checkpoint import read_config
+from menagerie.models.registry import short_name
 
 SHOWN = 8  # cells that a message lists
 

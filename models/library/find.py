@@ -6,15 +6,15 @@ from typing import Any
 
 import open_clip
 
-from envs.common.errors import UserError
-from envs.common.reading import read_json
-from generators.captions.plain_text import nearest
-from models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
-from models.library.cells import named_cell
-from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
-from models.registry import check_scorer, is_own, same_scorer, spec_of
-from models.towers.build import check_towers, check_weights
-from models.towers.config import TowerConfig, file_and_tag
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import read_json
+from menagerie.generators.captions.plain_text import nearest
+from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
+from menagerie.models.library.cells import named_cell
+from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
+from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
+from menagerie.models.towers.build import check_towers, check_weights
+from menagerie.models.towers.config import TowerConfig, file_and_tag
 
 CHECKPOINT = "checkpoint"
 HUB = "hf:"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from jaxtyping import UInt8
 from torch import Tensor
 
-from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
-from models.library.pictures import framed_images
-from models.towers.pixels import Framing
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+from menagerie.models.library.pictures import framed_images
+from menagerie.models.towers.pixels import Framing
 
 
 class Framed(Benchmark):

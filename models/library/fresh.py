@@ -2,12 +2,12 @@
 
 import torch
 
-from generators.parsers.any_caption import vocabulary_of, words_of_captions
-from models.checkpoint import build_scorer
-from models.contract import attempt
-from models.scorer import Scorer
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
+from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.contract import attempt
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
 
 LONGEST = 32  # words of a caption
 

@@ -9,15 +9,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from envs.common.errors import UserError
-from envs.common.quiet import quiet
-from generators.captions.graph import SceneGraph
-from models.library.image_processor import read_pictures
-from models.library.processor_files import GEMMA, GEMMA_WORDS
-from models.scorer import Scorer, Tensors, drop_own_temperature
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.pixels import PixelScale
-from models.towers.weight_file import without_advice
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.quiet import quiet
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.library.image_processor import read_pictures
+from menagerie.models.library.processor_files import GEMMA, GEMMA_WORDS
+from menagerie.models.scorer import Scorer, Tensors, drop_own_temperature
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.pixels import PixelScale
+from menagerie.models.towers.weight_file import without_advice
 
 # Kinds of models that have one vector an image and one a text. SigLIP reads its padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}

@@ -7,8 +7,8 @@ from typing import Any
 
 from PIL import Image
 
-from envs.common.errors import UserError
-from models.towers.pixels import Framing, Statistics
+from menagerie.envs.common.errors import UserError
+from menagerie.models.towers.pixels import Framing, Statistics
 
 # Kinds whose steps are these: resize, crop, rescale, normalise. Later versions say Fast or Pil behind the name.
 KIND = re.compile(r"(CLIP|Siglip|ViT)(ImageProcessor|FeatureExtractor)(Fast|Pil)?")

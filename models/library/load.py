@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from models.library.find import find_source
-from models.library.loaded import LoadedScorer
-from models.towers.config import TowerConfig
+from menagerie.models.library.find import find_source
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.towers.config import TowerConfig
 
 
 def load_scorer(

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from generators.parsers.any_caption import parse
-from models.library.pictures import framed_images
-from models.scorer import Scorer
-from models.towers.pixels import Framing
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.any_caption import parse
+from menagerie.models.library.pictures import framed_images
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.pixels import Framing
 
 BLOCK = 32  # images or captions that are encoded at once
 NO_GRAPH = SceneGraph(())
@@ -43,7 +43,8 @@ class LoadedScorer:
     ) -> Float[Tensor, "b m"]:
         """How well each of b images fits each of m captions; within -1 and 1.
 
-        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions (`generators.parse`).
+        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions
+        (`menagerie.parse`).
         """
         codes = [self._text_code(*block) for block in self._blocks(captions, graphs)]
         rows = []
@@ -138,7 +139,7 @@ def check_graph(caption: str, graph: SceneGraph | None) -> None:
     """Raise for a graph that is missing or empty, or whose edges lead nowhere."""
     if graph is None or not graph.nodes:
         what = "no" if graph is None else "an empty"
-        raise UserError(f"{caption!r} has {what} scene graph; `generators.parse(caption)` makes one")
+        raise UserError(f"{caption!r} has {what} scene graph; `menagerie.parse(caption)` makes one")
     for edge in graph.edges:
         if not all(0 <= end < len(graph.nodes) for end in (edge.subject, edge.object)):
             raise UserError(f"an edge of the scene graph of {caption!r} leads to a node that it doesn't have: {edge}")

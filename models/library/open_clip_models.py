@@ -5,10 +5,10 @@ import warnings
 import open_clip
 import torch
 
-from envs.common.errors import UserError
-from models.checkpoint import build_scorer
-from models.scorer import Scorer
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 def open_clip_scorer(architecture: str, weights: str) -> Scorer:

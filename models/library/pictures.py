@@ -10,9 +10,9 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.sources.pictures import open_picture, square, upright
-from models.towers.pixels import Framing
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources.pictures import open_picture, square, upright
+from menagerie.models.towers.pixels import Framing
 
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
 

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envs.common.identity import digest
-from envs.common.litter import is_litter
-from envs.common.records import sha256
-from models.library.processor_files import read_otherwise_before
-from models.registry import is_own, spec_of
-from models.towers.config import TowerConfig, file_and_tag
+from menagerie.envs.common.identity import digest
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.common.records import sha256
+from menagerie.models.library.processor_files import read_otherwise_before
+from menagerie.models.registry import is_own, spec_of
+from menagerie.models.towers.config import TowerConfig, file_and_tag
 
 if TYPE_CHECKING:
-    from models.library.loaded import LoadedScorer
+    from menagerie.models.library.loaded import LoadedScorer
 
 
 class Source(ABC):
@@ -35,7 +35,7 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class Checkpoint(Source):
-    """A folder that `models.checkpoint` wrote."""
+    """A folder that `menagerie.models.checkpoint` wrote."""
 
     name: str
     folder: Path
@@ -44,7 +44,7 @@ class Checkpoint(Source):
 
     def identity(self) -> str:
         """Of its two files, and of the own class's."""
-        from models.checkpoint import read_config
+        from menagerie.models.checkpoint import read_config
 
         read_config(self.folder)  # raises for weights that aren't this cell's
         code = [own_file(self.model)] if is_own(self.model) else []
@@ -52,8 +52,8 @@ class Checkpoint(Source):
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Its weights."""
-        from models.checkpoint import load_checkpoint
-        from models.library.loaded import LoadedScorer
+        from menagerie.models.checkpoint import load_checkpoint
+        from menagerie.models.library.loaded import LoadedScorer
 
         scorer = load_checkpoint(self.folder, self.model).to(device)
         return LoadedScorer(self.name, scorer, spec_of(self.model).reads, world)
@@ -69,7 +69,7 @@ class OpenCLIP(Source):
 
     def identity(self) -> str:
         """Of the file, where there is one, and of how it is prepared, unless it is read by default."""
-        from models.towers.preparation import recorded
+        from menagerie.models.towers.preparation import recorded
 
         weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
         weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
@@ -77,8 +77,8 @@ class OpenCLIP(Source):
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Pretrained, or random with a warning."""
-        from models.library.loaded import LoadedScorer
-        from models.library.open_clip_models import open_clip_scorer
+        from menagerie.models.library.loaded import LoadedScorer
+        from menagerie.models.library.open_clip_models import open_clip_scorer
 
         return LoadedScorer(self.name, open_clip_scorer(self.architecture, self.weights).to(device), world=world)
 
@@ -101,8 +101,8 @@ class HuggingFace(Source):
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Its weights."""
-        from models.library.hugging_face import HuggingFaceScorer
-        from models.library.loaded import LoadedScorer
+        from menagerie.models.library.hugging_face import HuggingFaceScorer
+        from menagerie.models.library.loaded import LoadedScorer
 
         return LoadedScorer(self.name, HuggingFaceScorer(self.place).to(device), world=world)
 
@@ -118,7 +118,7 @@ class OwnClass(Source):
         """Of its file, its towers, and the weights that it gives itself: they may lie in files that it names alone."""
         from safetensors.torch import save
 
-        from models.library.fresh import fresh_scorer
+        from menagerie.models.library.fresh import fresh_scorer
 
         state = fresh_scorer(self.name, self.towers).state_dict()
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
@@ -128,8 +128,8 @@ class OwnClass(Source):
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """A fresh one, which knows the words of our captions."""
-        from models.library.fresh import fresh_scorer
-        from models.library.loaded import LoadedScorer
+        from menagerie.models.library.fresh import fresh_scorer
+        from menagerie.models.library.loaded import LoadedScorer
 
         scorer = fresh_scorer(self.name, self.towers, world).to(device)
         return LoadedScorer(self.name, scorer, spec_of(self.name).reads, world)

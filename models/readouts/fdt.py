@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.readouts.tokens import Tokens
+from menagerie.models.readouts.tokens import Tokens
 
 
 class CodeReadOut(nn.Module):

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.readouts.tokens import Tokens, attention_shares, slot_vector
+from menagerie.models.readouts.tokens import Tokens, attention_shares, slot_vector
 
 
 class Sizes(NamedTuple):

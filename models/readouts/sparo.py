@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from envs.common.errors import UserError
-from models.readouts.heads import Sizes
-from models.readouts.tokens import Tokens, attention_shares, slot_vector
+from menagerie.envs.common.errors import UserError
+from menagerie.models.readouts.heads import Sizes
+from menagerie.models.readouts.tokens import Tokens, attention_shares, slot_vector
 
 
 class SPARO(nn.Module):

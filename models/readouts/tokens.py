@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from models.towers.build import unpooled_tokens
+from menagerie.models.towers.build import unpooled_tokens
 
 
 class Tokens(NamedTuple):

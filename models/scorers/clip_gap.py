@@ -1,8 +1,8 @@
 """CLIP with global average pooling of the image's tokens; texts keep their end token (models/readouts/average.py)."""
 
-from models.readouts.average import average
-from models.scorers.clip.spec import SPEC as CLIP
-from models.spec import ScorerSpec
+from menagerie.models.readouts.average import average
+from menagerie.models.scorers.clip.spec import SPEC as CLIP
+from menagerie.models.spec import ScorerSpec
 
 SPEC = ScorerSpec(
     name="clip-gap",

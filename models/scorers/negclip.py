@@ -1,8 +1,8 @@
 """NegCLIP: CLIP whose batches hold false captions, and images beside their partners; the loss is rectangular.
 
 Images are compared with all captions of the batch and behind them the swapped one of each, which has no image and no
-row of its own; captions are compared with images alone (`models.objectives.contrastive_loss`). Where training shows the
-swapped scene of an image too, both are in one batch.
+row of its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). Where training
+shows the swapped scene of an image too, both are in one batch.
 
 Where we differ from the published code (vinid/neg_clip):
 
@@ -13,8 +13,8 @@ Where we differ from the published code (vinid/neg_clip):
 - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
 """
 
-from models.scorers.clip.spec import SPEC as CLIP
-from models.spec import ScorerSpec
+from menagerie.models.scorers.clip.spec import SPEC as CLIP
+from menagerie.models.spec import ScorerSpec
 
 SPEC = ScorerSpec(
     name="negclip",

@@ -12,16 +12,16 @@ from open_clip.timm_model import TimmModel
 from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
-from envs.common.errors import UserError, choose
-from envs.common.quiet import quiet
-from models.towers import paired
-from models.towers.config import TextSpace, TowerConfig, file_and_tag
-from models.towers.pixels import Framing, Statistics, framing_of, statistics_of
-from models.towers.preparation import preparation_of
-from models.towers.sizes import SMALL_TOWERS
-from models.towers.small import build_small
-from models.towers.tokenizers import Tokenizer, tokenizer_of
-from models.towers.weight_file import check_weight_file, without_advice
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.quiet import quiet
+from menagerie.models.towers import paired
+from menagerie.models.towers.config import TextSpace, TowerConfig, file_and_tag
+from menagerie.models.towers.pixels import Framing, Statistics, framing_of, statistics_of
+from menagerie.models.towers.preparation import preparation_of
+from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.small import build_small
+from menagerie.models.towers.tokenizers import Tokenizer, tokenizer_of
+from menagerie.models.towers.weight_file import check_weight_file, without_advice
 
 
 class Towers(NamedTuple):

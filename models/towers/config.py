@@ -13,7 +13,7 @@ class TowerConfig:
     """Which towers a scorer is built on."""
 
     architecture: str = "mini"
-    """A name in `models.towers.sizes.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    """A name in `menagerie.models.towers.sizes.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG (models/towers/preparation.py);
     empty trains from scratch."""

@@ -13,9 +13,9 @@ import open_clip
 import timm
 from torch import nn
 
-from envs.common.errors import UserError, choose
-from models.towers.config import file_and_tag
-from models.towers.weight_file import TIMM, check_weight_file
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.models.towers.config import file_and_tag
+from menagerie.models.towers.weight_file import TIMM, check_weight_file
 
 FOLDER = Path(__file__).parent / "architectures"
 # Each with the architecture whose text tower it has.

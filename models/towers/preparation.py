@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import open_clip
 
-from envs.common.errors import UserError, choose
-from models.towers import paired
-from models.towers.config import DEFAULT, FILE_AND_TAG, READ_AS, TowerConfig, file_and_tag
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.models.towers import paired
+from menagerie.models.towers.config import DEFAULT, FILE_AND_TAG, READ_AS, TowerConfig, file_and_tag
 
 
 class Preparation(NamedTuple):

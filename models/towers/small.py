@@ -7,8 +7,8 @@ import open_clip
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.towers.config import TowerConfig
-from models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.sizes import SMALL_TOWERS
 
 
 class ConvStem(nn.Module):

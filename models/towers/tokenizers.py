@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.quiet import quiet
-from generators.captions.plain_text import nearest, plain_word
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.sizes import SMALL_TOWERS
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.quiet import quiet
+from menagerie.generators.captions.plain_text import nearest, plain_word
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.sizes import SMALL_TOWERS
 
 # Contexts are multiples of so many tokens, at least `TextSpace.context` and at most CLIP's.
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77

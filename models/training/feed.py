@@ -11,17 +11,17 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.seeds import seed_of
-from generators.captioned import Captioned
-from generators.captions.templates import Caption
-from models.objectives import Targets
-from models.recipe import Negatives, Recipe, negatives_of
-from models.registry import own_file, own_module
-from models.scorer import TextReader
-from models.training.augment import Variation, draw_variation
-from models.training.sampling import SINGLES, BatchSampler, ShareSampler
-from models.training.targets import Claims, targets_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import seed_of
+from menagerie.generators.captioned import Captioned
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Negatives, Recipe, negatives_of
+from menagerie.models.registry import own_file, own_module
+from menagerie.models.scorer import TextReader
+from menagerie.models.training.augment import Variation, draw_variation
+from menagerie.models.training.sampling import SINGLES, BatchSampler, ShareSampler
+from menagerie.models.training.targets import Claims, targets_of
 
 
 class Batch(NamedTuple):
@@ -37,8 +37,8 @@ class Feed(torch.utils.data.Dataset):
     """The batches of a training run by the number of the step.
 
     `negatives` names what a scorer wants beside images and their captions, where its recipe requests nothing else
-    (`models.recipe.negatives_of`): false captions are further texts, behind those of the images; partners are shown in
-    place of other images, so that a step has as many of them whatever it compares.
+    (`menagerie.models.recipe.negatives_of`): false captions are further texts, behind those of the images; partners are
+    shown in place of other images, so that a step has as many of them whatever it compares.
 
     A reader with `captions = k` gets k captions of each image (`Captioned.several`), text i + jn being that of image i.
     """

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from envs.common.errors import UserError
-from envs.common.machine import FULL, free_shared
-from envs.common.processes import end_with_parent, keep_sockets_short, serve
-from models.training.feed import Batch, Feed
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.machine import FULL, free_shared
+from menagerie.envs.common.processes import end_with_parent, keep_sockets_short, serve
+from menagerie.models.training.feed import Batch, Feed
 
 
 class InRoom(torch.utils.data.Dataset):

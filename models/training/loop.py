@@ -7,17 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from envs.common.errors import Stopped
-from envs.common.seeds import seed_of
-from generators.captioned import Captioned
-from models.recipe import Recipe
-from models.scorer import Diverged, Scorer, moved
-from models.training.augment import augment
-from models.training.feed import Batch, Feed
-from models.training.history import History
-from models.training.loaders import batches
-from models.training.optimizer import build_optimizer, set_rates
-from models.training.state import StateFile, load_state, save_state
+from menagerie.envs.common.errors import Stopped
+from menagerie.envs.common.seeds import seed_of
+from menagerie.generators.captioned import Captioned
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Diverged, Scorer, moved
+from menagerie.models.training.augment import augment
+from menagerie.models.training.feed import Batch, Feed
+from menagerie.models.training.history import History
+from menagerie.models.training.loaders import batches
+from menagerie.models.training.optimizer import build_optimizer, set_rates
+from menagerie.models.training.state import StateFile, load_state, save_state
 
 # Gradients of every model are clipped to this norm. Of the papers' recipes SigLIP's does that, the others don't clip.
 LARGEST_GRADIENT = 1.0

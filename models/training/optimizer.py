@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from models.recipe import Recipe
-from models.scorer import Scorer
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
 
 
 def rate_factor(step: int, warmup: int, steps: int, stable: int | None = None) -> float:

@@ -13,11 +13,11 @@ from typing import IO, Any
 
 import torch
 
-from envs.common.errors import UserError
-from envs.common.files import unwritable, whole_file
-from envs.common.reading import Unreadable, check_accessible, open_file
-from models.scorer import Scorer
-from models.training.history import History
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import unwritable, whole_file
+from menagerie.envs.common.reading import Unreadable, check_accessible, open_file
+from menagerie.models.scorer import Scorer
+from menagerie.models.training.history import History
 
 # What Python's reader of zips raises for what is none, or for a torn one.
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)

@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Bool
 from scipy.sparse import csr_matrix
 
-from generators.captions.graph import SceneGraph
-from generators.captions.plain_text import plain_text
-from generators.captions.relations import claims
-from generators.captions.templates import Caption
-from models.objectives import Targets
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.objectives import Targets
 
 
 class Claims:
-    """Numbers all that graphs claim, each graph once (`generators.captions.relations.claims`)."""
+    """Numbers all that graphs claim, each graph once (`menagerie.generators.captions.relations.claims`)."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         """`names` of several words stand for one thing (`Captioned.names`)."""

@@ -6,17 +6,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.parsers.graph_source import GENERATOR
-from generators.splits.recipe import SplitRecipe
-from models.spec import ScorerSpec
-from studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, model_of, row_grid
-from studies.grids.cells import cells, parser_hash
-from studies.grids.grid import PAPER_RECIPES, Grid, cores, splits
-from studies.grids.run import render
-from studies.grids.tuned_recipes import without_recipe
-from studies.runs.cell import Cell, Execution, Job
-from studies.runs.data import CellData
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.parsers.graph_source import GENERATOR
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, model_of, row_grid
+from menagerie.studies.grids.cells import cells, parser_hash
+from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, cores, splits
+from menagerie.studies.grids.run import render
+from menagerie.studies.grids.tuned_recipes import without_recipe
+from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.data import CellData
 
 Grids = Mapping[str, Grid]
 """The grid of each split, with the model as it is."""
@@ -73,7 +73,7 @@ def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[Place, 
 
 def check_rows(rows: Mapping[str, Cell]) -> None:
     """Raise for a row that can't be built: cells by their lines."""
-    from models.contract import attempt, build
+    from menagerie.models.contract import attempt, build
 
     for line, cell in rows.items():
         scratch = replace(cell.towers, pretrained="")

@@ -1,11 +1,11 @@
 """What a paper says of its parts, beside what came out on our world."""
 
-from models.spec import Claim, ScorerSpec
-from studies.ablation.rows import Place
-from studies.ablation.runs import Runs
-from studies.ablation.tables import against_base, column_name
-from studies.analysis.paired_bootstrap import Difference
-from studies.analysis.tables import gap
+from menagerie.models.spec import Claim, ScorerSpec
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Runs
+from menagerie.studies.ablation.tables import against_base, column_name
+from menagerie.studies.analysis.paired_bootstrap import Difference
+from menagerie.studies.analysis.tables import gap
 
 # Columns of a claim: the sign of the difference by which it would be right, and what came out.
 OUTCOME = ("on our world", "expected")

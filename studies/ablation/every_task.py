@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from studies.ablation.runs import Run, Runs
-from studies.analysis.tables import DASH, WAITING, by_task
-from studies.grids.task_words import CHANCES
+from menagerie.studies.ablation.runs import Run, Runs
+from menagerie.studies.analysis.tables import DASH, WAITING, by_task
+from menagerie.studies.grids.task_words import CHANCES
 
 LOWEST = "lowest of all"
 UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes

@@ -4,10 +4,10 @@ import statistics
 
 import matplotlib
 
-from envs.common.figure_style import COLOURS, chance_line
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs, accuracies
-from studies.ablation.tables import column_name
+from menagerie.envs.common.figure_style import COLOURS, chance_line
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs, accuracies
+from menagerie.studies.ablation.tables import column_name
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ caption of a test leaves out.
 
 from collections.abc import Iterator, Mapping
 
-from generators.parsers.graph_source import PLACES
-from models.registry import specs
-from models.spec import ScorerSpec
+from menagerie.generators.parsers.graph_source import PLACES
+from menagerie.models.registry import specs
+from menagerie.models.spec import ScorerSpec
 
 SHARES = (0.05, 0.1, 0.2)
 ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}

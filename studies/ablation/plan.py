@@ -4,14 +4,14 @@ from collections import defaultdict
 
 import torch
 
-from envs.worlds import load_world
-from generators.storage.estimate import estimate
-from generators.storage.image_store import ImageStore
-from models.spec import ScorerSpec
-from studies.ablation.cells import Grids, Rows, placed, row_cells
-from studies.grids.grid import Grid, cores, splits, workers
-from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of, training_sample
-from studies.runs.cell import Cell
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.cells import Grids, Rows, placed, row_cells
+from menagerie.studies.grids.grid import Grid, cores, splits, workers
+from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of, training_sample
+from menagerie.studies.runs.cell import Cell
 
 
 def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import matplotlib
 
-from envs.common.figure_style import bar_above, chance_line
-from models.registry import spec_of
-from models.spec import ScorerSpec
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs, accuracies
-from studies.grids.figures import WIDEST, draw_panel
-from studies.runs.cell import Cell, Job
-from studies.runs.results import mean_of
+from menagerie.envs.common.figure_style import bar_above, chance_line
+from menagerie.models.registry import spec_of
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs, accuracies
+from menagerie.studies.grids.figures import WIDEST, draw_panel
+from menagerie.studies.runs.cell import Cell, Job
+from menagerie.studies.runs.results import mean_of
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure

@@ -4,27 +4,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.common.figure_files import write_figure
-from envs.common.files import write_csv, write_text
-from envs.common.pages import write_page
-from models.spec import ScorerSpec
-from studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
-from studies.ablation.every_task import every_task
-from studies.ablation.figures import accuracy_figure
-from studies.ablation.planes import plane_figure, planes
-from studies.ablation.rows import Place, all_rows, base_row
-from studies.ablation.runs import Columns, Run, Runs, columns_of, read_runs
-from studies.ablation.tables import accuracy_table, caption, column_name
-from studies.analysis.glossary import TERMS, explained_as
-from studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
-from studies.analysis.smoke import records_in, smoke_words
-from studies.analysis.tables import to_latex, to_rows
-from studies.analysis.two_levels import meaning
-from studies.grids.curves import Curve, alike, training_curves
-from studies.grids.task_words import CHANCES, columns_explained
-from studies.runs.cell import Job, finished
-from studies.runs.data import CellData
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.files import write_csv, write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
+from menagerie.studies.ablation.every_task import every_task
+from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.planes import plane_figure, planes
+from menagerie.studies.ablation.rows import Place, all_rows, base_row
+from menagerie.studies.ablation.runs import Columns, Run, Runs, columns_of, read_runs
+from menagerie.studies.ablation.tables import accuracy_table, caption, column_name
+from menagerie.studies.analysis.glossary import TERMS, explained_as
+from menagerie.studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
+from menagerie.studies.analysis.smoke import records_in, smoke_words
+from menagerie.studies.analysis.tables import to_latex, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.grids.curves import Curve, alike, training_curves
+from menagerie.studies.grids.task_words import CHANCES, columns_explained
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.where_it_ran import where_it_ran
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 

@@ -1,8 +1,8 @@
 """The rows of an ablation study: what differs from a model as it is, one line of configuration each.
 
-They come with the model (`ScorerSpec.ablations`), from the study (`studies.ablation.groups`), or from the command line.
-A line sets fields of the training recipe, of the model's own options, of the graphs that are read (`GraphSource`) and
-of the split's recipe, and `model=NAME` takes another model in place of the ablated one.
+They come with the model (`ScorerSpec.ablations`), from the study (`menagerie.studies.ablation.groups`), or from the
+command line. A line sets fields of the training recipe, of the model's own options, of the graphs that are read
+(`GraphSource`) and of the split's recipe, and `model=NAME` takes another model in place of the ablated one.
 """
 
 import ast
@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError, choose
-from envs.common.identity import differing
-from generators.parsers.graph_source import GraphSource
-from generators.splits.recipe import SplitRecipe
-from models.recipe import Recipe
-from models.registry import spec_of, specs
-from models.spec import Ablations, ScorerSpec
-from studies.ablation.groups import groups
-from studies.grids.grid import Grid
-from studies.runs.cell import Cell
-from studies.runs.data import FRACTIONS
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.identity import differing
+from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.spec import Ablations, ScorerSpec
+from menagerie.studies.ablation.groups import groups
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.data import FRACTIONS
 
 # Fields of a split's recipe that belong to the study and its seeds.
 STUDYS_OWN = {"world", "seed"}
@@ -81,7 +81,7 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
 
 def kinds() -> Mapping[str, type[SplitRecipe]]:
     """The kinds of splits, some of which need SciPy: help is shown without."""
-    from generators.splits.recipe_file import KINDS
+    from menagerie.generators.splits.recipe_file import KINDS
 
     return KINDS
 

@@ -5,12 +5,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from generators.rules.hold_out import HELD_OUT
-from models.spec import ScorerSpec
-from studies.ablation.rows import Place
-from studies.analysis.paired_bootstrap import Points, read_points
-from studies.runs.cell import Job, finished
-from studies.runs.data import CellData
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.analysis.paired_bootstrap import Points, read_points
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.data import CellData
 
 Columns = tuple[tuple[str, str], ...]
 
@@ -78,7 +78,7 @@ def ratio(weights: Path, names: tuple[str, str] | None) -> float | None:
     """The first of two scalar weights over the second; None where a model, as another row's, has no such weights."""
     if names is None:
         return None
-    from models.checkpoint import read_weights
+    from menagerie.models.checkpoint import read_weights
 
     found = read_weights(weights.parent)
     return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None

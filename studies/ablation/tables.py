@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs, accuracies, merged
-from studies.analysis.paired_bootstrap import Difference, difference, pooled
-from studies.analysis.tables import DASH, described, gap, pivot
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs, accuracies, merged
+from menagerie.studies.analysis.paired_bootstrap import Difference, difference, pooled
+from menagerie.studies.analysis.tables import DASH, described, gap, pivot
 
 
 def accuracy_table(done: Runs, split: str, columns: Columns, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.errors import UserError
-from envs.common.files import write_text
-from models.registry import short_name
-from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.tables import to_csv, to_latex
-from studies.runs.data import FRACTIONS
-from studies.runs.results import read_results
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import write_text
+from menagerie.models.registry import short_name
+from menagerie.studies.analysis.paired_bootstrap import difference, read_points
+from menagerie.studies.analysis.tables import to_csv, to_latex
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import read_results
 
 HEADER = ("model", "pairs", "hard negatives", "subset", "task", "A", "B", "B - A", "n")
 

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from envs.common.errors import UserError
-from envs.common.reading import read_text
-from envs.facing import place_of
-from envs.scene import Scene
-from generators.captions.graph import SceneGraph
-from generators.captions.phrases import phrase
-from studies.analysis.tables import DASH
-from studies.analysis.two_levels import intervals, without_interval
-from studies.runs.evaluation import FILE
-from studies.runs.result_file import checked_file
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import read_text
+from menagerie.envs.facing import place_of
+from menagerie.envs.scene import Scene
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import phrase
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.two_levels import intervals, without_interval
+from menagerie.studies.runs.evaluation import FILE
+from menagerie.studies.runs.result_file import checked_file
 
 # What records are grouped by, in the order of tables. One of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
@@ -50,7 +50,7 @@ def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 @lru_cache(maxsize=2)
 def labels(split: Path) -> pd.DataFrame:
     """A row for each test scene of a split and each of its factors: scene, factor, value."""
-    from generators.storage.split_file import read_split
+    from menagerie.generators.storage.split_file import read_split
 
     rows = [
         (scene.key, *label)

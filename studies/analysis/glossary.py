@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from envs.common.figure_style import short
-from models.registry import spec_of
+from menagerie.envs.common.figure_style import short
+from menagerie.models.registry import spec_of
 
 # As docs/glossary.md has them (tests/studies/test_glossary.py); a page shows those that it uses.
 TERMS: dict[str, str] = {

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from studies.analysis.pareto import Curve, clusters_of
-from studies.analysis.two_levels import CONFIDENCE, enough, resampled_means
+from menagerie.studies.analysis.pareto import Curve, clusters_of
+from menagerie.studies.analysis.two_levels import CONFIDENCE, enough, resampled_means
 
 
 class ImageRatio(NamedTuple):

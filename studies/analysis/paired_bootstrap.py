@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.common.errors import UserError
-from envs.common.reading import read_text
-from studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
-from studies.runs.evaluation import FILE
-from studies.runs.result_file import checked_file
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import read_text
+from menagerie.studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
+from menagerie.studies.runs.evaluation import FILE
+from menagerie.studies.runs.result_file import checked_file
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from studies.analysis.surrogate import CHANCE
-from studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, resampled_means, without_interval
+from menagerie.studies.analysis.surrogate import CHANCE
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, resampled_means, without_interval
 
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]

@@ -7,9 +7,9 @@ graph, which no image tower makes dearer. The table counts a batch of one GPU, w
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from envs.common.errors import UserError
-from models.registry import check_scorer, spec_of
-from studies.analysis.part_counts import (
+from menagerie.envs.common.errors import UserError
+from menagerie.models.registry import check_scorer, spec_of
+from menagerie.studies.analysis.part_counts import (
     Row,
     build,
     captions_of,
@@ -20,7 +20,7 @@ from studies.analysis.part_counts import (
 )
 
 if TYPE_CHECKING:
-    from generators.captions.templates import Caption
+    from menagerie.generators.captions.templates import Caption
 
 # What table 9 has as the total over CLIP's, by scorer and towers, at a global batch of 8192; it counts a multiplication
 # with its addition as one. It prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them as here.
@@ -102,9 +102,9 @@ def total(cost: Cost, workers: int) -> int:
 
 def check(config: Parts) -> list[Row]:
     """The rows, once every option is possible."""
-    from models.towers.build import check_towers
-    from models.towers.config import TowerConfig
-    from studies.runs.device import check_device_here
+    from menagerie.models.towers.build import check_towers
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.studies.runs.device import check_device_here
 
     if min(config.batch - 1, config.workers, config.repeats) < 1 or min(config.timed, config.nodes) < 0:
         raise UserError("--batch must be at least 2, --workers and --repeats 1, --timed and --nodes not below 0")
@@ -132,7 +132,7 @@ def parts(config: Parts) -> int:
     """Print the table."""
     import torch
 
-    from studies.runs.folder import processor
+    from menagerie.studies.runs.folder import processor
 
     rows = check(config)
     count = max(config.batch, config.timed)

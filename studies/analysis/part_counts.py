@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from generators.captions.templates import Caption
-    from models.scorer import Scorer
+    from menagerie.generators.captions.templates import Caption
+    from menagerie.models.scorer import Scorer
 
 
 class Row(NamedTuple):
@@ -19,17 +19,17 @@ class Row(NamedTuple):
 
 def captions_of(world: str, count: int) -> list["Caption"]:
     """Captions that state a relation, of random scenes."""
-    from envs.sampling import random_scenes
-    from envs.worlds import load_world
-    from generators.captions.templates import caption
+    from menagerie.envs.sampling import random_scenes
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.captions.templates import caption
 
     return [caption(scene, 0, "relation") for scene in random_scenes(load_world(world), count, seed=0, pairs=1.0)]
 
 
 def distinct_captions(nodes: int, count: int) -> list["Caption"]:
     """Texts whose graphs share no phrase and no predicate."""
-    from generators.captions.graph import Edge, SceneGraph
-    from generators.captions.templates import Caption
+    from menagerie.generators.captions.graph import Edge, SceneGraph
+    from menagerie.generators.captions.templates import Caption
 
     graphs = (
         SceneGraph(
@@ -43,9 +43,9 @@ def distinct_captions(nodes: int, count: int) -> list["Caption"]:
 
 def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
     """The row's scorer with the options of its paper."""
-    from models.checkpoint import build_scorer
-    from models.towers.config import TextSpace, TowerConfig
-    from models.towers.tokenizers import words_of
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.config import TextSpace, TowerConfig
+    from menagerie.models.towers.tokenizers import words_of
 
     words = words_of(text for each in captions for text in (each.text, *each.graph.nodes, *predicates(each)))
     towers = TowerConfig(row.architecture, resolution=resolution)

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from studies.analysis.paired_bootstrap import Points, read_points
+from menagerie.studies.analysis.paired_bootstrap import Points, read_points
 
 Column = tuple[str, str]  # subset and task
 

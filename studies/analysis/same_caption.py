@@ -5,7 +5,7 @@ Such a model gets an image or its partner right, never both: its `quad text` is 
 
 import pandas as pd
 
-from studies.analysis.tables import Pivot
+from menagerie.studies.analysis.tables import Pivot
 
 QUAD = "quad text"
 NEAR = 0.05  # a fifth of chance

@@ -11,19 +11,19 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from envs.common.errors import UserError
-from envs.common.files import check_place
-from envs.common.ranges import Range
-from envs.worlds import load_world
-from generators.splits.binding import BindingRecipe
-from models.recipe import Recipe
-from models.registry import check_scorer
-from studies.runs.device import check_device_here
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.ranges import Range
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import check_scorer
+from menagerie.studies.runs.device import check_device_here
 
 if TYPE_CHECKING:
     import torch
 
-    from generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.dataset import SplitDataset
 
 WARM_UP = 3  # repeats that don't count
 TARGET_BATCHES = (64, 256, 1024)
@@ -55,9 +55,9 @@ class Training:
 
 def training_data(config: Training) -> "SplitDataset":
     """A split of the world with most of its pairs, rendered where it is missing."""
-    from generators.storage.dataset import SplitDataset
-    from generators.storage.image_store import ImageStore
-    from generators.storage.split_file import make_split
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.split_file import make_split
 
     recipe = BindingRecipe(world=config.world, pairs=0.8, views=4, test_views=1, test_scenes=20)
     store = ImageStore(config.store, load_world(config.world), config.resolution)
@@ -90,14 +90,14 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
     """Milliseconds of each part of a model's step, and GiB on a GPU. `prepare` is always of the CPU."""
     import torch
 
-    from models.checkpoint import build_scorer
-    from models.registry import spec_of
-    from models.scorer import moved
-    from models.towers.config import TowerConfig
-    from models.towers.tokenizers import text_space
-    from models.training.feed import Feed
-    from models.training.loop import batch_loss, train_step
-    from models.training.optimizer import build_optimizer
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.registry import spec_of
+    from menagerie.models.scorer import moved
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.feed import Feed
+    from menagerie.models.training.loop import batch_loss, train_step
+    from menagerie.models.training.optimizer import build_optimizer
 
     towers, spec = TowerConfig(config.architecture, resolution=config.resolution), spec_of(model)
     torch.manual_seed(0)
@@ -124,8 +124,8 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
 
 def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, float]]:
     """CPU-ms to compare all texts of a batch, by its size."""
-    from models.training.sampling import BatchSampler
-    from models.training.targets import Claims, targets_of
+    from menagerie.models.training.sampling import BatchSampler
+    from menagerie.models.training.targets import Claims, targets_of
 
     single, known = data.strata["single_object"], Claims()
     for batch in TARGET_BATCHES:
@@ -142,9 +142,9 @@ def training(config: Training) -> int:
     """Print both tables."""
     import torch
 
-    from models.towers.build import check_towers
-    from models.towers.config import TowerConfig
-    from studies.runs.folder import processor
+    from menagerie.models.towers.build import check_towers
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.studies.runs.folder import processor
 
     if not config.models:
         raise UserError("--models needs one or more scorers, got none")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from envs.common.figure_files import picture
-from studies.analysis.errors import Source, read_predictions
+from menagerie.envs.common.figure_files import picture
+from menagerie.studies.analysis.errors import Source, read_predictions
 
 SHOWN = 4
 PIXELS = 128  # the longer side of an image on the page
@@ -59,8 +59,8 @@ def record(row: Any, uris: dict[str, str]) -> Record:
 
 def pictures(source: Source, scenes: Sequence[str]) -> dict[str, str]:
     """The images of scenes of a split, by their keys, as small data URIs."""
-    from generators.storage.pixels import PixelReader
-    from generators.storage.split_file import read_split
+    from menagerie.generators.storage.pixels import PixelReader
+    from menagerie.generators.storage.split_file import read_split
 
     split = read_split(source.split)
     reader, wanted = PixelReader(split), set(scenes)

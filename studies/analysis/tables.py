@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from envs.common.files import write_text
-from generators.captions.hard_negatives import TASKS
-from studies.runs.results import columns_of, rows
+from menagerie.envs.common.files import write_text
+from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all that there are.
 Labels = Sequence[str] | pd.Index | None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from studies.runs.cell import Cell, Job, finished
+from menagerie.studies.runs.cell import Cell, Job, finished
 
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
@@ -45,7 +45,7 @@ def step_seconds(jobs: Sequence[Job]) -> float:
 
 def run_flops(cell: Cell) -> float:
     """Operations of all steps of a run, without what it starts from."""
-    from models.training.feed import single_steps
+    from menagerie.models.training.feed import single_steps
 
     single, rest = step_flops(cell)
     first = single_steps(cell.recipe)
@@ -59,10 +59,10 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     """
     import torch
 
-    from models.checkpoint import build_scorer
-    from models.towers.tokenizers import text_space
-    from models.training.feed import Feed, single_steps
-    from studies.grids.plan import Noise
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.feed import Feed, single_steps
+    from menagerie.studies.grids.plan import Noise
 
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id
@@ -81,7 +81,7 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
     """Operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from models.training.loop import batch_loss
+    from menagerie.models.training.loop import batch_loss
 
     with FlopCounterMode(display=False) as counter:
         batch_loss(scorer, batch, recipe).backward()

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import matplotlib
 import numpy as np
 
-from envs.common.figure_style import CHANCE, chance_line, legend_above, line_style
-from studies.budgets.points import Line, Point
-from studies.budgets.words import title
-from studies.grids.figures import TITLES
+from menagerie.envs.common.figure_style import CHANCE, chance_line, legend_above, line_style
+from menagerie.studies.budgets.points import Line, Point
+from menagerie.studies.budgets.words import title
+from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -1,8 +1,8 @@
 """What is known of the runs that ended: validation, by which all that comes next is chosen."""
 
-from studies.budgets.rounds import Course, Known, course_of
-from studies.budgets.setups import Run, Setup, Trained, setups_of
-from studies.runs.cell import DIVERGED, Job, finished
+from menagerie.studies.budgets.rounds import Course, Known, course_of
+from menagerie.studies.budgets.setups import Run, Setup, Trained, setups_of
+from menagerie.studies.runs.cell import DIVERGED, Job, finished
 
 
 def diverged(job: Job) -> bool:

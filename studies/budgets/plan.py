@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import torch
 
-from envs.worlds import load_world
-from generators.storage.estimate import estimate
-from generators.storage.image_store import ImageStore
-from studies.budgets.rounds import next_runs
-from studies.budgets.setups import Run, Setup, Study, cell_for
-from studies.grids.cells import data_of
-from studies.grids.grid import Grid, cores, splits, workers
-from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.budgets.rounds import next_runs
+from menagerie.studies.budgets.setups import Run, Setup, Study, cell_for
+from menagerie.studies.grids.cells import data_of
+from menagerie.studies.grids.grid import Grid, cores, splits, workers
+from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
 
 
 def all_runs(config: Study, names: tuple[str, ...]) -> list[Run]:

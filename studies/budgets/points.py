@@ -6,12 +6,12 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
-from studies.budgets.costs import Cost, cost_of
-from studies.budgets.rounds import Course
-from studies.budgets.setups import Run, Setup, Trained
-from studies.runs.cell import Job, finished
-from studies.runs.results import collect
+from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
+from menagerie.studies.budgets.costs import Cost, cost_of
+from menagerie.studies.budgets.rounds import Course
+from menagerie.studies.budgets.setups import Run, Setup, Trained
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.results import collect
 
 
 class Point(NamedTuple):

@@ -5,25 +5,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from envs.common.figure_files import write_figure
-from envs.common.files import write_csv, write_text
-from envs.common.pages import write_page
-from studies.analysis.format import flat
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.paired_bootstrap import Points
-from studies.analysis.record_counts import counts_of, fewest_pairs, numbers_of
-from studies.analysis.smoke import smoke_words
-from studies.analysis.tables import to_csv, to_latex, to_rows
-from studies.analysis.two_levels import meaning
-from studies.budgets.figures import all_tests, compute_figure, other_scales
-from studies.budgets.known import courses_of
-from studies.budgets.points import Line, lines_of
-from studies.budgets.setups import Trained
-from studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
-from studies.budgets.words import VERDICTS, sentences
-from studies.grids.curves import Curve, training_curves
-from studies.grids.figures import TITLES
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.files import write_csv, write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.studies.analysis.format import flat
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.paired_bootstrap import Points
+from menagerie.studies.analysis.record_counts import counts_of, fewest_pairs, numbers_of
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.budgets.figures import all_tests, compute_figure, other_scales
+from menagerie.studies.budgets.known import courses_of
+from menagerie.studies.budgets.points import Line, lines_of
+from menagerie.studies.budgets.setups import Trained
+from menagerie.studies.budgets.tables import RESULTS, best_table, budget_table, choice_table, result_rows
+from menagerie.studies.budgets.words import VERDICTS, sentences
+from menagerie.studies.grids.curves import Curve, training_curves
+from menagerie.studies.grids.figures import TITLES
+from menagerie.studies.runs.where_it_ran import where_it_ran
 
 
 def publish(trained: Trained) -> Path:

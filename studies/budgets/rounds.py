@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from studies.budgets.setups import Run, Setup, Study, setups_of
+from menagerie.studies.budgets.setups import Run, Setup, Study, setups_of
 
 # Accuracy on validation below which a model is about at chance.
 BEGUN = 0.6

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.progress import Sparing
-from studies.budgets.known import diverged, known_of
-from studies.budgets.rounds import next_runs
-from studies.budgets.setups import Run, Study, Trained
-from studies.grids.grid import Grid, cores, workers
-from studies.grids.run import render
-from studies.runs.cell import Job
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.progress import Sparing
+from menagerie.studies.budgets.known import diverged, known_of
+from menagerie.studies.budgets.rounds import next_runs
+from menagerie.studies.budgets.setups import Run, Study, Trained
+from menagerie.studies.grids.grid import Grid, cores, workers
+from menagerie.studies.grids.run import render
+from menagerie.studies.runs.cell import Job
 
 
 def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
     """Train what isn't finished, each round's runs at once, and write tables and report."""
-    from studies.budgets.report import publish
-    from studies.runs.dispatch import run_cells
+    from menagerie.studies.budgets.report import publish
+    from menagerie.studies.runs.dispatch import run_cells
 
     trained, sparing = trained_on(config, grids, out), Sparing()
     any_grid = next(iter(grids.values()))

@@ -6,11 +6,11 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from models.recipe import Recipe
-from studies.grids.cells import cell_of, data_of
-from studies.grids.grid import Grid
-from studies.runs.cell import Cell, Execution, Job
-from studies.runs.data import CellData
+from menagerie.models.recipe import Recipe
+from menagerie.studies.grids.cells import cell_of, data_of
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.data import CellData
 
 
 @runtime_checkable

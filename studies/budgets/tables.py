@@ -6,15 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from studies.analysis.tables import DASH, WAITING
-from studies.budgets.costs import Cost, cost_of
-from studies.budgets.known import known_of
-from studies.budgets.points import Line, Point, above
-from studies.budgets.rounds import Known
-from studies.budgets.setups import Run, Setup, Trained, setups_of
-from studies.budgets.words import percent, short, title, verdict
-from studies.runs.cell import Job, finished
-from studies.runs.results import COLUMNS, rows
+from menagerie.studies.analysis.tables import DASH, WAITING
+from menagerie.studies.budgets.costs import Cost, cost_of
+from menagerie.studies.budgets.known import known_of
+from menagerie.studies.budgets.points import Line, Point, above
+from menagerie.studies.budgets.rounds import Known
+from menagerie.studies.budgets.setups import Run, Setup, Trained, setups_of
+from menagerie.studies.budgets.words import percent, short, title, verdict
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.results import COLUMNS, rows
 
 OWN = ("split", "architecture", "batch", "learning_rate", "steps", "flops", "cpu_seconds")
 RESULTS = (*COLUMNS[:2], *OWN, *COLUMNS[2:])

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from models.registry import spec_of
-from studies.analysis.paired_bootstrap import Difference
-from studies.budgets.points import Line, Point, above
-from studies.budgets.rounds import BEGUN, Course
-from studies.budgets.setups import Study
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.paired_bootstrap import Difference
+from menagerie.studies.budgets.points import Line, Point, above
+from menagerie.studies.budgets.rounds import BEGUN, Course
+from menagerie.studies.budgets.setups import Study
 
 VERDICTS = {
     "binds": "its interval lies at or above the bar",

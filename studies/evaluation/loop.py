@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from envs.common.errors import UserError
-from envs.common.progress import PlainLines, progress_bar
-from models.library.loaded import LoadedScorer
-from studies.evaluation.models import Model
-from studies.runs.cell import finished
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.progress import PlainLines, progress_bar
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.runs.cell import finished
 
 
 @runtime_checkable

@@ -6,17 +6,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from generators.splits.recipe_file import KINDS
-from models.library.cells import place_of
-from models.library.find import checkpoint, checkpoints_in, find_source
-from models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
-from models.recipe import Recipe
-from models.registry import is_own, short_name
-from models.towers.config import TowerConfig
-from studies.analysis.glossary import explained_as
-from studies.runs.cell import finished
-from studies.runs.data import FRACTIONS
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.library.cells import place_of
+from menagerie.models.library.find import checkpoint, checkpoints_in, find_source
+from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import is_own, short_name
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.analysis.glossary import explained_as
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.data import FRACTIONS
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.common.identity import digest
-from generators.benchmarks.benchmark import Benchmark
-from generators.captions.templates import Caption
-from generators.splits.recipe import VERSION
-from models.contract import attempt
-from models.library.framed import Framed
-from models.library.loaded import LoadedScorer
-from models.scorer import Scorer
-from studies.evaluation.models import Model
-from studies.evaluation.splits import TestedSplit
-from studies.evaluation.whole_texts import cut_record
-from studies.runs.evaluation import FILE, evaluate
-from studies.runs.folder import provenance
-from studies.runs.result_file import write_result
+from menagerie.envs.common.identity import digest
+from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.splits.recipe import VERSION
+from menagerie.models.contract import attempt
+from menagerie.models.library.framed import Framed
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.scorer import Scorer
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.evaluation.splits import TestedSplit
+from menagerie.studies.evaluation.whole_texts import cut_record
+from menagerie.studies.runs.evaluation import FILE, evaluate
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.result_file import write_result
 
 BLOCK = 256  # texts that are read at once
 

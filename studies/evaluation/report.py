@@ -8,20 +8,20 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.files import write_text
-from envs.common.pages import write_page
-from studies.analysis.glossary import TERMS
-from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.record_counts import counts_in, record_line
-from studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
-from studies.analysis.smoke import smoke_words
-from studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
-from studies.evaluation.models import about, short_labels, steps_of, trainings
-from studies.evaluation.pieces import Piece
-from studies.evaluation.whole_texts import unread_texts
-from studies.grids.task_words import CHANCES, explained, subsets_explained
-from studies.runs.cell import finished
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.studies.analysis.glossary import TERMS
+from menagerie.studies.analysis.paired_bootstrap import difference, read_points
+from menagerie.studies.analysis.record_counts import counts_in, record_line
+from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
+from menagerie.studies.evaluation.models import about, short_labels, steps_of, trainings
+from menagerie.studies.evaluation.pieces import Piece
+from menagerie.studies.evaluation.whole_texts import unread_texts
+from menagerie.studies.grids.task_words import CHANCES, explained, subsets_explained
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.where_it_ran import where_it_ran
 
 TOO_FEW = re.compile(r" \[[^\]]* pairs?: no interval\]$")
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from generators.benchmarks.benchmark import Benchmark
-from models.library.loaded import LoadedScorer
-from studies.evaluation.loop import Outputs, image_bar, load, score_all
-from studies.evaluation.models import Model
-from studies.evaluation.pieces import Piece, check_texts, images_of, pieces_of, score_piece
-from studies.evaluation.report import print_swaps, write_report, write_tables
-from studies.evaluation.splits import TestedSplit
+from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.evaluation.pieces import Piece, check_texts, images_of, pieces_of, score_piece
+from menagerie.studies.evaluation.report import print_swaps, write_report, write_tables
+from menagerie.studies.evaluation.splits import TestedSplit
 
 
 def run(models: list[Model], splits: list[TestedSplit], out: Path, device: str) -> Path:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.benchmarks.split_tests import SplitTests
-from generators.splits.recipe import SplitRecipe
-from generators.splits.recipe_file import read_recipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.image_store import ImageStore
-from generators.storage.pixels import open_split
-from generators.storage.split_file import Split, content_identity
-from studies.runs.rendering import make_splits
-from studies.runs.split_file import tests_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import Split, content_identity
+from menagerie.studies.runs.rendering import make_splits
+from menagerie.studies.runs.split_file import tests_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
     for recipe in recipes.values():
         recipe.counts()
     if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
-        raise UserError(f"--splits {missing}: there is no such file; make it with 'python -m generators make'")
+        raise UserError(f"--splits {missing}: there is no such file; make it with 'menagerie make'")
     return recipes
 
 

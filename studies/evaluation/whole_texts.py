@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generators.captions.templates import Caption
-from models.scorer import Scorer
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.scorer import Scorer
 
 SHOWN = 60  # characters of a text that reports name
 

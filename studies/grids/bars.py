@@ -5,12 +5,12 @@ from typing import Any
 
 import matplotlib
 
-from envs.common.figure_style import COLOURS, chance_line, short
-from studies.analysis.same_caption import NEAR, QUAD
-from studies.analysis.tables import gap
-from studies.grids.figures import WIDEST, panel_names
-from studies.grids.grid import Grid
-from studies.runs.results import Mean, mean_accuracy
+from menagerie.envs.common.figure_style import COLOURS, chance_line, short
+from menagerie.studies.analysis.same_caption import NEAR, QUAD
+from menagerie.studies.analysis.tables import gap
+from menagerie.studies.grids.figures import WIDEST, panel_names
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.results import Mean, mean_accuracy
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -5,15 +5,15 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
-from envs.common.identity import differing
-from generators.parsers.graph_source import GraphSource, parser_digest
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.towers.config import TowerConfig
-from studies.grids.grid import PAPER_RECIPES, Grid, splits
-from studies.grids.tuned_recipes import Tuned, read_tuned
-from studies.runs.cell import Cell, own_files
-from studies.runs.data import FRACTIONS, CellData, SplitData
+from menagerie.envs.common.identity import differing
+from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, splits
+from menagerie.studies.grids.tuned_recipes import Tuned, read_tuned
+from menagerie.studies.runs.cell import Cell, own_files
+from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 
 # What a paper decides of a recipe; steps, batch and data stay the study's own, the same for all models.
 PAPER_FIELDS = (

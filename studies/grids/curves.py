@@ -10,8 +10,8 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float64
 
-from envs.common.figure_style import chance_line, legend_above, short, show_hidden
-from studies.runs.training_log import read_training
+from menagerie.envs.common.figure_style import chance_line, legend_above, short, show_hidden
+from menagerie.studies.runs.training_log import read_training
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

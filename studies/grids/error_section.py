@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from studies.analysis.errors import Source, breakdown, table
-from studies.analysis.surest import Surest, surest
-from studies.analysis.tables import to_csv, to_rows
-from studies.grids.figures import ticked
-from studies.runs.results import place_of
+from menagerie.studies.analysis.errors import Source, breakdown, table
+from menagerie.studies.analysis.surest import Surest, surest
+from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.grids.figures import ticked
+from menagerie.studies.runs.results import place_of
 
 
 class Section(NamedTuple):

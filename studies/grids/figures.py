@@ -9,11 +9,11 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from envs.common.figure_style import ACCURACY, bar_above, chance_line, colour_at, ink, short
-from studies.analysis.tables import gap
-from studies.grids.grid import Grid
-from studies.runs.data import FRACTIONS
-from studies.runs.results import Mean, mean_accuracy
+from menagerie.envs.common.figure_style import ACCURACY, bar_above, chance_line, colour_at, ink, short
+from menagerie.studies.analysis.tables import gap
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import Mean, mean_accuracy
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

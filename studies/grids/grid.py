@@ -13,19 +13,19 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
-from envs.common.errors import UserError
-from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from envs.common.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
-from generators.cluster.options import Cluster
-from generators.parsers.graph_source import GraphSource
-from generators.rules.hold_out import HELD_OUT, test_label
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import SplitRecipe
-from models.recipe import Recipe
-from models.registry import specs
-from studies.runs.data import FRACTIONS
-from studies.runs.scorer_options import ScorerOptions, only, scorer_options
-from studies.runs.split_file import SplitFile, describe_file
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.common.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.generators.rules.hold_out import HELD_OUT, test_label
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import specs
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
+from menagerie.studies.runs.split_file import SplitFile, describe_file
 
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({"out", "store", "workers", "loaders", "log", "validate_every", "cluster", "dry_run"})
@@ -179,7 +179,7 @@ class Grid:
 
     @property
     def _kind(self) -> type[SplitRecipe]:
-        from generators.splits.recipe_file import KINDS
+        from menagerie.generators.splits.recipe_file import KINDS
 
         return KINDS[self.kind]
 

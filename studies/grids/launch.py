@@ -4,23 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.files import check_place
-from envs.common.processes import in_child
-from envs.worlds import load_world
-from generators.cluster.options import check_cluster
-from models.recipe import Recipe, negatives_of
-from models.registry import check_scorer, spec_of, specs
-from studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
-from studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
-from studies.grids.run import run
-from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.command_line import COMPARE, parse, runs_to_compare
-from studies.runs.data import FRACTIONS
-from studies.runs.device import check_device, check_device_here
-from studies.runs.loggers import check_loggers
-from studies.runs.scorer_options import sized
-from studies.runs.server import start_server
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import check_place
+from menagerie.envs.common.processes import in_child
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.options import check_cluster
+from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.models.registry import check_scorer, spec_of, specs
+from menagerie.studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
+from menagerie.studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
+from menagerie.studies.grids.run import run
+from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.runs.command_line import COMPARE, parse, runs_to_compare
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.runs.loggers import check_loggers
+from menagerie.studies.runs.scorer_options import sized
+from menagerie.studies.runs.server import start_server
 
 # What decides the result of no cell: a folder goes on with more of it.
 FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
@@ -29,7 +29,7 @@ FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
     """Parse, check, run; or compare two runs."""
     if runs := runs_to_compare():
-        from studies.analysis.compare import compare
+        from menagerie.studies.analysis.compare import compare
 
         print(compare(*runs))
         return
@@ -38,11 +38,11 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
     check_files(grid, presets[preset])
     grid = grid.settled()
     check(grid)
-    from studies.runs.folder import run_folder
+    from menagerie.studies.runs.folder import run_folder
 
     grid = chosen_alone(grid)
     if grid.dry_run:
-        from studies.grids.plan import plan
+        from menagerie.studies.grids.plan import plan
 
         plan(grid)
         return
@@ -151,7 +151,7 @@ def check_files(grid: Grid, preset: Grid) -> None:
 
 def check_machine(grid: Grid) -> None:
     """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
-    from models.towers.build import check_towers
+    from menagerie.models.towers.build import check_towers
 
     if grid.cluster.engine != "slurm":  # where jobs are submitted there need be no GPU
         check_device_here(grid.device)
@@ -167,8 +167,8 @@ def check_model(grid: Grid, model: str) -> None:
     """
     from dataclasses import replace
 
-    from models.contract import attempt, build, check_contract
-    from models.towers.small import SMALL_TOWERS
+    from menagerie.models.contract import attempt, build, check_contract
+    from menagerie.models.towers.small import SMALL_TOWERS
 
     own, options = towers(grid, model), grid.scorers.of(model)
     negatives = bool(negatives_of(grid.recipe, spec_of(model).negatives).texts)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.figure_style import short
-from models.registry import spec_of
-from studies.analysis.tables import DASH
+from menagerie.envs.common.figure_style import short
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.tables import DASH
 
 TIME = "CPU ms a step"
 

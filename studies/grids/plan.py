@@ -8,23 +8,23 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from envs.worlds import load_world
-from generators.captioned import Captioned, Indices, all_texts
-from generators.captions.false_captions import KINDS
-from generators.captions.templates import Caption
-from generators.splits.recipe import SplitRecipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.estimate import estimate
-from generators.storage.image_store import ImageStore
-from models.checkpoint import build_scorer
-from models.scorer import moved
-from models.towers.tokenizers import text_space
-from models.training.feed import Feed, single_steps
-from models.training.loop import train_step
-from models.training.optimizer import build_optimizer
-from studies.grids.cells import cells
-from studies.grids.grid import Grid, cores, splits, workers
-from studies.runs.cell import Cell
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captioned import Captioned, Indices, all_texts
+from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.scorer import moved
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.feed import Feed, single_steps
+from menagerie.models.training.loop import train_step
+from menagerie.models.training.optimizer import build_optimizer
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import Grid, cores, splits, workers
+from menagerie.studies.runs.cell import Cell
 
 WARM_UP, STEPS = 3, 10
 # Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.

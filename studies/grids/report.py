@@ -7,27 +7,35 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from envs.common.figure_files import write_figure, write_png
-from envs.common.files import write_text
-from envs.common.pages import write_page
-from generators.captions.hard_negatives import TASKS
-from studies.analysis.format import flat
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.record_counts import counts_in, fewest_pairs, record_line
-from studies.analysis.smoke import records_in, smoke_words
-from studies.analysis.tables import to_rows
-from studies.analysis.two_levels import meaning
-from studies.grids.bars import bars
-from studies.grids.cells import untuned
-from studies.grids.curves import Curve, training_curves
-from studies.grids.error_section import write_errors
-from studies.grids.figures import heat_maps, sample_sheet, ticked
-from studies.grids.model_table import model_table, titles_of
-from studies.grids.tables import difference_table, latex, place_names, summary_of, task_tables, tasks_of, varying
-from studies.grids.task_words import CHANCES, explained, subsets_explained
-from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.results import place_of
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.envs.common.figure_files import write_figure, write_png
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.studies.analysis.format import flat
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.record_counts import counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.smoke import records_in, smoke_words
+from menagerie.studies.analysis.tables import to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.grids.bars import bars
+from menagerie.studies.grids.cells import untuned
+from menagerie.studies.grids.curves import Curve, training_curves
+from menagerie.studies.grids.error_section import write_errors
+from menagerie.studies.grids.figures import heat_maps, sample_sheet, ticked
+from menagerie.studies.grids.model_table import model_table, titles_of
+from menagerie.studies.grids.tables import (
+    difference_table,
+    latex,
+    place_names,
+    summary_of,
+    task_tables,
+    tasks_of,
+    varying,
+)
+from menagerie.studies.grids.task_words import CHANCES, explained, subsets_explained
+from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.runs.results import place_of
+from menagerie.studies.runs.where_it_ran import where_it_ran
 
 SAMPLES = 5
 MOST_LISTED = 5  # models in a title
@@ -124,7 +132,7 @@ def reported_config(config: Any) -> dict[str, str]:
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
     """A row of sample images for every subset that has any, as files and as data URIs."""
-    from generators.storage.pixels import PixelReader, open_split
+    from menagerie.generators.storage.pixels import PixelReader, open_split
 
     sheets, reader = {}, PixelReader(open_split(split))
     for subset in ("train", *tests):

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from envs.common.progress import Sparing
-from envs.worlds import load_world
-from studies.grids.cells import cells, data_of, recipe_line, untuned
-from studies.grids.grid import Grid, cores, splits, workers
-from studies.runs.cell import Execution, Job
-from studies.runs.data import CellData
+from menagerie.envs.common.progress import Sparing
+from menagerie.envs.worlds import load_world
+from menagerie.studies.grids.cells import cells, data_of, recipe_line, untuned
+from menagerie.studies.grids.grid import Grid, cores, splits, workers
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.data import CellData
 
 
 def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
@@ -17,8 +17,8 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     """
     if grid.split:
         return "", dict(grid.files)
-    from generators.storage.image_store import ImageStore
-    from studies.runs.rendering import make_splits
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.runs.rendering import make_splits
 
     store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
     files = make_splits(store, splits(grid), workers)
@@ -27,10 +27,10 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
 
 def run(grid: Grid, out: Path) -> None:
     """Render, train what isn't finished, and write results and report."""
-    from studies.grids.report import write_report
-    from studies.runs.dispatch import run_cells
-    from studies.runs.results import collect, write_results
-    from studies.runs.shared import clear_shared
+    from menagerie.studies.grids.report import write_report
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import collect, write_results
+    from menagerie.studies.runs.shared import clear_shared
 
     identity, files = render(grid, cores(grid))
     execution = Execution.of(grid)

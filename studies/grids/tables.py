@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.figure_style import short
-from studies.analysis.paired_bootstrap import difference, read_points
-from studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
-from studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows
-from studies.grids.bars import ranked
-from studies.grids.cells import untuned
-from studies.runs.results import place_of
+from menagerie.envs.common.figure_style import short
+from menagerie.studies.analysis.paired_bootstrap import difference, read_points
+from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
+from menagerie.studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows
+from menagerie.studies.grids.bars import ranked
+from menagerie.studies.grids.cells import untuned
+from menagerie.studies.runs.results import place_of
 
 
 def summary(config: Any, results: Sequence[dict[str, Any]], flags: bool = False) -> pd.DataFrame:

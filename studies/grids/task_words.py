@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from envs.slots import RELATIONS
-from generators.splits.recipe_file import KINDS
+from menagerie.envs.slots import RELATIONS
+from menagerie.generators.splits.recipe_file import KINDS
 
 # Each task's question: what the false caption says.
 MEANINGS: dict[str, str] = {

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError, choose
-from envs.common.records import read_record
-from models.recipe import Recipe
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.records import read_record
+from menagerie.models.recipe import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
 SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")

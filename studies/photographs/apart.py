@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.records import sha256
-from envs.custom.world_file import read_table
-from studies.photographs.trainings import SYNTHETIC, Material, all_trainings
-from studies.photographs.worlds import world_name, worlds_tested
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import sha256
+from menagerie.envs.custom.world_file import read_table
+from menagerie.studies.photographs.trainings import SYNTHETIC, Material, all_trainings
+from menagerie.studies.photographs.worlds import world_name, worlds_tested
 
 
 class Shared(NamedTuple):

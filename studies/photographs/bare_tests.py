@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from envs.scene import Scene
-from generators.benchmarks.split_tests import SplitTests
-from generators.captions.hard_negatives import TaskContext, choices, possible
-from generators.captions.wording import template_of
-from generators.storage.dataset import SplitDataset
+from menagerie.envs.scene import Scene
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.hard_negatives import TaskContext, choices, possible
+from menagerie.generators.captions.wording import template_of
+from menagerie.generators.storage.dataset import SplitDataset
 
 TASKS = ("swap", "replace animal", "replace relation")
 

@@ -1,15 +1,15 @@
-"""The photographs that a study has: by animal, from the folder that `python -m envs photos` writes."""
+"""The photographs that a study has: by animal, from the folder that `menagerie photos` writes."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.common.errors import UserError
-from envs.common.files import whole_file
-from envs.custom.world_file import read_table
-from envs.world import PUG, World
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.custom.world_file import read_table
+from menagerie.envs.world import PUG, World
+from menagerie.envs.worlds import load_world
 
 NAMES = ("photos.toml", "photos-wide.toml")
 FEWEST = 3  # animals: fewer have no pair for training, validation and test
@@ -39,13 +39,13 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
     synthetic = load_world(config.world)
     if config.photos:
         return read_photographs(config.photos, synthetic)
-    from envs.stamps.command import PhotosConfig, main
+    from menagerie.envs.stamps import command as photos
 
     if config.rehearsal and not config.package:
         pictures = draw_pictures(synthetic, folder / "pictures")
-        main(PhotosConfig(folder, cutouts=pictures, resolution=config.resolution))
+        photos.run(photos.Config(folder, cutouts=pictures, resolution=config.resolution))
     else:
-        main(PhotosConfig(folder, config.package, resolution=max(config.resolution, PACKAGE_SIDE)))
+        photos.run(photos.Config(folder, config.package, resolution=max(config.resolution, PACKAGE_SIDE)))
     return read_photographs(folder, synthetic)
 
 
@@ -60,7 +60,7 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
                 name: tuple(folder / its for its in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
             }
     if not found:
-        raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with python -m envs photos {folder}")
+        raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with menagerie photos {folder}")
     tested = {name: found[name] for name in sorted(found) if name in synthetic.animals}
     if len(tested) < FEWEST:
         raise UserError(
@@ -74,8 +74,8 @@ def draw_pictures(world: World, folder: Path) -> Path:
     """Rendered animals cut out along their masks, in the place of photographs: a world's, and a few further ones."""
     from PIL import Image
 
-    from envs.render.worlds import open_renderer
-    from envs.scene import Scene, Thing
+    from menagerie.envs.render.worlds import open_renderer
+    from menagerie.envs.scene import Scene, Thing
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
     scenes = [Scene("desert", (Thing(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.seeds import generator
-from studies.runs.data import Material, SplitData, split_texts
+from menagerie.envs.common.seeds import generator
+from menagerie.studies.runs.data import Material, SplitData, split_texts
 
 if TYPE_CHECKING:
-    from generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.benchmarks.split_tests import SplitTests
 
 VALIDATION = "validation"
 
@@ -83,7 +83,7 @@ class TransferData:
 
     def open(self, file: Path) -> Material:
         """What is trained on, and every test."""
-        from generators.sources.part import Part
+        from menagerie.generators.sources.part import Part
 
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
@@ -116,10 +116,10 @@ def all_of(caption: Any) -> list[str]:
 
 def tests_in(test: Tested) -> dict[str, "SplitTests"]:
     """The benchmarks of a test by their names."""
-    from generators.benchmarks.split_tests import SplitTests
-    from generators.storage.dataset import SplitDataset
-    from generators.storage.pixels import open_split
-    from studies.photographs.bare_tests import BareTests
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.pixels import open_split
+    from menagerie.studies.photographs.bare_tests import BareTests
 
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)

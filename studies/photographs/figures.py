@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import matplotlib
 
-from envs.common.figure_style import COLOURS, chance_line, legend_above, line_style, short
-from studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level
-from studies.photographs.questions import BOTH, Change, Gap, Ladder, Step
-from studies.photographs.trainings import OTHERS, OWN, SYNTHETIC
-from studies.photographs.worlds import HELD_OUT
+from menagerie.envs.common.figure_style import COLOURS, chance_line, legend_above, line_style, short
+from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level
+from menagerie.studies.photographs.questions import BOTH, Change, Gap, Ladder, Step
+from menagerie.studies.photographs.trainings import OTHERS, OWN, SYNTHETIC
+from menagerie.studies.photographs.worlds import HELD_OUT
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.splits.recipe import SplitRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.image_store import ImageStore
-from models.library.sources import Checkpoint
-from models.recipe import Recipe
-from studies.grids.cells import cell_of
-from studies.grids.grid import cores
-from studies.photographs.data import Tested, TransferData
-from studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
-from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
-from studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
-from studies.runs.data import SplitData
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.library.sources import Checkpoint
+from menagerie.models.recipe import Recipe
+from menagerie.studies.grids.cells import cell_of
+from menagerie.studies.grids.grid import cores
+from menagerie.studies.photographs.data import Tested, TransferData
+from menagerie.studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
+from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
+from menagerie.studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
+from menagerie.studies.runs.data import SplitData
 
 NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
 PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
@@ -156,7 +156,7 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
 
 def rendered(config: Any, trainings: list[Training], worlds: Mapping[str, Path], out: Path) -> Jobs:
     """Render what the stores lack, and write all split files."""
-    from studies.runs.rendering import make_splits
+    from menagerie.studies.runs.rendering import make_splits
 
     files, stores = {}, {}
     for world, recipes in recipes_of(config, trainings, worlds).items():

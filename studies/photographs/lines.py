@@ -5,16 +5,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.worlds import load_world
-from generators.splits.binding import BindingRecipe, roles_of
-from studies.analysis.paired_bootstrap import Points, read_points
-from studies.photographs.apart import Shared
-from studies.photographs.collection import Photographs
-from studies.photographs.jobs import Jobs, train_recipe
-from studies.photographs.measures import merged, of_test, without_pairs
-from studies.photographs.trainings import Material, Training, all_trainings
-from studies.runs.cell import Job, finished
-from studies.runs.results import collect
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe, roles_of
+from menagerie.studies.analysis.paired_bootstrap import Points, read_points
+from menagerie.studies.photographs.apart import Shared
+from menagerie.studies.photographs.collection import Photographs
+from menagerie.studies.photographs.jobs import Jobs, train_recipe
+from menagerie.studies.photographs.measures import merged, of_test, without_pairs
+from menagerie.studies.photographs.trainings import Material, Training, all_trainings
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.results import collect
 
 
 class Study(NamedTuple):

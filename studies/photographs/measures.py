@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from studies.analysis.paired_bootstrap import Points, RecordScore
-from studies.analysis.two_levels import CONFIDENCE, FEWEST, enough, resampled_means, without_interval
+from menagerie.studies.analysis.paired_bootstrap import Points, RecordScore
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, enough, resampled_means, without_interval
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
 MEASURES = {

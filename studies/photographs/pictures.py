@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from envs.common.figure_files import write_png
-from studies.grids.figures import sample_sheet
-from studies.photographs.data import Tested, tests_in
-from studies.photographs.jobs import Jobs
-from studies.photographs.trainings import BINDING, SPATIAL, ZERO_SHOT, Training
+from menagerie.envs.common.figure_files import write_png
+from menagerie.studies.grids.figures import sample_sheet
+from menagerie.studies.photographs.data import Tested, tests_in
+from menagerie.studies.photographs.jobs import Jobs
+from menagerie.studies.photographs.trainings import BINDING, SPATIAL, ZERO_SHOT, Training
 
 SAMPLES = 5
 

@@ -4,20 +4,20 @@ from typing import Any
 
 import torch
 
-from envs.common.files import scratch_folder
-from envs.worlds import load_world
-from generators.storage.estimate import estimate
-from generators.storage.image_store import ImageStore
-from studies.grids.cells import cell_of
-from studies.grids.grid import cores, workers
-from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
-from studies.photographs.collection import photographs_of
-from studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from studies.photographs.run import left_out, some_trainings
-from studies.photographs.trainings import Training
-from studies.photographs.world_files import write_worlds
-from studies.photographs.worlds import material_of, world_name
-from studies.runs.data import SplitData
+from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.grids.cells import cell_of
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
+from menagerie.studies.photographs.collection import photographs_of
+from menagerie.studies.photographs.jobs import recipes_of, steps_of, train_recipe
+from menagerie.studies.photographs.run import left_out, some_trainings
+from menagerie.studies.photographs.trainings import Training
+from menagerie.studies.photographs.world_files import write_worlds
+from menagerie.studies.photographs.worlds import material_of, world_name
+from menagerie.studies.runs.data import SplitData
 
 
 def plan(config: Any) -> None:

@@ -3,13 +3,23 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from studies.analysis.image_ratios import ImageRatio, image_ratio
-from studies.analysis.paired_bootstrap import Points
-from studies.analysis.pareto import Bound, Curve, Tally, bound
-from studies.photographs.lines import Lines
-from studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, compared, measured
-from studies.photographs.trainings import BINDING, OTHERS, OWN, SPATIAL, SYNTHETIC, WORTH, Training, counts, trainings
-from studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
+from menagerie.studies.analysis.image_ratios import ImageRatio, image_ratio
+from menagerie.studies.analysis.paired_bootstrap import Points
+from menagerie.studies.analysis.pareto import Bound, Curve, Tally, bound
+from menagerie.studies.photographs.lines import Lines
+from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, compared, measured
+from menagerie.studies.photographs.trainings import (
+    BINDING,
+    OTHERS,
+    OWN,
+    SPATIAL,
+    SYNTHETIC,
+    WORTH,
+    Training,
+    counts,
+    trainings,
+)
+from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
 
 # Kind of split, tests of rendered and of photographed animals, and what the latter look like.
 TESTS = (

@@ -6,17 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from envs.common.figure_files import write_figure
-from envs.common.pages import write_page
-from studies.analysis.format import flat
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.smoke import records_in, smoke_words
-from studies.analysis.tables import to_csv, to_rows
-from studies.analysis.two_levels import meaning
-from studies.photographs import figures, questions, tables
-from studies.photographs.lines import Lines, Study, done_jobs, results_of
-from studies.photographs.measures import MEASURES, Level
-from studies.photographs.trainings import (
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.pages import write_page
+from menagerie.studies.analysis.format import flat
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.smoke import records_in, smoke_words
+from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.photographs import figures, questions, tables
+from menagerie.studies.photographs.lines import Lines, Study, done_jobs, results_of
+from menagerie.studies.photographs.measures import MEASURES, Level
+from menagerie.studies.photographs.trainings import (
     FACTORS,
     FACTORS_PART,
     FINE_TUNING,
@@ -24,8 +24,8 @@ from studies.photographs.trainings import (
     ZERO_SHOT,
     all_trainings,
 )
-from studies.runs.results import write_results
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.results import write_results
+from menagerie.studies.runs.where_it_ran import where_it_ran
 
 # What each factor changes.
 FACTOR_WORDS = {

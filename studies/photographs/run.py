@@ -3,26 +3,26 @@
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from envs.common.progress import Sparing
-from studies.grids.cells import recipe_line, untuned
-from studies.grids.grid import workers
-from studies.photographs.apart import shared_photographs
-from studies.photographs.collection import FEWEST, Photographs, photographs_of
-from studies.photographs.jobs import Jobs, rendered
-from studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
-from studies.photographs.world_files import write_worlds
-from studies.photographs.worlds import material_of
-from studies.runs.cell import Job, finished
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.progress import Sparing
+from menagerie.studies.grids.cells import recipe_line, untuned
+from menagerie.studies.grids.grid import workers
+from menagerie.studies.photographs.apart import shared_photographs
+from menagerie.studies.photographs.collection import FEWEST, Photographs, photographs_of
+from menagerie.studies.photographs.jobs import Jobs, rendered
+from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
+from menagerie.studies.photographs.world_files import write_worlds
+from menagerie.studies.photographs.worlds import material_of
+from menagerie.studies.runs.cell import Job, finished
 
 
 def run(config: Any, out: Path) -> None:
     """From photographs to the report; what is finished is skipped."""
-    from studies.photographs.lines import Study
-    from studies.photographs.pictures import sample_sheets
-    from studies.photographs.report import publish
-    from studies.runs.dispatch import run_cells
-    from studies.runs.shared import clear_shared
+    from menagerie.studies.photographs.lines import Study
+    from menagerie.studies.photographs.pictures import sample_sheets
+    from menagerie.studies.photographs.report import publish
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.shared import clear_shared
 
     photographs = photographs_of(config, out / "photos")
     worlds, material = write_worlds(config, photographs, out / "worlds"), material_of(config, photographs)

@@ -2,13 +2,13 @@
 
 import pandas as pd
 
-from envs.common.figure_style import short
-from studies.analysis.tables import DASH
-from studies.photographs import questions
-from studies.photographs.lines import Study
-from studies.photographs.measures import KNOWN, RECOGNITION, SWAPS
-from studies.photographs.trainings import OWN, SYNTHETIC
-from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
+from menagerie.envs.common.figure_style import short
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.photographs import questions
+from menagerie.studies.photographs.lines import Study
+from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS
+from menagerie.studies.photographs.trainings import OWN, SYNTHETIC
+from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 
 # Tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from envs.common.files import whole_file, write_text
-from envs.common.identity import digest
-from envs.common.records import sha256
-from envs.world import WORLDS
-from studies.photographs.apart import check_apart
-from studies.photographs.collection import Photographs
-from studies.photographs.trainings import SYNTHETIC
-from studies.photographs.worlds import VARIED, material_of, worlds_of
+from menagerie.envs.common.files import whole_file, write_text
+from menagerie.envs.common.identity import digest
+from menagerie.envs.common.records import sha256
+from menagerie.envs.world import WORLDS
+from menagerie.studies.photographs.apart import check_apart
+from menagerie.studies.photographs.collection import Photographs
+from menagerie.studies.photographs.trainings import SYNTHETIC
+from menagerie.studies.photographs.worlds import VARIED, material_of, worlds_of
 
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
 # Further textures of the factor of this name: plain colours, in red, green and blue.
@@ -85,7 +85,7 @@ def more_backgrounds(config: Any, folder: Path) -> list[str]:
     """Lines of a world with the photographs of `--backgrounds` beside its own; none without."""
     if not config.backgrounds:
         return []
-    from envs.stamps.backgrounds import background_pictures
+    from menagerie.envs.stamps.backgrounds import background_pictures
 
     scenery = background_pictures(config.backgrounds)
     lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]

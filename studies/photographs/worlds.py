@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.common.seeds import generator
-from envs.world import WORLDS
-from studies.photographs.collection import FEWEST, Photographs
-from studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.world import WORLDS
+from menagerie.studies.photographs.collection import FEWEST, Photographs
+from menagerie.studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
 
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
 VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from models.towers.config import TowerConfig
-from models.towers.sizes import SMALL_TOWERS
-from studies.grids.cells import cell_of, data_of, options_of, recipe_line, towers
-from studies.grids.grid import Grid
-from studies.real_training.config import Config, Place, chosen, grid_of
-from studies.real_training.data import RealData
-from studies.real_training.numbers import Numbers
-from studies.real_training.opening import Opening
-from studies.runs.cell import Cell
-from studies.runs.data import CellData
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.studies.grids.cells import cell_of, data_of, options_of, recipe_line, towers
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.real_training.config import Config, Place, chosen, grid_of
+from menagerie.studies.real_training.data import RealData
+from menagerie.studies.real_training.numbers import Numbers
+from menagerie.studies.real_training.opening import Opening
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.data import CellData
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]
 
 def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: Place, seed: int) -> Planned:
     """One run."""
-    from models.towers.preparation import recorded
-    from studies.real_training.starts import start_of
+    from menagerie.models.towers.preparation import recorded
+    from menagerie.studies.real_training.starts import start_of
 
     there = photos[place.sources, place.parser]
     grid = grid_with_steps(config, there.numbers.images)
@@ -111,7 +111,7 @@ def recipes(config: Config, photos: Photos) -> dict[str, str]:
 
 def rendered_splits(config: Config, workers: int) -> Rendered:
     """Render the scenes that are mixed in; nothing where none are."""
-    from studies.grids.run import render
+    from menagerie.studies.grids.run import render
 
     if not any(config.mix):
         return Rendered((), {})

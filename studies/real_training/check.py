@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from envs.common.errors import UserError, choose
-from envs.common.processes import in_child
-from envs.common.quiet import quiet
-from generators.benchmarks import registry as benchmarks
-from generators.parsers.registry import DEFAULT, read_parser
-from generators.sources import registry as sources
-from generators.sources.kept_out import KeptOut
-from generators.sources.place import one_node
-from generators.sources.searched_folders import Given
-from models.towers.config import READ_AS, file_and_tag
-from studies.grids.launch import check as check_grid
-from studies.grids.launch import check_overrides
-from studies.real_training.config import NONE, Config, grid_of
-from studies.real_training.opening import names_of
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.processes import in_child
+from menagerie.envs.common.quiet import quiet
+from menagerie.generators.benchmarks import registry as benchmarks
+from menagerie.generators.parsers.registry import DEFAULT, read_parser
+from menagerie.generators.sources import registry as sources
+from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.place import one_node
+from menagerie.generators.sources.searched_folders import Given
+from menagerie.models.towers.config import READ_AS, file_and_tag
+from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.grids.launch import check_overrides
+from menagerie.studies.real_training.config import NONE, Config, grid_of
+from menagerie.studies.real_training.opening import names_of
 
 
 def check(config: Config, preset: Config) -> None:
@@ -74,8 +74,8 @@ def check_training(config: Config, preset: Config) -> None:
 
 def check_start(config: Config) -> None:
     """Raise for weights to start with beside other weights, or that aren't there."""
-    from models.checkpoint import read_config
-    from models.library.find import checkpoints_in
+    from menagerie.models.checkpoint import read_config
+    from menagerie.models.library.find import checkpoints_in
 
     given = [name for name in config.starts if name != NONE]
     for name in given:
@@ -100,7 +100,7 @@ def check_machine(config: Config) -> None:
 
 def check_weights(config: Config) -> None:
     """Raise where pretrained weights are neither here nor to be had, with what to get."""
-    from models.towers import paired
+    from menagerie.models.towers import paired
 
     architecture, text = config.architecture, config.pretrained
     if architecture in paired.TEXTS_OF:
@@ -122,7 +122,7 @@ def check_image_weights(config: Config) -> None:
     """The same of an image tower of timm's."""
     import timm
 
-    from models.towers import paired
+    from menagerie.models.towers import paired
 
     name, image = paired.image_model(config.architecture), paired.weights_of(config.pretrained).image
     if not Path(image).is_file():
@@ -146,10 +146,10 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
 
 def report_states(config: Config, root: Path, folders: Given) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
-    from generators.benchmarks.photographs import Place
-    from generators.sources.state import state
-    from studies.real_training.describe import opening_of
-    from studies.transferring.check import reported, states
+    from menagerie.generators.benchmarks.photographs import Place
+    from menagerie.generators.sources.state import state
+    from menagerie.studies.real_training.describe import opening_of
+    from menagerie.studies.transferring.check import reported, states
 
     there = []
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from envs.common.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from generators.cluster.options import Cluster
-from generators.parsers.registry import DEFAULT
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import SplitRecipe
-from models.recipe import Recipe
-from models.registry import spec_of
-from studies.grids.grid import Grid
-from studies.runs.scorer_options import ScorerOptions, scorer_options
+from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.common.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.parsers.registry import DEFAULT
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.scorer_options import ScorerOptions, scorer_options
 
 NONE = "none"  # of --from: no weights of before
 # Fields that don't decide results, so that a run may go on with others.
@@ -113,7 +113,7 @@ class Config:
     loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it."""
     parses: Annotated[Path, PLACE] = Path("parses")
-    """Folder of the graphs that are kept, also by python -m generators parse."""
+    """Folder of the graphs that are kept, also by menagerie parse."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each cell's training.csv."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0

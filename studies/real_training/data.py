@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from generators.captioned import Captioned
-from generators.captions.plain_text import plain_text
-from generators.sources.mixture import Mixture
-from generators.sources.part import Part
-from generators.sources.photographs import Photographs
-from studies.real_training.hold_out import HeldOut, held_out
-from studies.real_training.numbers import Numbers
-from studies.real_training.opening import Opening, open_photographs
-from studies.runs.data import CellData, Material
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Captioned
+from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.sources.mixture import Mixture
+from menagerie.generators.sources.part import Part
+from menagerie.generators.sources.photographs import Photographs
+from menagerie.studies.real_training.hold_out import HeldOut, held_out
+from menagerie.studies.real_training.numbers import Numbers
+from menagerie.studies.real_training.opening import Opening, open_photographs
+from menagerie.studies.runs.data import CellData, Material
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed
 

@@ -3,26 +3,26 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from envs.common.errors import UserError
-from generators.benchmarks.shown import images_of_tests
-from generators.captions.graph import SceneGraph
-from generators.parsers.parser import Unanswered
-from generators.parsers.registry import DEFAULT, open_parser
-from generators.sources.captions_file import parse_all
-from generators.sources.kept_out import KeptOut
-from generators.sources.place import SourcePlace, one_node
-from generators.sources.registry import load, names
-from generators.sources.searched_folders import Given
-from studies.real_training.cells import Described
-from studies.real_training.config import Config, chosen
-from studies.real_training.numbers import Numbers, numbers_of
-from studies.real_training.opening import Opened, Opening, names_of, open_photographs
-from studies.transferring.check import folders_given
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.parser import Unanswered
+from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.captions_file import parse_all
+from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.place import SourcePlace, one_node
+from menagerie.generators.sources.registry import load, names
+from menagerie.generators.sources.searched_folders import Given
+from menagerie.studies.real_training.cells import Described
+from menagerie.studies.real_training.config import Config, chosen
+from menagerie.studies.real_training.numbers import Numbers, numbers_of
+from menagerie.studies.real_training.opening import Opened, Opening, names_of, open_photographs
+from menagerie.studies.transferring.check import folders_given
 
 
 def folders_of(config: Config) -> Given:
     """`--images` by what they replace, of sources and of benchmarks; a folder that sources read is one."""
-    from generators.benchmarks import registry
+    from menagerie.generators.benchmarks import registry
 
     if not config.images:
         return {}

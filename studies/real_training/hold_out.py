@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from jaxtyping import UInt8
 from torch import Tensor
 
-from envs.common.seeds import generator, seed_of
-from generators.benchmarks.benchmark import Benchmark, Item
-from generators.captioned import Captioned
-from generators.captions.plain_text import plain_text
-from generators.captions.templates import Caption
+from menagerie.envs.common.seeds import generator, seed_of
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.captioned import Captioned
+from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.captions.templates import Caption
 
 SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most
 OTHERS = 4  # captions of other photographs

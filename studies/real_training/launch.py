@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from studies.real_training.check import check, check_machine, report_states
-from studies.real_training.config import EXECUTION, Config
-from studies.real_training.describe import folders_of
-from studies.runs.scorer_options import only
+from menagerie.studies.real_training.check import check, check_machine, report_states
+from menagerie.studies.real_training.config import EXECUTION, Config
+from menagerie.studies.real_training.describe import folders_of
+from menagerie.studies.runs.scorer_options import only
 
 
 def launch(preset: str, config: Config, plain: Config) -> int | None:
@@ -16,8 +16,8 @@ def launch(preset: str, config: Config, plain: Config) -> int | None:
     if config.check:
         return report_states(config, config.data_root, folders)
     check_machine(config)
-    from studies.real_training.run import plan, run
-    from studies.runs.folder import run_folder
+    from menagerie.studies.real_training.run import plan, run
+    from menagerie.studies.runs.folder import run_folder
 
     config = replace(config, scorers=only(config.scorers, config.models))
     out = config.out or Path(f"runs/real_data-{preset}")

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from studies.real_training.hold_out import held_out
-from studies.real_training.opening import Opened
+from menagerie.studies.real_training.hold_out import held_out
+from menagerie.studies.real_training.opening import Opened
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.identity import digest
-from generators.captions.graph import SceneGraph
-from generators.parsers.parser import CaptionParser
-from generators.parsers.registry import DEFAULT, open_parser
-from generators.sources.kept_out import KeptOut
-from generators.sources.photographs import Photographs
-from generators.sources.place import SourcePlace, one_node
-from generators.sources.registry import load
+from menagerie.envs.common.identity import digest
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.photographs import Photographs
+from menagerie.generators.sources.place import SourcePlace, one_node
+from menagerie.generators.sources.registry import load
 
 TOGETHER = "+"  # between the names of sources that are trained on together
 

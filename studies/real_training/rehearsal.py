@@ -1,6 +1,6 @@
 """Rendered scenes as the files of COCO: a rehearsal without any outside file, through the same readers.
 
-What `python -m generators export` writes becomes JPEG files with COCO's numbers for names.
+What `menagerie export` writes becomes JPEG files with COCO's numbers for names.
 """
 
 import json
@@ -11,13 +11,13 @@ from typing import Any
 
 from PIL import Image
 
-from envs.common.files import whole_file, write_text
-from envs.common.reading import LARGEST_TEXT, read_json
-from envs.worlds import load_world
-from generators.export.write import export
-from generators.splits.recipe import SplitRecipe
-from generators.storage.image_store import ImageStore
-from studies.runs.rendering import make_splits
+from menagerie.envs.common.files import whole_file, write_text
+from menagerie.envs.common.reading import LARGEST_TEXT, read_json
+from menagerie.envs.worlds import load_world
+from menagerie.generators.export.write import export
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.runs.rendering import make_splits
 
 SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
 # COCO's parts by the subset of a split that takes their place.

@@ -6,25 +6,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.figure_files import write_figure
-from envs.common.files import write_text
-from envs.common.pages import write_page
-from models.carry_over import Carried
-from studies.analysis.format import flat
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.smoke import smoke_words
-from studies.analysis.tables import to_csv, to_latex, to_rows
-from studies.grids.curves import Curve, training_curves
-from studies.grids.model_table import model_table, titles_of
-from studies.real_training.cells import Photos, Planned
-from studies.real_training.config import NONE, Config, constant
-from studies.real_training.hold_out import OTHERS
-from studies.real_training.score import FOLDER, Tests, pieces
-from studies.real_training.tables import AXES, data_table, headlines, tidy
-from studies.runs.results import collect
-from studies.runs.where_it_ran import where_it_ran
-from studies.transferring.pieces import Piece
-from studies.transferring.report import lacking, results_of
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.models.carry_over import Carried
+from menagerie.studies.analysis.format import flat
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
+from menagerie.studies.grids.curves import Curve, training_curves
+from menagerie.studies.grids.model_table import model_table, titles_of
+from menagerie.studies.real_training.cells import Photos, Planned
+from menagerie.studies.real_training.config import NONE, Config, constant
+from menagerie.studies.real_training.hold_out import OTHERS
+from menagerie.studies.real_training.score import FOLDER, Tests, pieces
+from menagerie.studies.real_training.tables import AXES, data_table, headlines, tidy
+from menagerie.studies.runs.results import collect
+from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.transferring.pieces import Piece
+from menagerie.studies.transferring.report import lacking, results_of
 
 
 class Study(NamedTuple):

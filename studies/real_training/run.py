@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.progress import Sparing
-from generators.sources.searched_folders import Given
-from studies.grids.grid import cores, workers
-from studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits
-from studies.real_training.config import Config, grid_of
-from studies.real_training.describe import described
-from studies.runs.cell import Execution, Job
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.progress import Sparing
+from menagerie.generators.sources.searched_folders import Given
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits
+from menagerie.studies.real_training.config import Config, grid_of
+from menagerie.studies.real_training.describe import described
+from menagerie.studies.runs.cell import Execution, Job
 
 
 def root_of(config: Config, out: Path) -> Path:
     """The root of the photographs: the user's, or that of a rehearsal."""
     if not config.rehearse:
         return config.data_root
-    from studies.real_training.rehearsal import write_files
+    from menagerie.studies.real_training.rehearsal import write_files
 
     grid = grid_of(config)
     return write_files(grid.recipe_given, out, config.store, config.resolution, cores(grid))
@@ -26,10 +26,10 @@ def root_of(config: Config, out: Path) -> Path:
 
 def run(config: Config, out: Path, folders: Given) -> None:
     """Read photographs, render, train, score, report."""
-    from studies.real_training.report import Study, print_table, write_report
-    from studies.real_training.score import Tests, score
-    from studies.runs.dispatch import run_cells
-    from studies.runs.results import collect
+    from menagerie.studies.real_training.report import Study, print_table, write_report
+    from menagerie.studies.real_training.score import Tests, score
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import collect
 
     grid = grid_of(config)
     root = root_of(config, out)
@@ -56,7 +56,7 @@ def run(config: Config, out: Path, folders: Given) -> None:
 
 def check_false_captions(runs: Sequence[Planned]) -> None:
     """Raise before training for a model whose loss needs false captions of data that have none."""
-    from models.recipe import negatives_of
+    from menagerie.models.recipe import negatives_of
 
     for its in runs:
         if (
@@ -72,8 +72,8 @@ def check_false_captions(runs: Sequence[Planned]) -> None:
 
 def print_carried(runs: Sequence[Planned], out: Path) -> None:
     """What each cell had of the weights that it started with."""
-    from models.carry_over import Carried
-    from studies.runs.cell import finished
+    from menagerie.models.carry_over import Carried
+    from menagerie.studies.runs.cell import finished
 
     for its in runs:
         carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")
@@ -85,7 +85,7 @@ def plan(config: Config, folders: Given) -> None:
     """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
     import torch
 
-    from studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
+    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
 
     if config.rehearse:
         raise UserError(

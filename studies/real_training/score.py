@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import chosen
-from generators.sources.searched_folders import Given
-from models.library.sources import Checkpoint
-from studies.evaluation.models import Model
-from studies.real_training.cells import Planned
-from studies.real_training.config import Config
-from studies.runs.cell import CHECKPOINT, finished
-from studies.transferring.check import read_benchmarks
-from studies.transferring.pieces import Piece, Subject, pieces_of, subjects_of
-from studies.transferring.run import run_where_possible
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import chosen
+from menagerie.generators.sources.searched_folders import Given
+from menagerie.models.library.sources import Checkpoint
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.real_training.cells import Planned
+from menagerie.studies.real_training.config import Config
+from menagerie.studies.runs.cell import CHECKPOINT, finished
+from menagerie.studies.transferring.check import read_benchmarks
+from menagerie.studies.transferring.pieces import Piece, Subject, pieces_of, subjects_of
+from menagerie.studies.transferring.run import run_where_possible
 
 FOLDER = "benchmarks"
 

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from envs.common.errors import UserError
-from models.carry_over import check_start
-from models.checkpoint import read_config
-from models.library.cells import place_of
-from models.library.find import checkpoints_in
-from models.library.sources import Checkpoint
-from models.registry import same_scorer
-from models.towers.config import TowerConfig
-from studies.real_training.config import NONE
-from studies.runs.cell import Start, finished
+from menagerie.envs.common.errors import UserError
+from menagerie.models.carry_over import check_start
+from menagerie.models.checkpoint import read_config
+from menagerie.models.library.cells import place_of
+from menagerie.models.library.find import checkpoints_in
+from menagerie.models.library.sources import Checkpoint
+from menagerie.models.registry import same_scorer
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.real_training.config import NONE
+from menagerie.studies.runs.cell import Start, finished
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from studies.analysis.tables import DASH, described, pivot
-from studies.real_training.cells import Described
-from studies.real_training.config import NONE, Place
-from studies.real_training.hold_out import GROUP
-from studies.transferring.pieces import measured
-from studies.transferring.report import THEIRS
+from menagerie.studies.analysis.tables import DASH, described, pivot
+from menagerie.studies.real_training.cells import Described
+from menagerie.studies.real_training.config import NONE, Place
+from menagerie.studies.real_training.hold_out import GROUP
+from menagerie.studies.transferring.pieces import measured
+from menagerie.studies.transferring.report import THEIRS
 
 Published = Mapping[str, Mapping[str, float]]  # by model and name
 AXES = ("model", *Place._fields)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.identity import defaults_version, differing, digest, identity_of
-from envs.common.reading import open_file
-from generators.parsers.graph_source import GENERATOR, GraphSource
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.towers.config import TowerConfig, file_and_tag
-from studies.runs.data import CellData
-from studies.runs.result_file import read_result
+from menagerie.envs.common.identity import defaults_version, differing, digest, identity_of
+from menagerie.envs.common.reading import open_file
+from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.towers.config import TowerConfig, file_and_tag
+from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.result_file import read_result
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell has no result and never will
@@ -85,7 +85,7 @@ class Cell:
         """The towers, a file of weights with what it is read as."""
         if not (self.towers.pretrained and self.files):  # which needs no torch
             return self.towers
-        from models.towers.preparation import recorded
+        from menagerie.models.towers.preparation import recorded
 
         return recorded(self.towers)
 
@@ -119,9 +119,9 @@ class Execution(NamedTuple):
     loaders: int = 0
     """Processes that prepare its batches."""
     log: tuple[str, ...] = ()
-    """Where the training log goes beside its file (see studies.runs.loggers)."""
+    """Where the training log goes beside its file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
-    """Steps between two looks at validation (see studies.runs.validation); selection never sees them."""
+    """Steps between two looks at validation (see menagerie.studies.runs.validation); selection never sees them."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from envs.common.command_help import read_options
-from envs.common.errors import UserError, choose
-from envs.common.options import DATA, Option
-from studies.runs.scorer_options import with_own_scorers
+from menagerie.envs.common.command_help import read_options, started_as
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.options import DATA, Option
+from menagerie.studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")
 
@@ -45,7 +45,7 @@ def check_renamed(arguments: list[str]) -> None:
 
 
 COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record by record; without other options.")
-RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `python -m generators list`, or a TOML file.", group=DATA)
+RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`, or a TOML file.", group=DATA)
 
 
 def parse(
@@ -62,10 +62,10 @@ def parse(
     check_renamed(rest)
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
-        from generators.splits.recipe_file import read_recipe
+        from menagerie.generators.splits.recipe_file import read_recipe
 
         preset = preset.with_recipe(read_recipe(chosen.recipe))
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
-    command = f"python {sys.argv[0]}"
+    command = started_as()
     return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more, RECIPE))

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from envs.common.identity import defaults_version, differing, plain
-from generators.splits.recipe import VERSION, SplitRecipe
+from menagerie.envs.common.identity import defaults_version, differing, plain
+from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 
 if TYPE_CHECKING:
-    from generators.benchmarks.benchmark import Benchmark
-    from generators.captioned import Captioned
-    from generators.storage.split_file import Split
-    from generators.vocabulary import Vocabulary
+    from menagerie.generators.benchmarks.benchmark import Benchmark
+    from menagerie.generators.captioned import Captioned
+    from menagerie.generators.storage.split_file import Split
+    from menagerie.generators.vocabulary import Vocabulary
 
 
 # What every recipe has, and every table of a study shows.
@@ -118,15 +118,15 @@ class SplitData:
 
     def check(self, split: "Split") -> None:
         """Raise unless a file is of this split: a whole one may be another that was copied to its name."""
-        from generators.storage.split_file import check_recipe
+        from menagerie.generators.storage.split_file import check_recipe
 
         check_recipe(split, self.recipe, self.store)
 
 
 def split_material(file: Path) -> Material:
     """All of a split: what is trained on, and a benchmark of each other subset."""
-    from generators.benchmarks.split_tests import SplitTests
-    from generators.storage.dataset import SplitDataset
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.storage.dataset import SplitDataset
 
     train = SplitDataset(file, "train")
     others = sorted(train.split.subsets.keys() - {"train"})
@@ -158,8 +158,8 @@ def split_texts(split: "Split") -> Iterator[str]:
 
     Tests may query names that captions of few words leave out, and animals without their textures ("an orca").
     """
-    from generators.captions.templates import bare_mentions
-    from generators.captions.wording import template_of
+    from menagerie.generators.captions.templates import bare_mentions
+    from menagerie.generators.captions.wording import template_of
 
     for r in split.subsets.values():
         yield from r.captions

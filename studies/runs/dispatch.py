@@ -3,15 +3,15 @@
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from envs.common.errors import UserError
-from envs.common.files import clear_leftovers
-from envs.common.progress import PlainLines
-from generators.cluster.options import Cluster
-from generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
-from generators.cluster.worker import Interruption
-from studies.runs.cell import Job, finished
-from studies.runs.train import Watch, run_cell
-from studies.runs.training_log import Latest
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import clear_leftovers
+from menagerie.envs.common.progress import PlainLines
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.train import Watch, run_cell
+from menagerie.studies.runs.training_log import Latest
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 
@@ -59,8 +59,8 @@ def run_cells(
 
     Raises if tasks of an earlier command still run and this one wouldn't wait for them.
     """
-    from envs.common.progress import progress_bar
-    from studies.runs.local import run_jobs
+    from menagerie.envs.common.progress import progress_bar
+    from menagerie.studies.runs.local import run_jobs
 
     by_id = {job.cell.id: job for job in jobs}
     if cluster.engine == "none":

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.files import whole_file
-from envs.common.seeds import generator
+from menagerie.envs.common.files import whole_file
+from menagerie.envs.common.seeds import generator
 
 if TYPE_CHECKING:
-    from generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
-    from models.scorer import Scorer
+    from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+    from menagerie.models.scorer import Scorer
 
 FILE = "predictions.csv"
 PREDICTIONS = (
@@ -22,7 +22,7 @@ Results = dict[str, dict[str, dict[str, Any]]]
 
 def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -> Results:
     """Accuracy, ties and number by subset and task; writes `predictions.csv`."""
-    from models.evaluation.scoring import score_items
+    from menagerie.models.evaluation.scoring import score_items
 
     subsets = {}
     with whole_file(folder / FILE) as temporary, temporary.open("w", newline="") as file:
@@ -37,7 +37,7 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -
 
 def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[str, Any]]:
     """The numbers of each task, and of quads under each of their rules; None where the subset is empty."""
-    from generators.benchmarks.benchmark import QUAD, QUADS, summarise
+    from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, summarise
 
     outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
     quads: dict[str, list[Outcome]] = {part: [] for part in QUADS} if QUAD in test.groups else {}
@@ -59,7 +59,7 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
     """One row for each task and record that it suits, of several false captions with the one that scores highest; the
     swap also has the partner's scores."""
-    from generators.benchmarks.benchmark import QUAD
+    from menagerie.generators.benchmarks.benchmark import QUAD
 
     partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
     for item, matrix in zip(items, scores, strict=True):
@@ -78,8 +78,8 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
     """Tie-neutral share of the swaps of a test (of the items that it has in their place), or of a sample of at most
     `most` of them, that are right; leaves a scorer in training as it was."""
-    from generators.benchmarks.benchmark import summarise
-    from models.evaluation.scoring import score_items
+    from menagerie.generators.benchmarks.benchmark import summarise
+    from menagerie.models.evaluation.scoring import score_items
 
     items = [item for item in test.items if item.group == test.looked_at]
     if most is not None and len(items) > most:

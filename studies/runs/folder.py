@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from envs.common.errors import UserError
-from envs.common.files import clear_leftovers
-from envs.common.identity import differences, plain
-from envs.common.locks import FileLock
-from envs.common.passwords import without_passwords
-from envs.common.reading import Unreadable
-from envs.common.records import read_record, write_record
-from envs.common.version import commit
-from models.towers.config import TowerConfig
-from studies.runs.processor import processor
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import clear_leftovers
+from menagerie.envs.common.identity import differences, plain
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.common.passwords import without_passwords
+from menagerie.envs.common.reading import Unreadable
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.common.version import commit
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.runs.processor import processor
 
 CONFIG = "config.json"
 LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
@@ -86,7 +86,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
     before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
     if not before or not now or before == now or recorded.get("architecture") != config.architecture:
         return False
-    from models.towers.preparation import recorded as written  # torch, which few folders need
+    from menagerie.models.towers.preparation import recorded as written  # torch, which few folders need
 
     there = [written(TowerConfig(config.architecture, before, load=load)).pretrained for load in (True, False)]
     return written(TowerConfig(config.architecture, now)).pretrained in there

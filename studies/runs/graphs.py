@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from envs.common.errors import UserError
-from generators.parsers.graph_source import ReadGraphs
-from studies.runs.cell import Job
-from studies.runs.data import Material
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.parsers.graph_source import ReadGraphs
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.data import Material
 
 if TYPE_CHECKING:
-    from generators.parsers.parser import CaptionParser
-    from models.scorer import Scorer
+    from menagerie.generators.parsers.parser import CaptionParser
+    from menagerie.models.scorer import Scorer
 
 
 class Graphs(NamedTuple):
@@ -36,7 +36,7 @@ def read_graphs(job: Job, material: Material) -> Graphs:
 
 def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
     """Let a scorer read these graphs."""
-    from models.regraphed import RegraphedReader
+    from menagerie.models.regraphed import RegraphedReader
 
     plain = scorer.reader
     scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else plain

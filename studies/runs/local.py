@@ -15,13 +15,13 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NamedTuple
 
-from envs.common.errors import Stopped, UserError
-from envs.common.processes import call, end_processes, end_with_parent, workers_context
-from envs.common.progress import PlainLines, progress_bar
-from generators.cluster.worker import Interruption
-from studies.runs.cell import Job
-from studies.runs.server import start_server
-from studies.runs.training_log import Latest
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.processes import call, end_processes, end_with_parent, workers_context
+from menagerie.envs.common.progress import PlainLines, progress_bar
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
 DONE = -1  # in place of a step: the cell is finished
@@ -49,7 +49,7 @@ def work(inbox: Any, messages: Any) -> None:
 
 def run_one(job: Job, messages: Any) -> None:
     """Run one cell; a mistake ends the process."""
-    from studies.runs.train import run_cell
+    from menagerie.studies.runs.train import run_cell
 
     latest, ending, sent = Latest(), Ending(), 0.0
     # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.

@@ -8,11 +8,11 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from envs.common.errors import UserError
-from studies.runs.cell import Job
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.runs.cell import Job
 
 if TYPE_CHECKING:
-    from models.training.history import Row
+    from menagerie.models.training.history import Row
 
 
 @runtime_checkable

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from models.recipe import negatives_of
-from models.registry import spec_of
-from studies.runs.cell import Cell
+from menagerie.models.recipe import negatives_of
+from menagerie.models.registry import spec_of
+from menagerie.studies.runs.cell import Cell
 
 if TYPE_CHECKING:
-    from generators.captioned import Captioned
+    from menagerie.generators.captioned import Captioned
 
 
 def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
@@ -25,7 +25,7 @@ def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
 
 def states_relations(cell: Cell) -> bool:
     """Whether the captions of a cell's data state relations: those of its kind, or of the photographs themselves."""
-    from generators.splits.recipe_file import KINDS
+    from menagerie.generators.splits.recipe_file import KINDS
 
     if cell.data.kind in KINDS:
         return KINDS[cell.data.kind].relational

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.errors import UserError
-from envs.common.files import write_csv
-from envs.common.identity import plain
-from envs.common.records import read_records, write_records
-from studies.runs.cell import finished
-from studies.runs.data import FRACTIONS
-from studies.runs.result_file import Result
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import write_csv
+from menagerie.envs.common.identity import plain
+from menagerie.envs.common.records import read_records, write_records
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.result_file import Result
 
 # What varies beside fractions has a column of its own behind theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, 
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
-from envs.common.errors import UserError
-from envs.common.identity import differing
-from models.registry import spec_of, specs
-from models.spec import ScorerSpec
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import differing
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.spec import ScorerSpec
 
 Config = TypeVar("Config")
 SIZES = ("paper", "small", "smoke")

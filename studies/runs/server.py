@@ -2,7 +2,7 @@
 
 import os
 
-from envs.common.processes import serve
+from menagerie.envs.common.processes import serve
 
 # glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them, in
 # huge pages where the system has them. It reads this when a process starts.
@@ -13,13 +13,13 @@ MALLOC = {
 }
 # What takes long to load and every run of a study needs.
 MODULES = (
-    "envs.render.renderer",
-    "models.contract",
-    "models.evaluation.scoring",
-    "models.training.feed",
-    "models.training.loop",
-    "models.training.optimizer",
-    "studies.runs.train",
+    "menagerie.envs.render.renderer",
+    "menagerie.models.contract",
+    "menagerie.models.evaluation.scoring",
+    "menagerie.models.training.feed",
+    "menagerie.models.training.loop",
+    "menagerie.models.training.optimizer",
+    "menagerie.studies.runs.train",
 )
 
 

@@ -14,17 +14,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envs.common.identity import digest, identity_of
-from envs.common.locks import FileLock
-from models.recipe import Recipe, negatives_of
-from studies.runs.cell import STATE, Cell, Job, finished
-from studies.runs.data import Material, content_digest
-from studies.runs.training_log import TrainingLog
+from menagerie.envs.common.identity import digest, identity_of
+from menagerie.envs.common.locks import FileLock
+from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.studies.runs.cell import STATE, Cell, Job, finished
+from menagerie.studies.runs.data import Material, content_digest
+from menagerie.studies.runs.training_log import TrainingLog
 
 if TYPE_CHECKING:
-    from generators.captioned import Captioned
-    from models.scorer import Scorer
-    from models.training.loop import Progress
+    from menagerie.generators.captioned import Captioned
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.training.loop import Progress
 
 POLL_SECONDS = 0.5
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
@@ -38,10 +38,10 @@ def start_from_shared_phase(
     `look` is the first step at which somebody looks at the cell: a longer phase is not shared. Returns the step
     at which a cell with a look is, with its weights in `scorer`; 0 where nothing is shared.
     """
-    from models.training.feed import single_steps
-    from models.training.optimizer import build_optimizer
-    from models.training.sampling import SINGLES
-    from models.training.state import StateFile, hand_on, load_state
+    from menagerie.models.training.feed import single_steps
+    from menagerie.models.training.optimizer import build_optimizer
+    from menagerie.models.training.sampling import SINGLES
+    from menagerie.models.training.state import StateFile, hand_on, load_state
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
@@ -76,8 +76,8 @@ def train_phase(
 
     The rows of `log` are part of that state: whoever goes on from it has them too.
     """
-    from models.training.loop import train
-    from models.training.state import StateFile
+    from menagerie.models.training.loop import train
+    from menagerie.models.training.state import StateFile
 
     cell, unfinished = job.cell, ready.with_suffix(".unfinished.pt")
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.errors import UserError
-from studies.runs.data import FRACTIONS, Material, split_material
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
 if TYPE_CHECKING:
-    from generators.storage.split_file import Split
+    from menagerie.generators.storage.split_file import Split
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SplitFile:
 
     def open(self, file: Path) -> Material:
         """The split's training subset, and a benchmark of each other one; raises if it is another by now."""
-        from generators.storage.split_file import content_identity
+        from menagerie.generators.storage.split_file import content_identity
 
         material = split_material(file)
         if content_identity(material.train.split) != self.content:
@@ -63,9 +63,9 @@ class SplitFile:
 
 def describe_file(file: Path, several: bool) -> SplitFile:
     """What a split file holds; one that is damaged, or without its images, raises `UserError`."""
-    from generators.captions.templates import SWAPS
-    from generators.storage.pixels import PixelReader, open_split
-    from generators.storage.split_file import content_identity
+    from menagerie.generators.captions.templates import SWAPS
+    from menagerie.generators.storage.pixels import PixelReader, open_split
+    from menagerie.generators.storage.split_file import content_identity
 
     split = open_split(file)
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
@@ -92,7 +92,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 def tests_of(split: "Split") -> tuple[str, ...]:
     """The test subsets of a file: in the order of its kind's recipes, others behind them."""
-    from generators.splits.recipe_file import KINDS, typed
+    from menagerie.generators.splits.recipe_file import KINDS, typed
 
     names = sorted(split.subsets.keys() - {"train", "validation"})
     kind = KINDS[split.recipe["kind"]]

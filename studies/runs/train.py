@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from envs.common.files import copy_file, write_text
-from envs.common.records import read_record, write_record
-from models.registry import spec_of
-from studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
-from studies.runs.clock import StepClock
-from studies.runs.data import Material
-from studies.runs.evaluation import FILE, evaluate, swap_accuracy
-from studies.runs.folder import provenance
-from studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
-from studies.runs.loggers import Logger
-from studies.runs.loss_negatives import loss_negatives
-from studies.runs.result_file import write_result
-from studies.runs.shared import Report, first_come, start_from_shared_phase
-from studies.runs.training_log import FILE as LOG
-from studies.runs.training_log import TrainingLog, training_log
-from studies.runs.trunk import reach_branch
-from studies.runs.validation import looks_after, sample_accuracy
+from menagerie.envs.common.files import copy_file, write_text
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.models.registry import spec_of
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
+from menagerie.studies.runs.clock import StepClock
+from menagerie.studies.runs.data import Material
+from menagerie.studies.runs.evaluation import FILE, evaluate, swap_accuracy
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
+from menagerie.studies.runs.loggers import Logger
+from menagerie.studies.runs.loss_negatives import loss_negatives
+from menagerie.studies.runs.result_file import write_result
+from menagerie.studies.runs.shared import Report, first_come, start_from_shared_phase
+from menagerie.studies.runs.training_log import FILE as LOG
+from menagerie.studies.runs.training_log import TrainingLog, training_log
+from menagerie.studies.runs.trunk import reach_branch
+from menagerie.studies.runs.validation import looks_after, sample_accuracy
 
 if TYPE_CHECKING:
-    from models.scorer import Scorer
-    from models.training.loop import Progress
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.training.loop import Progress
 
 
 CARRIED = "carried.json"
@@ -38,7 +38,7 @@ OPENED: dict[tuple[Any, ...], Material] = {}
 
 
 class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of `carried.json`: models.carry_over.Carried, and the checkpoint that it is from."""
+    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it is from."""
 
     words: int
     new_words: list[str]
@@ -71,7 +71,7 @@ def run_cell(
     """
     import torch
 
-    from models.checkpoint import WEIGHTS, save_checkpoint
+    from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
 
     cell = job.cell
     torch.set_num_threads(cell.threads)
@@ -114,9 +114,9 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
     import torch
 
-    from models.carry_over import carry_over, widened
-    from models.checkpoint import build_scorer, read_config
-    from models.towers.tokenizers import check_whole, text_space
+    from menagerie.models.carry_over import carry_over, widened
+    from menagerie.models.checkpoint import build_scorer, read_config
+    from menagerie.models.towers.tokenizers import check_whole, text_space
 
     cell = job.cell
     texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
@@ -140,7 +140,7 @@ def read_carried(folder: Path) -> dict[str, Any]:
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
     """The scorer of the cell that this one starts from, trained first if it isn't finished."""
-    from models.checkpoint import load_checkpoint
+    from menagerie.models.checkpoint import load_checkpoint
 
     if job.cell.base is None:
         return None
@@ -155,7 +155,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 def noted_divergence(job: Job) -> Iterator[None]:
     """Leave the reason in the cell's folder where its loss, weights or scores are no numbers: other processes can't see
     what was raised."""
-    from models.scorer import Diverged
+    from menagerie.models.scorer import Diverged
 
     try:
         yield
@@ -166,7 +166,7 @@ def noted_divergence(job: Job) -> Iterator[None]:
 
 def trained_before(job: Job) -> "Scorer | None":
     """The scorer of a finished cell of the run with the same training, and its log; None where there is none yet."""
-    from models.checkpoint import load_checkpoint
+    from menagerie.models.checkpoint import load_checkpoint
 
     other = replace(job, cell=job.cell.trained_as)
     if other.cell == job.cell or finished(other.folder) is None:
@@ -201,8 +201,8 @@ def train_cell(
 
     Returns the median processor time of a step, looks and saves not counted; None where no step was left.
     """
-    from models.training.loop import train
-    from models.training.state import StateFile
+    from menagerie.models.training.loop import train
+    from menagerie.models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
     validation = material.tests.get("validation")

@@ -16,15 +16,15 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from envs.common.errors import UserError
-from envs.common.files import write_csv, writing
-from envs.common.reading import read_text
-from studies.runs.cell import Job
-from studies.runs.loggers import LOGGERS, Logger
-from studies.runs.result_file import checked_file
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import write_csv, writing
+from menagerie.envs.common.reading import read_text
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.loggers import LOGGERS, Logger
+from menagerie.studies.runs.result_file import checked_file
 
 if TYPE_CHECKING:
-    from models.training.history import History, Row
+    from menagerie.models.training.history import History, Row
 
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
@@ -106,7 +106,7 @@ class TrainingLog:
 @contextmanager
 def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingLog]:
     """The log of a cell while it trains; what was read is written also where the training fails."""
-    from models.training.history import History
+    from menagerie.models.training.history import History
 
     every = [CsvFile(job.folder / FILE), *(LOGGERS[name](job) for name in job.execution.log), *loggers]
     log = TrainingLog(History(job.cell.recipe.batch), every)

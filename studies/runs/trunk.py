@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from envs.common.identity import digest
-from studies.runs.cell import STATE, Cell, Job
+from menagerie.envs.common.identity import digest
+from menagerie.studies.runs.cell import STATE, Cell, Job
 
 FOLDER = "trunks"
 NUMBER = re.compile("[0-9]+")
@@ -22,7 +22,7 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
 
     `train_until` trains the cell from its own state, if it has one, to a step, and saves its state there.
     """
-    from models.training.state import StateFile, hand_on
+    from menagerie.models.training.state import StateFile, hand_on
 
     branch, state = job.cell.recipe.stable_steps, job.folder / STATE
     if not branch:
@@ -42,7 +42,7 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
 
 def keep(job: Job, state: Path, branch: int) -> None:
     """Keep a state, and delete those of shorter cells, which no longer cell begins with any more."""
-    from models.training.state import StateFile, hand_on
+    from menagerie.models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
     kept = states(job)
@@ -63,7 +63,7 @@ def folder_of(job: Job) -> Path:
 
 def trunk_key(cell: Cell) -> str:
     """Hash of all settings but the number of steps, and what follows from it."""
-    from models.training.feed import single_steps
+    from menagerie.models.training.feed import single_steps
 
     own = {"steps", "decay", "single_object_phase"}
     recipe = {name: value for name, value in cell.settings["recipe"].items() if name not in own}
@@ -74,7 +74,7 @@ def saved_step(state: Path) -> int:
     """The step after which a state was saved; 0 for one that was damaged, from which nothing can go on."""
     import torch
 
-    from models.training.state import damage, damaged_state
+    from menagerie.models.training.state import damage, damaged_state
 
     if damage(state):
         return 0

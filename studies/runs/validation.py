@@ -5,13 +5,13 @@ Nothing is selected by it, and it changes nothing: a scorer in training stays so
 
 from typing import TYPE_CHECKING
 
-from envs.common.errors import UserError
-from studies.runs.evaluation import swap_accuracy
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.runs.evaluation import swap_accuracy
 
 if TYPE_CHECKING:
-    from generators.benchmarks.benchmark import Benchmark
-    from models.recipe import Recipe
-    from models.scorer import Scorer
+    from menagerie.generators.benchmarks.benchmark import Benchmark
+    from menagerie.models.recipe import Recipe
+    from menagerie.models.scorer import Scorer
 
 # The most swaps of a look, always the same ones.
 MOST = 200
@@ -24,7 +24,7 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
 
     Not in the single-object phase, whose steps cells with different validation share.
     """
-    from models.training.feed import single_steps
+    from menagerie.models.training.feed import single_steps
 
     every = every or max(LEAST_STEPS, -(-recipe.steps // LOOKS))
     return step > single_steps(recipe) and (step % every == 0 or step == recipe.steps)

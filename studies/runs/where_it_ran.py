@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from envs.common.records import read_record
-from studies.runs.folder import CONFIG, RunConfig, provenance
-from studies.runs.result_file import read_result
+from menagerie.envs.common.records import read_record
+from menagerie.studies.runs.folder import CONFIG, RunConfig, provenance
+from menagerie.studies.runs.result_file import read_result
 
 # Of what a run records: its command and start are those of the study's first, the rest may differ from run to run.
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")

@@ -7,19 +7,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.worlds import load_world
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import PairCounts, SplitRecipe
-from models.recipe import Recipe
-from models.registry import spec_of
-from studies.grids.cells import cell_of as grid_cell
-from studies.grids.cells import training_recipe, tuned
-from studies.grids.grid import Grid
-from studies.runs.cell import Cell, Execution, Job
-from studies.runs.data import SplitData
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.studies.grids.cells import cell_of as grid_cell
+from menagerie.studies.grids.cells import training_recipe, tuned
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.data import SplitData
 
 if TYPE_CHECKING:
-    from generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.image_store import ImageStore
 
 
 class SampleStudy(Grid):
@@ -141,7 +141,7 @@ def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, se
 
 def job_of(store: "ImageStore", cell: Cell, out: Path, execution: Execution) -> Job:
     """The cell with its split file, whose images are rendered where they are missing."""
-    from generators.storage.split_file import make_split
+    from menagerie.generators.storage.split_file import make_split
 
     store.add(cell.data.recipe.scenes_to_render())
     return Job(cell, make_split(store, cell.data.recipe), out, execution=execution)

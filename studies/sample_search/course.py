@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from envs.common.figure_style import (
+from menagerie.envs.common.figure_style import (
     MOST_TOGETHER,
     PALE,
     count_axis,
@@ -17,11 +17,11 @@ from envs.common.figure_style import (
     panels_size,
     short,
 )
-from studies.analysis import pareto
-from studies.analysis.trial_figures import parallel_figures
-from studies.sample_search.budget import SampleStudy
-from studies.sample_search.tables import Point, axis_of
-from studies.sample_search.trial_table import state_of
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.trial_figures import parallel_figures
+from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.sample_search.tables import Point, axis_of
+from menagerie.studies.sample_search.trial_table import state_of
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

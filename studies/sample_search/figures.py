@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from envs.common.figure_style import (
+from menagerie.envs.common.figure_style import (
     ACCURACY,
     CHANCE,
     PALE,
@@ -19,9 +19,9 @@ from envs.common.figure_style import (
     panels_size,
     short,
 )
-from studies.analysis.surrogate import surrogate
-from studies.sample_search.budget import SampleStudy
-from studies.sample_search.tables import Point
+from menagerie.studies.analysis.surrogate import surrogate
+from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.sample_search.tables import Point
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from envs.common.errors import UserError
-from envs.common.reading import Unreadable
-from envs.common.records import read_record, write_record
-from generators.cluster.worker import Interruption
-from studies.analysis.pareto import Tally
-from studies.budgets.rounds import has_stopped
-from studies.runs.cell import Execution, Job, finished
-from studies.runs.dispatch import run_interruptible
-from studies.runs.train import Watch
-from studies.sample_search.budget import (
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import Unreadable
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.analysis.pareto import Tally
+from menagerie.studies.budgets.rounds import has_stopped
+from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.runs.train import Watch
+from menagerie.studies.sample_search.budget import (
     SampleStudy,
     Setting,
     cell_of,
@@ -36,12 +36,12 @@ from studies.sample_search.budget import (
     setting_of,
     within_reach,
 )
-from studies.sample_search.samplers import space
-from studies.trials.space import draw
-from studies.trials.training import alone, divergence, validation
+from menagerie.studies.sample_search.samplers import space
+from menagerie.studies.trials.space import draw
+from menagerie.studies.trials.training import alone, divergence, validation
 
 if TYPE_CHECKING:
-    from generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.image_store import ImageStore
 
 # Looks at validation while a cell trains; at its end the result has it.
 CHECKS = 3
@@ -167,7 +167,7 @@ class Interim:
 def tally(job: Job, tests: tuple[str, ...] = ()) -> Tally:
     """Points and number of the swaps of some tests, else of those that are judged, by animal pair: what a bootstrap
     draws from."""
-    from studies.analysis.paired_bootstrap import read_points
+    from menagerie.studies.analysis.paired_bootstrap import read_points
 
     points: Tally = {}
     for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
@@ -188,7 +188,7 @@ def begin(runs: Runs, trial: Any) -> Setting:
 
 def help_with(runs: Runs, model: str, trial: Any) -> None:
     """Train what a trial of another worker still needs; that one judges it, and says if a run diverges."""
-    from models.scorer import Diverged
+    from menagerie.models.scorer import Diverged
 
     if runs.config.budgets and "setting" in trial.user_attrs:
         with contextlib.suppress(Diverged):

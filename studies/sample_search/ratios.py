@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from studies.analysis import pareto
-from studies.analysis.image_ratios import image_ratio
-from studies.analysis.pareto import Bound, Curve
-from studies.analysis.tables import DASH
-from studies.sample_search.budget import SampleStudy, equal_steps
-from studies.sample_search.tables import Point, reached_of
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.image_ratios import image_ratio
+from menagerie.studies.analysis.pareto import Bound, Curve
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.sample_search.budget import SampleStudy, equal_steps
+from menagerie.studies.sample_search.tables import Point, reached_of
 
 
 def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:

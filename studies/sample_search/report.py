@@ -7,25 +7,25 @@ from pathlib import Path
 import pandas as pd
 from optuna.trial import FrozenTrial
 
-from envs.common.figure_files import write_figure
-from envs.common.files import write_text
-from envs.common.pages import write_page
-from models.registry import spec_of
-from studies.analysis.format import flat, write_trials
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.record_counts import Column, Count, counts_in, fewest_pairs, record_line
-from studies.analysis.smoke import smoke_words
-from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
-from studies.analysis.two_levels import meaning
-from studies.grids.cells import recipe_line
-from studies.grids.grid import chosen_alone
-from studies.runs.cell import finished
-from studies.runs.where_it_ran import where_it_ran
-from studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
-from studies.sample_search.course import history_figure, settings_figures
-from studies.sample_search.figures import map_figure, pareto_figure
-from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
-from studies.sample_search.tables import (
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.format import flat, write_trials
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.record_counts import Column, Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.grids.cells import recipe_line
+from menagerie.studies.grids.grid import chosen_alone
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
+from menagerie.studies.sample_search.course import history_figure, settings_figures
+from menagerie.studies.sample_search.figures import map_figure, pareto_figure
+from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
+from menagerie.studies.sample_search.tables import (
     FEWEST,
     Point,
     axis_of,
@@ -38,7 +38,7 @@ from studies.sample_search.tables import (
     volume_table,
     volumes_of,
 )
-from studies.sample_search.trial_table import trial_rows, trial_texts
+from menagerie.studies.sample_search.trial_table import trial_rows, trial_texts
 
 VALIDATION, TEST = ("validation", "swap"), ("the test", "swap")
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from pathlib import Path
 
-from envs.common.identity import defaults_of
-from studies.grids.grid import cores, workers
-from studies.grids.run import render
-from studies.sample_search.budget import SampleStudy, everything
-from studies.sample_search.study import Worker, identity, run_worker, searches
+from menagerie.envs.common.identity import defaults_of
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.run import render
+from menagerie.studies.sample_search.budget import SampleStudy, everything
+from menagerie.studies.sample_search.study import Worker, identity, run_worker, searches
 
 
 def run(config: SampleStudy, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
-    from studies.runs.shared import clear_shared
-    from studies.sample_search.report import write_all
-    from studies.trials.launch import Resources, run_trials
-    from studies.trials.queue import Trials
+    from menagerie.studies.runs.shared import clear_shared
+    from menagerie.studies.sample_search.report import write_all
+    from menagerie.studies.trials.launch import Resources, run_trials
+    from menagerie.studies.trials.queue import Trials
 
     config = replace(config, storage=config.storage or str(out / "journal.log"))
     trials, both = Trials(config.storage), searches(config, study)

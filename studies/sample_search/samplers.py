@@ -11,10 +11,10 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import norm
 
-from envs.common.seeds import seed_of
-from studies.analysis.surrogate import log_odds, surrogate, trend
-from studies.sample_search.budget import SampleStudy
-from studies.trials.space import Params, Space, from_cube, spread, to_cube
+from menagerie.envs.common.seeds import seed_of
+from menagerie.studies.analysis.surrogate import log_odds, surrogate, trend
+from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.trials.space import Params, Space, from_cube, spread, to_cube
 
 # Candidates of which the boundary sampler takes the best.
 CANDIDATES = 512

@@ -5,18 +5,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs.common.identity import plain
-from envs.common.seeds import seed_of
-from generators.cluster.worker import Interruption
-from studies.grids.grid import EXECUTION
-from studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
+from menagerie.envs.common.identity import plain
+from menagerie.envs.common.seeds import seed_of
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.grids.grid import EXECUTION
+from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
 
 if TYPE_CHECKING:
     from optuna import Trial
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
-    from studies.trials.queue import Search
+    from menagerie.studies.trials.queue import Search
 
 # The directions of each search: images and accuracy, images alone.
 QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
@@ -31,8 +31,8 @@ def identity(config: SampleStudy) -> dict[str, Any]:
 
 def searches(config: SampleStudy, study: str) -> list["Search"]:
     """Both searches of every model, all Pareto fronts first: their runs are of use to the second ones."""
-    from studies.sample_search.samplers import ReachPruner
-    from studies.trials.queue import Search
+    from menagerie.studies.sample_search.samplers import ReachPruner
+    from menagerie.studies.trials.queue import Search
 
     return [
         Search(
@@ -49,8 +49,8 @@ def searches(config: SampleStudy, study: str) -> list["Search"]:
 
 def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler":
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
-    from studies.sample_search.samplers import BoundarySampler, first_points, space
-    from studies.trials.samplers import SpaceSampler
+    from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
+    from menagerie.studies.trials.samplers import SpaceSampler
 
     ranges = space(config)
     first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
@@ -72,11 +72,11 @@ class Worker(NamedTuple):
 
 def run_worker(worker: Worker, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is stopped."""
-    from envs.worlds import load_world
-    from generators.storage.image_store import ImageStore
-    from studies.sample_search.objectives import OBJECTIVES, Runs, help_with
-    from studies.trials.queue import Trials
-    from studies.trials.workers import work
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.sample_search.objectives import OBJECTIVES, Runs, help_with
+    from menagerie.studies.trials.queue import Trials
+    from menagerie.studies.trials.workers import work
 
     config, study, out = worker
     runs = Runs(config, ImageStore(config.store, load_world(config.world), config.resolution), out, interruption)

@@ -10,10 +10,10 @@ import pandas as pd
 from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState
 
-from studies.analysis import pareto
-from studies.analysis.pareto import Axis, Bound, Curve, Volume
-from studies.analysis.tables import DASH
-from studies.sample_search.budget import SampleStudy, everything, images_of, images_seen, least
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Volume
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, images_seen, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
 # What is kept of each seed at every budget.

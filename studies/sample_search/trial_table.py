@@ -5,10 +5,10 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from studies.analysis.tables import DASH
-from studies.sample_search.budget import SampleStudy, images_seen
-from studies.sample_search.objectives import CHECKS
-from studies.sample_search.tables import HEADER, Point
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.sample_search.budget import SampleStudy, images_seen
+from menagerie.studies.sample_search.objectives import CHECKS
+from menagerie.studies.sample_search.tables import HEADER, Point
 
 LOOKS = CHECKS + 1  # at a seed: while it trains, and its end
 # What each question's search is called.

@@ -11,16 +11,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.benchmarks.benchmark import QUAD, Benchmark, Item
-from generators.captions.templates import Caption
-from models.checkpoint import load_checkpoint
-from models.contract import TEXTS, TOLERANCE, build
-from models.scorer import Scorer
-from models.towers.config import TowerConfig
-from studies.analysis.paired_bootstrap import Key, Points, RecordScore
-from studies.runs.cell import CHECKPOINT, Job, finished
-from studies.runs.data import CellData
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.checkpoint import load_checkpoint
+from menagerie.models.contract import TEXTS, TOLERANCE, build
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.analysis.paired_bootstrap import Key, Points, RecordScore
+from menagerie.studies.runs.cell import CHECKPOINT, Job, finished
+from menagerie.studies.runs.data import CellData
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"

@@ -6,12 +6,12 @@ from typing import Any
 
 import matplotlib
 
-from envs.common.figure_style import chance_line, legend_above, line_style
-from models.registry import spec_of
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs, accuracies
-from studies.ablation.tables import column_name
-from studies.slots.runs import MODEL, SWEPT
+from menagerie.envs.common.figure_style import chance_line, legend_above, line_style
+from menagerie.models.registry import spec_of
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs, accuracies
+from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.slots.runs import MODEL, SWEPT
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

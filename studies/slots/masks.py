@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from envs.common.seeds import seed_of
-from studies.analysis.paired_bootstrap import Points
-from studies.analysis.tables import DASH
-from studies.slots.codes import Coded, Coding
-from studies.slots.selection import accuracy, over_tasks, tasks_of
+from menagerie.envs.common.seeds import seed_of
+from menagerie.studies.analysis.paired_bootstrap import Points
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.slots.codes import Coded, Coding
+from menagerie.studies.slots.selection import accuracy, over_tasks, tasks_of
 
 # As the paper trains them; it names no batch, and starts nowhere: here at the same weight for all.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from envs.common.figure_style import bar_above
-from generators.storage.dataset import SplitDataset
-from models.evaluation.attention_maps import enlarged
-from models.scorer import Scorer
-from models.towers.tokenizers import Tokenizer
+from menagerie.envs.common.figure_style import bar_above
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.evaluation.attention_maps import enlarged
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.tokenizers import Tokenizer
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

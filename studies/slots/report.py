@@ -4,33 +4,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from envs.common.figure_files import write_figure, write_png
-from envs.common.files import write_csv, write_text
-from envs.common.pages import write_page
-from models.checkpoint import load_checkpoint
-from studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
-from studies.ablation.figures import accuracy_figure
-from studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
-from studies.ablation.rows import ablated
-from studies.ablation.runs import columns_of, read_runs
-from studies.ablation.tables import column_name
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
-from studies.analysis.tables import to_csv, to_latex, to_rows
-from studies.analysis.two_levels import meaning
-from studies.grids.cells import cell_line
-from studies.grids.curves import Curve, alike, training_curves
-from studies.grids.task_words import columns_explained
-from studies.runs.cell import CHECKPOINT, Job
-from studies.runs.where_it_ran import where_it_ran
-from studies.slots.figures import sweep_figure
-from studies.slots.masks import LEAST_GAIN, Masked
-from studies.slots.masks import Place as MaskPlace
-from studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
-from studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
-from studies.slots.selection import Selected
-from studies.slots.tables import Done, selections, tables_of, trained_masks
-from studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
+from menagerie.envs.common.figure_files import write_figure, write_png
+from menagerie.envs.common.files import write_csv, write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.models.checkpoint import load_checkpoint
+from menagerie.studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
+from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
+from menagerie.studies.ablation.rows import ablated
+from menagerie.studies.ablation.runs import columns_of, read_runs
+from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.grids.cells import cell_line
+from menagerie.studies.grids.curves import Curve, alike, training_curves
+from menagerie.studies.grids.task_words import columns_explained
+from menagerie.studies.runs.cell import CHECKPOINT, Job
+from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.slots.figures import sweep_figure
+from menagerie.studies.slots.masks import LEAST_GAIN, Masked
+from menagerie.studies.slots.masks import Place as MaskPlace
+from menagerie.studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
+from menagerie.studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
+from menagerie.studies.slots.selection import Selected
+from menagerie.studies.slots.tables import Done, selections, tables_of, trained_masks
+from menagerie.studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
 
 # What the vectors of table 5 are compared with, if it is among the models.
 BESIDE = "clip-gap"

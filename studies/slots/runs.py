@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models.registry import spec_of
-from studies.ablation.rows import Place, ablated, base_row, changed
-from studies.grids.cells import cells
-from studies.grids.grid import Grid
-from studies.runs.cell import Execution, Job, finished
-from studies.runs.data import CellData
+from menagerie.models.registry import spec_of
+from menagerie.studies.ablation.rows import Place, ablated, base_row, changed
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.data import CellData
 
 MODEL = "sparo"
 # Figure 3: the field of each sweep, and what reports call it.

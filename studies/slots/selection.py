@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from envs.common.seeds import generator
-from studies.analysis.paired_bootstrap import Difference, Points, difference, pooled
-from studies.analysis.tables import DASH, by_task
-from studies.slots.codes import Coded, Coding
+from menagerie.envs.common.seeds import generator
+from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled
+from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.slots.codes import Coded, Coding
 
 # What slots are ranked by, as the paper ranks them by zero-shot classes: recognition. And binding itself beside it.
 RANKINGS: Mapping[str, tuple[str, ...]] = {

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from models.registry import spec_of
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs
-from studies.ablation.tables import accuracy_table
-from studies.runs.cell import Job, finished
-from studies.slots.codes import Coding, codings
-from studies.slots.masks import Masked, mask_table, masked
-from studies.slots.masks import Place as MaskPlace
-from studies.slots.runs import MODEL, Jobs, Rows, shown, title, whole
-from studies.slots.selection import Selected, selected, selection_table
+from menagerie.models.registry import spec_of
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs
+from menagerie.studies.ablation.tables import accuracy_table
+from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.slots.codes import Coding, codings
+from menagerie.studies.slots.masks import Masked, mask_table, masked
+from menagerie.studies.slots.masks import Place as MaskPlace
+from menagerie.studies.slots.runs import MODEL, Jobs, Rows, shown, title, whole
+from menagerie.studies.slots.selection import Selected, selected, selection_table
 
 
 class Done(NamedTuple):

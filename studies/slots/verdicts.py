@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from studies.ablation.claims import EXPECTED, judged
-from studies.ablation.rows import Place
-from studies.ablation.runs import Columns, Runs, merged
-from studies.ablation.tables import column_name
-from studies.analysis.paired_bootstrap import Difference, difference, pooled
-from studies.analysis.tables import DASH, by_task
-from studies.slots.masks import Masked, changes_elsewhere, papers_measure
-from studies.slots.masks import Place as MaskPlace
-from studies.slots.runs import title
-from studies.slots.selection import ALL, BEST, RANDOM, WORST, Selected, over_tasks, tasks_of
+from menagerie.studies.ablation.claims import EXPECTED, judged
+from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.runs import Columns, Runs, merged
+from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.analysis.paired_bootstrap import Difference, difference, pooled
+from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.slots.masks import Masked, changes_elsewhere, papers_measure
+from menagerie.studies.slots.masks import Place as MaskPlace
+from menagerie.studies.slots.runs import title
+from menagerie.studies.slots.selection import ALL, BEST, RANDOM, WORST, Selected, over_tasks, tasks_of
 
 
 class Verdict(NamedTuple):

@@ -5,10 +5,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from generators.benchmarks.benchmark import summarise
-from generators.benchmarks.matrix import MatrixBenchmark
-from generators.benchmarks.photographs import PhotographSet, by_group
-from studies.transferring.pieces import Piece
+from menagerie.generators.benchmarks.benchmark import summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.studies.transferring.pieces import Piece
 
 Chances = dict[tuple[str, str], float]
 

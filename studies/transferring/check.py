@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.benchmarks.known_classes import key_of
-from generators.benchmarks.photographs import PhotographSet, Place
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.sources.instead import found_instead
-from generators.sources.nearby import hint
-from generators.sources.state import SourceState
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.known_classes import key_of
+from menagerie.generators.benchmarks.photographs import PhotographSet, Place
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.sources.instead import found_instead
+from menagerie.generators.sources.nearby import hint
+from menagerie.generators.sources.state import SourceState
 
 
 class State(NamedTuple):

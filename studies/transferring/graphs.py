@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from generators.benchmarks.photographs import PhotographSet
-from generators.captions.templates import Caption
-from generators.parsers.parser import CaptionParser
-from generators.parsers.registry import DEFAULT, open_parser
-from generators.sources.captions_file import parse_all
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.captions_file import parse_all
 
 
 def parsed(

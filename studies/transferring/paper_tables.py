@@ -5,10 +5,10 @@ from itertools import zip_longest
 
 import pandas as pd
 
-from studies.analysis.tables import DASH, to_latex
-from studies.transferring.chances import chances_of
-from studies.transferring.paper_figures import PAPER, TABLES, Column, PaperTable
-from studies.transferring.pieces import Piece
+from menagerie.studies.analysis.tables import DASH, to_latex
+from menagerie.studies.transferring.chances import chances_of
+from menagerie.studies.transferring.paper_figures import PAPER, TABLES, Column, PaperTable
+from menagerie.studies.transferring.pieces import Piece
 
 THEIRS = " (theirs)"
 PART = "*"  # behind a number that isn't of all records

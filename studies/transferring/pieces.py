@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.common.identity import digest
-from generators.benchmarks.photographs import PhotographSet
-from generators.benchmarks.registry import BenchmarkSpec
-from generators.parsers.parser import CaptionParser
-from models.contract import attempt
-from models.evaluation.codes import Codes
-from models.library.loaded import LoadedScorer
-from studies.evaluation.models import Model
-from studies.evaluation.whole_texts import cut_record
-from studies.runs.folder import provenance
-from studies.runs.result_file import write_result
-from studies.transferring.graphs import identity_of, parsed, parsed_by
-from studies.transferring.rating import (
+from menagerie.envs.common.identity import digest
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.models.contract import attempt
+from menagerie.models.evaluation.codes import Codes
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.evaluation.whole_texts import cut_record
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.result_file import write_result
+from menagerie.studies.transferring.graphs import identity_of, parsed, parsed_by
+from menagerie.studies.transferring.rating import (
     groups_of,
     headlines_of,
     images_of,
@@ -28,7 +28,7 @@ from studies.transferring.rating import (
     write_scores,
     write_texts,
 )
-from studies.transferring.words import readable
+from menagerie.studies.transferring.words import readable
 
 VERSION = 3  # of how records are scored
 FILE, TEXTS = "scores.csv", "texts.csv"

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envs.common.files import whole_file
-from generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
-from generators.benchmarks.matrix import MatrixBenchmark
-from generators.benchmarks.photographs import PhotographSet, by_group
-from models.evaluation.codes import Codes
-from models.evaluation.matrix import score_pool
-from models.evaluation.scoring import score_items
+from menagerie.envs.common.files import whole_file
+from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.matrix import score_pool
+from menagerie.models.evaluation.scoring import score_items
 
 SCORES = ("record", "group", "official", "neutral", "tied", "scores")
 SHOWN = 6  # records of a report that are most surely wrong

@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from envs.common.figure_files import photograph
-from envs.common.files import write_text
-from envs.common.pages import write_page
-from studies.analysis.glossary import TERMS
-from studies.analysis.smoke import smoke_words
-from studies.analysis.tables import DASH, to_csv, to_latex, to_rows
-from studies.evaluation.models import about, steps_of
-from studies.evaluation.whole_texts import unread_texts
-from studies.runs.cell import finished
-from studies.runs.where_it_ran import where_it_ran
-from studies.transferring.chances import chances_of
-from studies.transferring.graphs import described
-from studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
-from studies.transferring.pieces import Piece, measured
+from menagerie.envs.common.figure_files import photograph
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.pages import write_page
+from menagerie.studies.analysis.glossary import TERMS
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.evaluation.models import about, steps_of
+from menagerie.studies.evaluation.whole_texts import unread_texts
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.transferring.chances import chances_of
+from menagerie.studies.transferring.graphs import described
+from menagerie.studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
+from menagerie.studies.transferring.pieces import Piece, measured
 
 COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
 PIXELS = 160

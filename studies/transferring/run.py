@@ -6,13 +6,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from models.contract import attempt
-from models.evaluation.code_store import CodeFolder
-from models.evaluation.codes import Codes
-from studies.evaluation.loop import Outputs, image_bar, load, score_all, score_waiting
-from studies.evaluation.models import Model
-from studies.transferring.pieces import Loaded, Piece, score_piece
-from studies.transferring.report import print_headlines, write_report, write_tables
+from menagerie.models.contract import attempt
+from menagerie.models.evaluation.code_store import CodeFolder
+from menagerie.models.evaluation.codes import Codes
+from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all, score_waiting
+from menagerie.studies.evaluation.models import Model
+from menagerie.studies.transferring.pieces import Loaded, Piece, score_piece
+from menagerie.studies.transferring.report import print_headlines, write_report, write_tables
 
 OUTPUTS = Outputs(write_tables, write_report)
 

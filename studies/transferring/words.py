@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from envs.common.errors import UserError
-from generators.benchmarks.matrix import MatrixBenchmark
-from generators.benchmarks.photographs import PhotographSet
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.plain_text import plain_word
-from generators.captions.templates import Caption
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.plain_text import plain_word
+from menagerie.generators.captions.templates import Caption
 
 NAMED = 5  # unknown words that a message names
 

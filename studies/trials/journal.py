@@ -8,9 +8,9 @@ from typing import Any
 
 from optuna.storages.journal import BaseJournalBackend
 
-from envs.common.reading import Unreadable, parse_json
-from envs.common.records import KEY, MARK, changed, text_digest
-from studies.trials.leases import JournalLock
+from menagerie.envs.common.reading import Unreadable, parse_json
+from menagerie.envs.common.records import KEY, MARK, changed, text_digest
+from menagerie.studies.trials.leases import JournalLock
 
 
 class Journal(BaseJournalBackend):

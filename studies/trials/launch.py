@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from optuna.exceptions import StorageInternalError
 
-from envs.common.errors import UserError
-from envs.common.locks import FileLock
-from generators.cluster.jobs import cancel
-from generators.cluster.options import Cluster
-from generators.cluster.tasks import Tasks, print_changes, still_running
-from studies.runs.dispatch import FOLDER
-from studies.trials.queue import Search, Trials
-from studies.trials.workers import Argument, Body, run_workers
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.locks import FileLock
+from menagerie.generators.cluster.jobs import cancel
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.tasks import Tasks, print_changes, still_running
+from menagerie.studies.runs.dispatch import FOLDER
+from menagerie.studies.trials.queue import Search, Trials
+from menagerie.studies.trials.workers import Argument, Body, run_workers
 
 POLL_SECONDS = 2.0
 

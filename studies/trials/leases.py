@@ -13,8 +13,8 @@ from pathlib import Path
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
-from envs.common.locks import FileLock
-from studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
+from menagerie.envs.common.locks import FileLock
+from menagerie.studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
 
 
 class JournalLock:

@@ -17,10 +17,10 @@ from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from envs.common.errors import UserError
-from envs.common.identity import completed, differences
-from studies.trials.optuna_internals import check_version, resume, set_state
-from studies.trials.storage import BEAT_SECONDS, open_storage
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import completed, differences
+from menagerie.studies.trials.optuna_internals import check_version, resume, set_state
+from menagerie.studies.trials.storage import BEAT_SECONDS, open_storage
 
 
 @dataclass(frozen=True)

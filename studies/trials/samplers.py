@@ -11,7 +11,7 @@ import optuna
 from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 
-from studies.trials.space import Params, Space
+from menagerie.studies.trials.space import Params, Space
 
 
 class SpaceSampler(TPESampler):

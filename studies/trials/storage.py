@@ -5,11 +5,11 @@ from pathlib import Path
 
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 
-from envs.common.errors import UserError
-from envs.common.passwords import error_without_passwords, without_passwords
-from envs.common.reading import Unreadable, open_file
-from studies.trials.journal import Journal
-from studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.passwords import error_without_passwords, without_passwords
+from menagerie.envs.common.reading import Unreadable, open_file
+from menagerie.studies.trials.journal import Journal
+from menagerie.studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases
 
 # A worker of a database writes a heartbeat each so many seconds...
 BEAT_SECONDS = 20

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import optuna
 
-from envs.common.locks import FileLock
-from studies.runs.cell import Job, finished
+from menagerie.envs.common.locks import FileLock
+from menagerie.studies.runs.cell import Job, finished
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def validation(job: Job) -> float | None:
 @contextlib.contextmanager
 def divergence(trial: optuna.Trial) -> Iterator[None]:
     """A run whose loss, weights or scores are no numbers prunes its trial, with the reason."""
-    from models.scorer import Diverged
+    from menagerie.models.scorer import Diverged
 
     try:
         yield

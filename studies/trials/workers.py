@@ -12,11 +12,11 @@ from typing import TypeVar
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from envs.common.errors import Stopped, UserError
-from envs.common.processes import call, end_processes, end_with_parent, workers_context
-from generators.cluster.worker import Interruption
-from studies.runs.server import start_server
-from studies.trials.queue import Search, Trials
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.processes import call, end_processes, end_with_parent, workers_context
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.runs.server import start_server
+from menagerie.studies.trials.queue import Search, Trials
 
 # Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute
 # "outcome" is printed when the trial has ended.

@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from envs.common.figure_files import write_figure
-from envs.common.figure_style import (
+from menagerie.envs.common.figure_files import write_figure
+from menagerie.envs.common.figure_style import (
     CHANCE,
     PALE,
     chance_line,
@@ -19,16 +19,16 @@ from envs.common.figure_style import (
     panels_size,
     short,
 )
-from envs.common.pages import write_page
-from studies.analysis.format import shown
-from studies.analysis.glossary import TERMS, models_explained
-from studies.analysis.record_counts import Counts, counts_in, record_line
-from studies.analysis.smoke import smoke_words
-from studies.analysis.trial_figures import parallel_figures
-from studies.runs.cell import finished
-from studies.runs.where_it_ran import where_it_ran
-from studies.tuning.results import chosen
-from studies.tuning.space import Tuning
+from menagerie.envs.common.pages import write_page
+from menagerie.studies.analysis.format import shown
+from menagerie.studies.analysis.glossary import TERMS, models_explained
+from menagerie.studies.analysis.record_counts import Counts, counts_in, record_line
+from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.trial_figures import parallel_figures
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.tuning.results import chosen
+from menagerie.studies.tuning.space import Tuning
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

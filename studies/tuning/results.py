@@ -6,10 +6,10 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from studies.grids.cells import conditions
-from studies.grids.grid import Grid
-from studies.grids.tuned_recipes import SEARCHED
-from studies.tuning.space import own_options
+from menagerie.studies.grids.cells import conditions
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.tuning.space import own_options
 
 Row = dict[str, Any]
 

@@ -6,20 +6,20 @@ from pathlib import Path
 
 from optuna.trial import FrozenTrial
 
-from envs.common.errors import UserError
-from envs.common.records import write_record
-from studies.analysis.format import write_trials
-from studies.grids.grid import cores, workers
-from studies.grids.run import render
-from studies.runs.data import CellData
-from studies.runs.shared import clear_shared
-from studies.trials.launch import Resources, run_trials
-from studies.trials.queue import Trials
-from studies.tuning.report import write_report
-from studies.tuning.results import Row, best, failures, rows_of
-from studies.tuning.searches import identity, identity_defaults, repeats, searches
-from studies.tuning.space import Tuning
-from studies.tuning.worker import Worker, run_worker
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import write_record
+from menagerie.studies.analysis.format import write_trials
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.run import render
+from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.shared import clear_shared
+from menagerie.studies.trials.launch import Resources, run_trials
+from menagerie.studies.trials.queue import Trials
+from menagerie.studies.tuning.report import write_report
+from menagerie.studies.tuning.results import Row, best, failures, rows_of
+from menagerie.studies.tuning.searches import identity, identity_defaults, repeats, searches
+from menagerie.studies.tuning.space import Tuning
+from menagerie.studies.tuning.worker import Worker, run_worker
 
 
 def run(config: Tuning, study: str, out: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
-from envs.common.identity import defaults_of, plain
-from studies.grids.grid import EXECUTION, chosen_alone
-from studies.trials.queue import Search
-from studies.tuning.space import Tuning, sampler_of
+from menagerie.envs.common.identity import defaults_of, plain
+from menagerie.studies.grids.grid import EXECUTION, chosen_alone
+from menagerie.studies.trials.queue import Search
+from menagerie.studies.tuning.space import Tuning, sampler_of
 
 
 def alone(config: Tuning, model: str) -> Tuning:

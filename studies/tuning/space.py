@@ -5,12 +5,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from envs.common.seeds import seed_of
-from models.registry import spec_of
-from models.spec import Range
-from studies.grids.grid import Grid
-from studies.trials.samplers import BatchSampler
-from studies.trials.space import Params, spread
+from menagerie.envs.common.seeds import seed_of
+from menagerie.models.registry import spec_of
+from menagerie.models.spec import Range
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.trials.samplers import BatchSampler
+from menagerie.studies.trials.space import Params, spread
 
 # Shares of the steps, the first ones, that show single-object scenes only.
 PHASES = (0.0, 0.25, 0.5)

@@ -9,20 +9,20 @@ from typing import NamedTuple
 import optuna
 from optuna.trial import FrozenTrial
 
-from generators.cluster.worker import Interruption
-from models.registry import spec_of
-from studies.grids.cells import cells
-from studies.grids.tuned_recipes import SEARCHED
-from studies.runs.cell import Execution, Job
-from studies.runs.data import CellData
-from studies.runs.dispatch import run_interruptible
-from studies.trials.queue import Trials
-from studies.trials.space import Params, draw
-from studies.trials.training import alone, divergence, validation
-from studies.trials.workers import work
-from studies.tuning.budget import parameters
-from studies.tuning.searches import leaders, repeats, searches
-from studies.tuning.space import Tuning, own_options, space
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.models.registry import spec_of
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.trials.queue import Trials
+from menagerie.studies.trials.space import Params, draw
+from menagerie.studies.trials.training import alone, divergence, validation
+from menagerie.studies.trials.workers import work
+from menagerie.studies.tuning.budget import parameters
+from menagerie.studies.tuning.searches import leaders, repeats, searches
+from menagerie.studies.tuning.space import Tuning, own_options, space
 
 
 class Worker(NamedTuple):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.world import World
-from envs.worlds import load_world
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
 
 RESOLUTION = 48
 

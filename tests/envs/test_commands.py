@@ -1,4 +1,4 @@
-"""The commands of `python -m envs`."""
+"""The commands of `menagerie`."""
 
 import subprocess
 import sys
@@ -7,17 +7,17 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
-from envs.gallery.kinds import KINDS
+from menagerie.envs.gallery.kinds import KINDS
 from tests.studies.command import run_here
 
 
 def _run(*arguments: object) -> subprocess.CompletedProcess:
-    return run_here([sys.executable, "-m", *map(str, arguments)], Path.cwd())
+    return run_here([sys.executable, "-m", "menagerie", *map(str, arguments)], Path.cwd())
 
 
 def test_gallery_writes_a_sheet(tmp_path):
     out = tmp_path / "sheet.png"
-    done = _run("envs", "gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
+    done = _run("gallery", "--out", out, "--resolution", 32, "--rows", 1, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     assert matplotlib.image.imread(out).shape[:2] == (32, 64)
 
@@ -25,7 +25,7 @@ def test_gallery_writes_a_sheet(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path):
     out = tmp_path / "sheet.html"
-    done = _run("envs", "gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
+    done = _run("gallery", "--out", out, "--kind", kind, "--resolution", 16, "--columns", 2, "--world", "tiny")
     assert done.returncode == 0, done.stderr
     page = out.read_text()
     assert page.count("<img") >= 4
@@ -34,7 +34,7 @@ def test_gallery_of_every_kind_is_a_page_that_needs_no_other_file(kind, tmp_path
 
 
 def test_check_passes_and_prints_its_bounds():
-    done = _run("envs", "check", "--scenes", 3, "--resolution", 48, "--world", "tiny")
+    done = _run("check-renderer", "--scenes", 3, "--resolution", 48, "--world", "tiny")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "whole image" in done.stdout
     assert "worst scene:" in done.stdout
@@ -42,13 +42,7 @@ def test_check_passes_and_prints_its_bounds():
 
 @pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
 def test_a_mistake_is_reported_in_one_line(arguments):
-    done = _run("envs", "check", "--scenes", 1, *arguments)
+    done = _run("check-renderer", "--scenes", 1, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
-
-
-def test_a_renamed_option_names_the_new_one():
-    done = _run("envs", "check", "--witness", "--scenes", 1)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --witness is now --external\n"

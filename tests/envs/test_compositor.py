@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from envs.atlas.entry import EntryKey
-from envs.checks.against_reference import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
-from envs.checks.reference import render_forward
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.slots import SLOTS, Slot
+from menagerie.envs.atlas.entry import EntryKey
+from menagerie.envs.checks.against_reference import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from menagerie.envs.checks.reference import render_forward
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
 
 

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 import trimesh
 
-from envs.animals import animal_names, load_animal
-from envs.backgrounds import background_names, load_background
-from envs.common.errors import UserError
-from envs.custom.limits import measures, misplaced
-from envs.drawing.background import Rays
-from envs.drawing.camera import Camera
-from envs.drawing.placement import place
-from envs.drawing.poses import read_poses
-from envs.scene import Scene, Thing
-from envs.shapes.animal import TAGS
-from envs.shapes.mesh import animal_mesh
-from envs.shapes.noise import noise
-from envs.slots import SLOTS
-from envs.textures import load_texture, texture_names
-from envs.world import WORLDS
+from menagerie.envs.animals import animal_names, load_animal
+from menagerie.envs.backgrounds import background_names, load_background
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.custom.limits import measures, misplaced
+from menagerie.envs.drawing.background import Rays
+from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.poses import read_poses
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.animal import TAGS
+from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.shapes.noise import noise
+from menagerie.envs.slots import SLOTS
+from menagerie.envs.textures import load_texture, texture_names
+from menagerie.envs.world import WORLDS
 
 
 @pytest.mark.parametrize("name", animal_names())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.render.worlds import open_renderer
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.worlds import load_world
 from tests.envs.cutout_files import draw, world_of
 
 GOOD = '[animal.lion]\ncutouts = ["lion.png"]\n'

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
-from envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
-from envs.common.errors import UserError
-from envs.render.renderer import Renderer
-from envs.sampling import random_scenes
+from menagerie.envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
+from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.sampling import random_scenes
 
 RESOLUTION = 96
 

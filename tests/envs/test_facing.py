@@ -1,22 +1,22 @@
-"""Things that face outward: slots beside those of `envs.slots`, which leave all else as it is."""
+"""Things that face outward: slots beside those of `menagerie.envs.slots`, which leave all else as it is."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from envs.animals import load_animal
-from envs.checks.scenes import RenderChecks
-from envs.common.errors import UserError
-from envs.custom.limits import required
-from envs.drawing.placement import place
-from envs.drawing.poses import UPRIGHT, read_poses
-from envs.facing import OUTWARD, PLACES, facings, place_of
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.shapes.mesh import animal_mesh
-from envs.slots import RELATIONS, SLOTS, Slot
-from envs.worlds import load_world
+from menagerie.envs.animals import load_animal
+from menagerie.envs.checks.scenes import RenderChecks
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.custom.limits import required
+from menagerie.envs.drawing.placement import place
+from menagerie.envs.drawing.poses import UPRIGHT, read_poses
+from menagerie.envs.facing import OUTWARD, PLACES, facings, place_of
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.slots import RELATIONS, SLOTS, Slot
+from menagerie.envs.worlds import load_world
 
 
 def pair(left, right):

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.atlas.entry import EntryKey, build_entry
-from envs.common.compiled import PLACE, place_compiled
-from envs.common.errors import UserError
-from envs.common.files import Unwritable, whole_file, write_csv, write_text
-from envs.common.life import system_name
-from envs.common.locks import FileLock
-from envs.render.atlas_cache import entry_path, read_entry, write_entry
+from menagerie.envs.atlas.entry import EntryKey, build_entry
+from menagerie.envs.common.compiled import PLACE, place_compiled
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.files import Unwritable, whole_file, write_csv, write_text
+from menagerie.envs.common.life import system_name
+from menagerie.envs.common.locks import FileLock
+from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
 
 
 @contextmanager

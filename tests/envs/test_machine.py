@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from envs.common import machine
-from envs.common.errors import UserError, run_command
-from envs.common.files import write_text
-from envs.common.processes import call
-from envs.common.quiet import LOGGERS, quiet
+from menagerie.envs.common import machine
+from menagerie.envs.common.errors import UserError, run_command
+from menagerie.envs.common.files import write_text
+from menagerie.envs.common.processes import call
+from menagerie.envs.common.quiet import LOGGERS, quiet
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LACKS = {
@@ -66,7 +66,7 @@ def test_what_is_lacking_is_one_line(what, without_room, capsys):
     [
         RuntimeError("a bug"),
         ModuleNotFoundError("No module named 'envs.nothing'"),
-        ImportError("cannot import", name="envs.scene"),
+        ImportError("cannot import", name="menagerie.envs.scene"),
         ImportError("cannot import name 'no_such_name' from 'torch' (torch/__init__.py)"),
         KeyError("a"),
         FULL,

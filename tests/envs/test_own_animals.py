@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import trimesh
 
-from envs.common.errors import UserError
-from envs.custom.limits import advice, measures
-from envs.custom.world_file import own_animals
-from envs.render.identity import entry_identity, image_identity
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.shapes.mesh import animal_mesh
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.custom.limits import advice, measures
+from menagerie.envs.custom.world_file import own_animals
+from menagerie.envs.render.identity import entry_identity, image_identity
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.worlds import load_world
 from tests.studies.command import run_here
 
 DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
 LYNX = re.search(r"cat > lynx.py <<'END'\n(.*?)END\n", DOCS.read_text(), re.DOTALL)[1]
 BEAST = """
-from envs.shapes.animal import Animal
-from envs.shapes.sdf import Ellipsoid
+from menagerie.envs.shapes.animal import Animal
+from menagerie.envs.shapes.sdf import Ellipsoid
 
 ANIMAL = Animal((Ellipsoid((0, 0, 0.6), (RADII)),), size=SIZE)
 """
@@ -55,7 +55,19 @@ def measured(path, own):
 
 def check(world, *options):
     """`envs check` on a few small scenes."""
-    command = [sys.executable, "-m", "envs", "check", "--world", world, "--scenes", "2", "--resolution", "32", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "menagerie",
+        "check-renderer",
+        "--world",
+        world,
+        "--scenes",
+        "2",
+        "--resolution",
+        "32",
+        *options,
+    ]
     return run_here(command, Path.cwd())
 
 
@@ -82,7 +94,7 @@ def test_a_file_of_two_words_and_one_under_another_name(tmp_path, own):
 def test_its_content_decides_the_identity(tmp_path, own):
     """In processes of their own: one knows one version of an animal."""
     program = (
-        "import sys; from envs.worlds import load_world; from envs.render.identity import *\n"
+        "import sys; from menagerie.envs.worlds import load_world; from menagerie.envs.render.identity import *\n"
         "world = load_world(sys.argv[1]); print(image_identity(world, 64), entry_identity(64, world))"
     )
 

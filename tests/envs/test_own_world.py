@@ -9,10 +9,10 @@ import pytest
 import trimesh
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
 
 WORLD = """
 extends = "tiny"
@@ -96,7 +96,7 @@ def test_its_files_decide_the_identity(folder, request):
     first = load_world(path)
     assert load_world(path) is first
     assert str(folder) not in repr(first), "a moved folder is the same world"
-    program = f"from envs.worlds import load_world; print(load_world({path!r}).own)"
+    program = f"from menagerie.envs.worlds import load_world; print(load_world({path!r}).own)"
     trimesh.creation.capsule(1.0, 0.4).export(folder / "blob.ply")
     changed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert changed.stdout.strip() != first.own

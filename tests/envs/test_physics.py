@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from envs.animals import animal_names
-from envs.checks import physics
-from envs.common.errors import UserError
-from envs.drawing.poses import Settled, read_poses
-from envs.slots import SLOTS, Slot
+from menagerie.envs.animals import animal_names
+from menagerie.envs.checks import physics
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.drawing.poses import Settled, read_poses
+from menagerie.envs.slots import SLOTS, Slot
 
 pytest.importorskip("pybullet", reason="pybullet has no wheel for this Python")
 

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from envs.common import records
-from envs.common.arrays import read_arrays
-from envs.common.errors import UserError
-from envs.common.reading import (
+from menagerie.envs.common import records
+from menagerie.envs.common.arrays import read_arrays
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import (
     DEEPEST,
     Unreadable,
     check_regular,
@@ -22,7 +22,14 @@ from envs.common.reading import (
     read_text,
     read_toml,
 )
-from envs.common.records import check_file, file_digest, read_record, read_records, write_record, write_records
+from menagerie.envs.common.records import (
+    check_file,
+    file_digest,
+    read_record,
+    read_records,
+    write_record,
+    write_records,
+)
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True):

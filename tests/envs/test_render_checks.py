@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from envs.checks.scenes import RenderChecks, measure
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
+from menagerie.envs.checks.scenes import RenderChecks, measure
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
 
 
 def scene(view=0):

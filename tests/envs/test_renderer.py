@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from envs.render.identity import entry_identity
-from envs.render.renderer import Pictures, Renderer
-from envs.scene import Scene, Thing
-from envs.world import World
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.render.identity import entry_identity
+from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
 from tests.envs.conftest import RESOLUTION
 
 
@@ -102,5 +102,7 @@ def test_unknown_names_are_refused(renderer):
 
 
 def test_world_and_scene_stay_light():
-    code = "import sys, envs, envs.world, envs.scene; print({'numpy', 'numba', 'torch'} & {*sys.modules})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
+    program = (
+        "import sys, menagerie.envs.world, menagerie.envs.scene\nprint({'numpy', 'numba', 'torch'} & {*sys.modules})"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "set()"

@@ -5,14 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from envs.custom.world_file import load_own_world
-from envs.drawing.placement import place
-from envs.gallery.kinds import KINDS, GalleryConfig
-from envs.render.renderer import Renderer
-from envs.scene import Scene, Thing
-from envs.slots import SIZES, SLOTS
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.custom.world_file import load_own_world
+from menagerie.envs.drawing.placement import place
+from menagerie.envs.gallery.kinds import KINDS
+from menagerie.envs.gallery.kinds import Config as GalleryConfig
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SIZES, SLOTS
+from menagerie.envs.worlds import load_world
 
 WORLD = load_world("tiny-sizes")
 

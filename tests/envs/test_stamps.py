@@ -1,4 +1,4 @@
-"""`python -m envs photos`: worlds from a package laid out as Debian's, of small drawn cut-outs."""
+"""`menagerie photos`: worlds from a package laid out as Debian's, of small drawn cut-outs."""
 
 import re
 import shutil
@@ -7,14 +7,15 @@ import sys
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.custom.upright import ORIENTATION
-from envs.render.worlds import open_renderer
-from envs.sampling import random_scenes
-from envs.stamps.backgrounds import background_pictures
-from envs.stamps.command import PhotosConfig, main
-from envs.stamps.package import OF_PUG, stamps, stamps_folder
-from envs.worlds import load_world
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.custom.upright import ORIENTATION
+from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.sampling import random_scenes
+from menagerie.envs.stamps.backgrounds import background_pictures
+from menagerie.envs.stamps.command import Config as PhotosConfig
+from menagerie.envs.stamps.command import run as main
+from menagerie.envs.stamps.package import OF_PUG, stamps, stamps_folder
+from menagerie.envs.worlds import load_world
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.command import run_here
 
@@ -155,7 +156,7 @@ def test_a_folder_of_ones_own(tmp_path, capsys):
 
 
 def test_the_command(package, tmp_path):
-    command = [sys.executable, "-m", "envs", "photos", str(tmp_path / "out"), "--package", str(package)]
+    command = [sys.executable, "-m", "menagerie", "photos", str(tmp_path / "out"), "--package", str(package)]
     result = run_here(command, tmp_path)
     assert result.returncode == 0, result.stderr
     assert "photos.toml: 3 things, 4 photographs" in result.stdout

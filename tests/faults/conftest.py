@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from envs.worlds import load_world
-from generators.captions.templates import swap_textures
-from generators.splits.binding import BindingRecipe
-from generators.storage import split_file
-from generators.storage.image_store import ImageStore
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.templates import swap_textures
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage import split_file
+from menagerie.generators.storage.image_store import ImageStore
 from tests.generators.conftest import shared_entries  # noqa: F401, a fixture for all tests here
 
 RECIPE = BindingRecipe(
@@ -26,7 +26,7 @@ def sound(tmp_path_factory) -> Path:
     first = replace(planned["unseen_pairs"][0], view=0)
     store = ImageStore(tmp_path_factory.mktemp("store"), load_world("tiny"), 16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("generators.storage.image_store.SHARD_ROWS", SHARD_ROWS)
+        patch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", SHARD_ROWS)
         store.add([*RECIPE.with_partners(planned), first, swap_textures(first)])
     return split_file.make_split(store, RECIPE)
 

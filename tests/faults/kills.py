@@ -30,7 +30,7 @@ SMALL = ["--models", "clip", "--seeds", "2", "--workers", "2", "--loaders", "1"]
 SWEEP = ["--preset", "smoke", "--models", "clip", "--trials", "2", "--seeds", "1", "--workers", "1"]
 MADE = ["--world", "tiny", "--resolution", "32", "--views", "4", "--test-scenes", "48", "--workers", "2"]
 COMMANDS: dict[str, list[str]] = {
-    "make": [sys.executable, "-m", "generators", "make", "binding", *MADE],
+    "make": [sys.executable, "-m", "menagerie", "make", "binding", *MADE],
     "grid": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run"],
     "local": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run", "--cluster", "local"],
     "sweep": [sys.executable, str(STUDIES / "sample_efficiency.py"), *SWEEP, "--out", "run"],

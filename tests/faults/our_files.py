@@ -8,39 +8,39 @@ from typing import Any
 import numpy as np
 import torch
 
-from envs.common.reading import read_json
-from envs.common.records import write_record
-from envs.render.atlas_cache import read_entry
-from envs.worlds import load_world
-from generators.captions.graph import Edge, SceneGraph
-from generators.cluster.jobs import Handle
-from generators.cluster.tasks import RECORD, read_tasks
-from generators.parsers.cache import ParseCache
-from generators.sources.shard_index import FOLDER, index_of
-from generators.storage.image_store import INDEX, ImageStore
-from generators.storage.pack import pack
-from generators.storage.pixels import PixelReader, open_split
-from generators.storage.split_file import check_store
-from models.checkpoint import load_checkpoint, save_checkpoint
-from models.evaluation.code_store import CodeFolder, Shelf
-from models.recipe import Recipe
-from models.training.history import History
-from models.training.optimizer import build_optimizer
-from models.training.state import StateFile, load_state, save_state
-from studies.analysis.errors import read_predictions
-from studies.analysis.paired_bootstrap import read_points
-from studies.attention import read_config
-from studies.grids.tuned_recipes import read_tuned
-from studies.runs.cell import finished
-from studies.runs.evaluation import FILE, PREDICTIONS
-from studies.runs.folder import claim
-from studies.runs.result_file import write_result
-from studies.runs.results import read_results, rows, write_results
-from studies.runs.train import CARRIED, read_carried
-from studies.runs.training_log import COLUMNS, read_training
-from studies.runs.training_log import FILE as LOG
-from studies.sample_search.objectives import Interim
-from studies.trials.queue import Trials
+from menagerie.envs.common.reading import read_json
+from menagerie.envs.common.records import write_record
+from menagerie.envs.render.atlas_cache import read_entry
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.cluster.jobs import Handle
+from menagerie.generators.cluster.tasks import RECORD, read_tasks
+from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.sources.shard_index import FOLDER, index_of
+from menagerie.generators.storage.image_store import INDEX, ImageStore
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.split_file import check_store
+from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
+from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.recipe import Recipe
+from menagerie.models.training.history import History
+from menagerie.models.training.optimizer import build_optimizer
+from menagerie.models.training.state import StateFile, load_state, save_state
+from menagerie.studies.analysis.errors import read_predictions
+from menagerie.studies.analysis.paired_bootstrap import read_points
+from menagerie.studies.attention import read_config
+from menagerie.studies.grids.tuned_recipes import read_tuned
+from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
+from menagerie.studies.runs.folder import claim
+from menagerie.studies.runs.result_file import write_result
+from menagerie.studies.runs.results import read_results, rows, write_results
+from menagerie.studies.runs.train import CARRIED, read_carried
+from menagerie.studies.runs.training_log import COLUMNS, read_training
+from menagerie.studies.runs.training_log import FILE as LOG
+from menagerie.studies.sample_search.objectives import Interim
+from menagerie.studies.trials.queue import Trials
 from tests.faults.file_kinds import FileKind
 from tests.faults.judge import ANEW
 from tests.generators.conftest import RECIPE, make_split
@@ -312,39 +312,67 @@ def is_earlier(found: Any, intact: Any) -> bool:
     )
 
 
-CHECKPOINTS = ("models.checkpoint", "envs.common.noted", "models.library.sources", "envs.common.records")
-CELLS = ("envs.common.noted", "studies.runs.result_file", "models.library.cells")
-STORES = ("generators.storage.tables", "generators.storage.split_file", "generators.storage.image_store")
+CHECKPOINTS = (
+    "menagerie.models.checkpoint",
+    "menagerie.envs.common.noted",
+    "menagerie.models.library.sources",
+    "menagerie.envs.common.records",
+)
+CELLS = ("menagerie.envs.common.noted", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
+STORES = (
+    "menagerie.generators.storage.tables",
+    "menagerie.generators.storage.split_file",
+    "menagerie.generators.storage.image_store",
+)
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
-    FileKind("training state", make_state, read_state, ("models.training.state", "studies.runs.trunk")),
+    FileKind(
+        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.trunk")
+    ),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
-    FileKind("results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("studies.runs.results",)),
+    FileKind(
+        "results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("menagerie.studies.runs.results",)
+    ),
     FileKind(
         "predictions",
         lambda f: make_cell(f) / FILE,
         read_both_predictions,
-        ("studies.analysis.paired_bootstrap", "studies.analysis.errors"),
+        ("menagerie.studies.analysis.paired_bootstrap", "menagerie.studies.analysis.errors"),
     ),
-    FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("studies.runs.training_log",)),
+    FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("menagerie.studies.runs.training_log",)),
     FileKind(
         "config of a run",
         make_config,
         read_claim,
-        ("studies.runs.folder", "studies.attention", "studies.runs.where_it_ran"),
+        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.where_it_ran"),
     ),
-    FileKind("interim looks", make_interim, read_interim, ("studies.sample_search.objectives",)),
-    FileKind("tasks of a cluster", make_tasks, lambda p: read_tasks(p.parent) or ANEW, ("generators.cluster.tasks",)),
-    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("studies.runs.train",)),
-    FileKind("tuned recipes", make_best, read_best, ("studies.grids.tuned_recipes",)),
-    FileKind("journal of trials", make_journal, read_journal, ("studies.trials.storage",), is_earlier),
-    FileKind("atlas entry", atlas_entry, read_entry_arrays, ("envs.render.atlas_cache", "envs.common.arrays")),
-    FileKind("codes of images", make_codes, read_codes, ("models.evaluation.code_store",), is_part),
-    FileKind("parsed captions", make_parses, read_parses, ("generators.parsers.cache",), is_part),
-    FileKind("index of a tar shard", make_index, read_shard_index, ("generators.sources.shard_index",)),
-    FileKind("split", make_store, read_whole_split, (*STORES, "generators.storage.pixels", "generators.vocabulary")),
+    FileKind("interim looks", make_interim, read_interim, ("menagerie.studies.sample_search.objectives",)),
+    FileKind(
+        "tasks of a cluster",
+        make_tasks,
+        lambda p: read_tasks(p.parent) or ANEW,
+        ("menagerie.generators.cluster.tasks",),
+    ),
+    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
+    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.grids.tuned_recipes",)),
+    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
+    FileKind(
+        "atlas entry",
+        atlas_entry,
+        read_entry_arrays,
+        ("menagerie.envs.render.atlas_cache", "menagerie.envs.common.arrays"),
+    ),
+    FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.cache",), is_part),
+    FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
+    FileKind(
+        "split",
+        make_store,
+        read_whole_split,
+        (*STORES, "menagerie.generators.storage.pixels", "menagerie.generators.vocabulary"),
+    ),
     FileKind("shard of a store", shard, split_beside, STORES),
     FileKind("index of a store", index, read_index, STORES),
-    FileKind("packed split", packed, read_whole_split, ("generators.storage.pack", *STORES)),
+    FileKind("packed split", packed, read_whole_split, ("menagerie.generators.storage.pack", *STORES)),
 ]

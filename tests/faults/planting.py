@@ -7,9 +7,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from envs.scene import Scene
-from generators.storage.digests import DIGESTS, digests_of
-from generators.storage.split_file import Records, Split, read_split, write_tables
+from menagerie.envs.scene import Scene
+from menagerie.generators.storage.digests import DIGESTS, digests_of
+from menagerie.generators.storage.split_file import Records, Split, read_split, write_tables
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from envs.scene import Scene
-from generators.captions.templates import build_caption, mention_order, phrasing_of, swap_textures
-from generators.storage.split_file import Records, Split
+from menagerie.envs.scene import Scene
+from menagerie.generators.captions.templates import build_caption, mention_order, phrasing_of, swap_textures
+from menagerie.generators.storage.split_file import Records, Split
 from tests.faults.planting import SplitFault, joined, only, row_of, taken, with_subsets
 
 TESTS = ("validation", "seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
@@ -42,7 +42,7 @@ def fewer_test_views(split: Split) -> Split:
 
 def reworded(split: Split, **fields) -> Split:
     """All texts as another recipe makes them."""
-    from generators.audit.regeneration import recipe_of
+    from menagerie.generators.audit.regeneration import recipe_of
 
     recipe, subsets = replace(recipe_of(split), **fields), {}
     for name, r in split.subsets.items():
@@ -114,7 +114,7 @@ def another_order(split: Split) -> Split:
 
 def shown_as(records: Records, index: int, scene: Scene, split: Split, partner: bool) -> Records:
     """One record that shows another scene with the texts of the recipe."""
-    from generators.audit.regeneration import recipe_of
+    from menagerie.generators.audit.regeneration import recipe_of
 
     (true, false), one = recipe_of(split).texts("any", scene), taken(records, [index])
     return replace(

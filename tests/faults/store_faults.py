@@ -6,7 +6,7 @@ wrong pixels, as a bug of the renderer would leave them, where the claim here mu
 
 import numpy as np
 
-from envs.scene import Scene
+from menagerie.envs.scene import Scene
 from tests.faults.planting import StoreFault
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.processes import in_child
-from models.recipe import Recipe
-from studies.runs.server import start_server
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.processes import in_child
+from menagerie.models.recipe import Recipe
+from menagerie.studies.runs.server import start_server
 from tests.faults.command_lines import Entry, entries, plain, write_files
 from tests.studies.command import run_here
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
     write_files(place)
     start_server(1)
     in_child(abs, 1)  # loads what the checks of studies need
-    importlib.import_module("models.contract")  # here too, for classes of users
+    importlib.import_module("menagerie.models.contract")  # here too, for classes of users
     return place
 
 
@@ -84,14 +84,14 @@ def test_there_are_hundreds_over_all_commands():
     assert len(ENTRIES) >= 300
     assert len({entry.line for entry in ENTRIES}) == len(ENTRIES)
     studies = {f"studies/{path.name}" for path in Path("studies").resolve().glob("[!_]*.py")}
-    assert studies | {"envs", "generators", "models", "studies"} <= {*COMMANDS} or not studies
+    assert studies | {"gallery", "make", "scorers"} <= {*COMMANDS} or not studies
 
 
 def test_a_wrong_message_is_noticed(folder):
-    (gallery,) = (entry for entry in ENTRIES if entry.line == "-m envs gallery --out a.png --world pugg")
+    (gallery,) = (entry for entry in ENTRIES if entry.line == "-m menagerie gallery --out a.png --world pugg")
     assert not fault(gallery, folder)
     assert "doesn't say ['unknown animal']" in fault(gallery._replace(words=("unknown animal",)), folder)
-    assert "ends with 0" in fault(Entry("-m studies --help", ()), folder)
+    assert "ends with 0" in fault(Entry("-m menagerie --help", ()), folder)
 
 
 def test_an_error_of_a_check_is_a_users():

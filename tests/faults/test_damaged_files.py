@@ -26,40 +26,40 @@ OPENERS |= {"read_record", "read_records", "check_file", "checked_file", "read_a
 OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "stream_list", "stream_object"}
 # Modules that open files and have no entry, and why. Benchmarks and sources are damaged one by one, every file of
 # theirs, in tests/generators/test_damaged_benchmarks.py and test_damaged_sources.py.
-ELSEWHERE = ("generators.benchmarks", "generators.sources")
+ELSEWHERE = ("menagerie.generators.benchmarks", "menagerie.generators.sources")
 EXEMPT = {
-    "envs.checks.physics": "writes to the null device",
-    "envs.common.exports": "reads the source itself",
-    "envs.common.reading": "the door",
-    "envs.common.records": "the door",
-    "envs.common.arrays": "the door",
-    "envs.custom.upright": "leaves what is no picture to its reader",
-    "envs.custom.python_file": "runs a user's code",
-    "envs.drawing.mesh_file": "behind envs.custom.ingredients, which looks at the file first",
-    "envs.drawing.picture_file": "behind envs.custom.ingredients, which looks at the file first",
-    "envs.common.life": "what the kernel says of processes",
-    "envs.photographs.identity": "reads the source itself",
-    "envs.stamps.package": "an installed package of Debian's: tests/envs/test_stamps.py",
-    "envs.stamps.worlds": "pictures that envs.photographs.picture reads",
-    "envs.drawing.poses": "a table that is part of the source",
-    "envs.render.identity": "reads the source itself",
-    "generators.audit.file_checks": "reads a split that was read before",
-    "generators.audit.run": "splits by their own reader",
-    "generators.audit.shown": "rows of a split that was read before",
-    "generators.cluster.jobs": "reads what the kernel says of processes",
-    "generators.export.formats": "writes",
-    "generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
-    "generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
-    "models.library.open_clip_models": "weights that open_clip reads",
-    "models.library.processor_files": "files that transformers reads",
-    "models.library.pictures": "pictures that a caller has opened",
-    "models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
-    "studies.__main__": "reads the source itself",
-    "studies.real_training.rehearsal": "reads an export that it has just written",
-    "studies.runs.processor": "what the kernel says of processors",
-    "studies.runs.cell": "hashes a user's code and weights",
-    "studies.runs.result_file": "an entry",
-    "studies.trials.journal": "an entry",
+    "menagerie.envs.checks.physics": "writes to the null device",
+    "menagerie.envs.common.exports": "reads the source itself",
+    "menagerie.envs.common.reading": "the door",
+    "menagerie.envs.common.records": "the door",
+    "menagerie.envs.common.arrays": "the door",
+    "menagerie.envs.custom.upright": "leaves what is no picture to its reader",
+    "menagerie.envs.custom.python_file": "runs a user's code",
+    "menagerie.envs.drawing.mesh_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
+    "menagerie.envs.drawing.picture_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
+    "menagerie.envs.common.life": "what the kernel says of processes",
+    "menagerie.envs.photographs.identity": "reads the source itself",
+    "menagerie.envs.stamps.package": "an installed package of Debian's: tests/envs/test_stamps.py",
+    "menagerie.envs.stamps.worlds": "pictures that menagerie.envs.photographs.picture reads",
+    "menagerie.envs.drawing.poses": "a table that is part of the source",
+    "menagerie.envs.render.identity": "reads the source itself",
+    "menagerie.generators.audit.file_checks": "reads a split that was read before",
+    "menagerie.generators.audit.run": "splits by their own reader",
+    "menagerie.generators.audit.shown": "rows of a split that was read before",
+    "menagerie.generators.cluster.jobs": "reads what the kernel says of processes",
+    "menagerie.generators.export.formats": "writes",
+    "menagerie.generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
+    "menagerie.generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
+    "menagerie.models.library.open_clip_models": "weights that open_clip reads",
+    "menagerie.models.library.processor_files": "files that transformers reads",
+    "menagerie.models.library.pictures": "pictures that a caller has opened",
+    "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
+    "menagerie.studies.__main__": "reads the source itself",
+    "menagerie.studies.real_training.rehearsal": "reads an export that it has just written",
+    "menagerie.studies.runs.processor": "what the kernel says of processors",
+    "menagerie.studies.runs.cell": "hashes a user's code and weights",
+    "menagerie.studies.runs.result_file": "an entry",
+    "menagerie.studies.trials.journal": "an entry",
 }
 
 
@@ -165,9 +165,9 @@ def test_whatever_opens_files_has_an_entry():
 
 def test_json_and_toml_are_parsed_by_the_door_alone():
     allowed = {
-        "envs.common.reading": {"json.loads", "tomllib.loads"},
-        "envs.common.identity": {"json.loads"},  # of what it has just written
-        "envs.drawing.poses": {"json.loads"},  # of the source's; an edit would render every image anew
+        "menagerie.envs.common.reading": {"json.loads", "tomllib.loads"},
+        "menagerie.envs.common.identity": {"json.loads"},  # of what it has just written
+        "menagerie.envs.drawing.poses": {"json.loads"},  # of the source's; an edit would render every image anew
     }
     parsers = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
     found = {module: parsers & calls(tree) for module, tree in modules().items()}

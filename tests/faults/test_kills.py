@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.files import clear_leftovers, scratch_folder, whole_file
-from envs.common.life import Process, is_running, system_name
+from menagerie.envs.common.files import clear_leftovers, scratch_folder, whole_file
+from menagerie.envs.common.life import Process, is_running, system_name
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
 from tests.studies.command import ROOT
 
@@ -25,16 +25,16 @@ IDLE = """
 import sys, time
 from pathlib import Path
 
-from envs.common import processes
-from generators.cluster.options import Cluster
-from generators.cluster.tasks import Tasks
+from menagerie.envs.common import processes
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.tasks import Tasks
 
 def wait(*_):
     Path("ready").touch()
     time.sleep(600)
 
 def loader():
-    from models.training.loaders import start_loader
+    from menagerie.models.training.loaders import start_loader
     import torch
     class Slow:
         def __getitem__(self, key):
@@ -198,7 +198,7 @@ def test_a_fork_leaves_its_parents_scratch_folder_alone(tmp_path):
 
 LISTEN = """
 from multiprocessing.connection import Listener
-from envs.common.processes import keep_sockets_short
+from menagerie.envs.common.processes import keep_sockets_short
 keep_sockets_short()
 listener = Listener(family="AF_UNIX")
 print(listener.address)
@@ -220,7 +220,7 @@ def test_sockets_can_be_made_where_temporary_files_have_long_paths(tmp_path):
 
 
 CUT_OFF = """
-import os, envs.common.end_of_server
+import os, menagerie.envs.common.end_of_server
 from multiprocessing import spawn
 reading, writing = os.pipe()
 os.write(writing, b"\\x80\\x04")

@@ -7,13 +7,13 @@ from pathlib import Path
 import h5py
 import pytest
 
-from envs.common.errors import UserError
-from generators.audit.findings import Finding
-from generators.audit.pixels import check_pixels
-from generators.audit.regeneration import check_regeneration
-from generators.audit.run import CHECKS, CHECKS_OF, audit, check_file, check_records, done, with_way_out
-from generators.storage.pack import pack
-from generators.storage.split_file import REMEDY, read_split
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.pixels import check_pixels
+from menagerie.generators.audit.regeneration import check_regeneration
+from menagerie.generators.audit.run import CHECKS, CHECKS_OF, audit, check_file, check_records, done, with_way_out
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.split_file import REMEDY, read_split
 from tests.faults.planting import plant_in_split, plant_in_store, rewrite
 from tests.faults.split_faults import SPLIT_FAULTS
 from tests.faults.store_faults import STORE_FAULTS
@@ -127,7 +127,7 @@ def test_a_missing_subset_is_one_line(damaged):
 
 
 def test_all_images_by_the_command_line(sound):
-    call = [sys.executable, "-m", "generators", "audit", str(sound), "--pixels", "all"]
+    call = [sys.executable, "-m", "menagerie", "audit", str(sound), "--pixels", "all"]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "checks hold, 0 fail" in done.stdout

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.worlds import load_world
-from generators.audit.exported import read_export, side_of_pictures
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load as load_benchmark
-from generators.export.write import MARK, SHEET, export
-from generators.hub.write import import_folder
-from generators.sources.image_files import ImageFiles
-from generators.sources.place import SourcePlace
-from generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
-from generators.sources.registry import load as load_source
-from generators.splits.recipe_file import SHIPPED, read_recipe
-from models.library.find import kind_of_hugging_face
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.exported import read_export, side_of_pictures
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load as load_benchmark
+from menagerie.generators.export.write import MARK, SHEET, export
+from menagerie.generators.hub.write import import_folder
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
+from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
+from menagerie.models.library.find import kind_of_hugging_face
 from tests.envs.cutout_files import draw, world_of
 from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RECIPE, RESOLUTION, make_split
@@ -204,23 +204,29 @@ def read_imported(path: Path) -> Any:
         shutil.rmtree(out, ignore_errors=True)
 
 
-STREAMS = ("generators.sources.json_stream", "generators.sources.json_file")
-WORLDS = ("envs.custom.world_file", "envs.custom.ingredients")
-SHARDS = ("generators.sources.shard", "generators.sources.tar_shards")
-EXPORTED = ("generators.audit.exported", "generators.export.write")
+STREAMS = ("menagerie.generators.sources.json_stream", "menagerie.generators.sources.json_file")
+WORLDS = ("menagerie.envs.custom.world_file", "menagerie.envs.custom.ingredients")
+SHARDS = ("menagerie.generators.sources.shard", "menagerie.generators.sources.tar_shards")
+EXPORTED = ("menagerie.generators.audit.exported", "menagerie.generators.export.write")
 THEIRS = [
-    FileKind("recipe", make_recipe, lambda p: read_recipe(str(p)), ("generators.splits.recipe_file",), free=True),
+    FileKind(
+        "recipe", make_recipe, lambda p: read_recipe(str(p)), ("menagerie.generators.splits.recipe_file",), free=True
+    ),
     FileKind("world", make_world, read_world, WORLDS, free=True),
     FileKind("mesh of a world", beside("blob.stl"), read_world, WORLDS, free=True),
     FileKind(
-        "cut-out of a world", make_cutout, read_world, ("envs.photographs.picture", "envs.custom.cutouts"), free=True
+        "cut-out of a world",
+        make_cutout,
+        read_world,
+        ("menagerie.envs.photographs.picture", "menagerie.envs.custom.cutouts"),
+        free=True,
     ),
     FileKind("picture of a world", beside("tiles.png"), read_world, WORLDS, free=True),
     FileKind(
         "captions of COCO",
         with_root(source("coco", "coco/annotations/captions_train2017.json")),
         read_source("coco"),
-        ("generators.sources.json_file",),
+        ("menagerie.generators.sources.json_file",),
         free=True,
     ),
     FileKind(
@@ -241,21 +247,21 @@ THEIRS = [
         "table of a benchmark",
         benchmark("negbench", "**/*.csv"),
         read_benchmark("negbench"),
-        ("generators.sources.csv_file",),
+        ("menagerie.generators.sources.csv_file",),
         free=True,
     ),
     FileKind(
         "photograph (JPEG)",
         lambda f: make_photograph(f, "jpeg"),
         read_photograph,
-        ("generators.sources.image_files",),
+        ("menagerie.generators.sources.image_files",),
         free=True,
     ),
     FileKind(
         "photograph (PNG)",
         lambda f: make_photograph(f, "png"),
         read_photograph,
-        ("generators.sources.image_files",),
+        ("menagerie.generators.sources.image_files",),
         free=True,
     ),
     *(
@@ -263,7 +269,7 @@ THEIRS = [
             f"{form} table of the hub",
             partial(make_table, form=form),
             read_imported,
-            ("generators.hub.tables", "generators.hub.pictures"),
+            ("menagerie.generators.hub.tables", "menagerie.generators.hub.pictures"),
             free=True,
         )
         for form in ("parquet", "arrow")
@@ -273,12 +279,12 @@ THEIRS = [
             f"{what} of a webdataset",
             partial(make_webdataset, file=file),
             read_imported,
-            ("generators.hub.webdataset",),
+            ("menagerie.generators.hub.webdataset",),
             free=True,
         )
         for what, file in {"tar file": "test/0.tar", "class names": "classnames.txt"}.items()
     ),
-    FileKind("raw images", make_raw, read_raw, ("generators.sources.raw_images",), free=True),
+    FileKind("raw images", make_raw, read_raw, ("menagerie.generators.sources.raw_images",), free=True),
     FileKind("mark of an export", lambda f: make_export(f, MARK), read_exported, EXPORTED, free=True),
     FileKind("data sheet of an export", lambda f: make_export(f, SHEET), read_exported, EXPORTED, free=True),
     FileKind(
@@ -292,7 +298,7 @@ THEIRS = [
         "config of Hugging Face",
         make_configured,
         lambda p: kind_of_hugging_face(p.parent),
-        ("models.library.find",),
+        ("menagerie.models.library.find",),
         free=True,
     ),
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from generators.benchmarks import (
+from menagerie.generators.benchmarks import (
     clevr_bind,
     mmvp_vlm,
     negbench,

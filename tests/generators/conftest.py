@@ -8,13 +8,13 @@ from pathlib import Path
 import h5py
 import pytest
 
-from envs.worlds import load_world
-from generators.audit.run import audit
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe import SplitRecipe
-from generators.storage import split_file
-from generators.storage.image_store import ImageStore
-from generators.vocabulary import Vocabulary
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import audit
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage import split_file
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.vocabulary import Vocabulary
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
@@ -57,9 +57,9 @@ def shared_entries(tmp_path_factory):
     """What audits render they find again in the next test, as the renderer gives the same each time."""
     folder = tmp_path_factory.mktemp("entries")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("generators.audit.renderings.scratch_folder", lambda: nullcontext(folder))
+        patch.setattr("menagerie.generators.audit.renderings.scratch_folder", lambda: nullcontext(folder))
         patch.setattr(
-            "generators.audit.renderings.MOST_WORKERS", 1
+            "menagerie.generators.audit.renderings.MOST_WORKERS", 1
         )  # a process takes longer to start than to render these
         yield
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
+from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
 from tests.generators.benchmark_files import write_images, write_json
 
 # A number of each image, in the order of a source's images.

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-import generators
-from envs.common.errors import UserError
-from envs.world import WORLDS
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.plain_text import plain_text
-from generators.storage.dataset import SplitDataset
+import menagerie
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.world import WORLDS
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.storage.dataset import SplitDataset
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from generators.storage.dataset import SplitDataset
     ],
 )
 def test_captions_are_parsed(caption, nodes, edges):
-    assert generators.parse(caption) == SceneGraph(nodes, edges)
+    assert menagerie.parse(caption) == SceneGraph(nodes, edges)
 
 
 @pytest.mark.parametrize(
@@ -46,22 +46,22 @@ def test_captions_are_parsed(caption, nodes, edges):
 )
 def test_other_captions_are_refused_with_the_reason(caption, reason):
     with pytest.raises(UserError, match=reason):
-        generators.parse(caption)
+        menagerie.parse(caption)
 
 
 def test_a_world_limits_the_words():
-    assert generators.parse("a red rabbit in the city", "tiny").nodes == ("red rabbit", "city")
-    assert generators.parse("a red rabbit in the city", WORLDS["tiny"]).nodes == ("red rabbit", "city")
+    assert menagerie.parse("a red rabbit in the city", "tiny").nodes == ("red rabbit", "city")
+    assert menagerie.parse("a red rabbit in the city", WORLDS["tiny"]).nodes == ("red rabbit", "city")
     with pytest.raises(UserError, match="unknown word 'cat'"):
-        generators.parse("a red cat in the city", "tiny")
+        menagerie.parse("a red cat in the city", "tiny")
     with pytest.raises(UserError, match="did you mean 'tiny'"):
-        generators.parse("a red cat in the city", "tinny")
+        menagerie.parse("a red cat in the city", "tinny")
 
 
 def test_every_caption_of_a_split_gives_its_graph(split):
     for subset in ("train", "unseen_pairs"):
         records = SplitDataset(split, subset, preload=False).records
-        assert [generators.parse(caption) for caption in records.captions] == records.graphs
+        assert [menagerie.parse(caption) for caption in records.captions] == records.graphs
 
 
 def test_plain_text():

@@ -10,13 +10,13 @@ import h5py
 import numpy as np
 import pytest
 
-from envs.scene import Scene, Thing
-from generators.audit.held import Held
-from generators.audit.masks import mean_colors
-from generators.audit.run import audit
-from generators.audit.several import audit_each
-from generators.storage.dataset import SplitDataset
-from generators.storage.tables import read_attribute
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.audit.held import Held
+from menagerie.generators.audit.masks import mean_colors
+from menagerie.generators.audit.run import audit
+from menagerie.generators.audit.several import audit_each
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
 from tests.studies.command import run_here
 
@@ -164,7 +164,7 @@ def test_fails_on_a_planted_fault(copied, fault):
 
 
 def run(*arguments):
-    return run_here([sys.executable, "-m", "generators", *map(str, arguments)], Path.cwd())
+    return run_here([sys.executable, "-m", "menagerie", *map(str, arguments)], Path.cwd())
 
 
 def test_command_line(copied):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from generators.audit.exported import PICTURES
-from generators.audit.run import audit
-from generators.export import formats
-from generators.export.formats import FORMATS
-from generators.export.write import export
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.audit.exported import PICTURES
+from menagerie.generators.audit.run import audit
+from menagerie.generators.export import formats
+from menagerie.generators.export.formats import FORMATS
+from menagerie.generators.export.write import export
 from tests.generators.conftest import failed
 
 TEXTS = "files and texts are those of the recipe"

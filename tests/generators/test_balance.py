@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from generators.audit import drawn, pair_draws, scene_draws, sequence
-from generators.audit.balance import all_contrasts, check_balance
-from generators.audit.chance import bound, signed
-from generators.audit.cues import check_cues, check_order
-from generators.audit.run import CHECKS_OF
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.spatial import SpatialRecipe
+from menagerie.generators.audit import drawn, pair_draws, scene_draws, sequence
+from menagerie.generators.audit.balance import all_contrasts, check_balance
+from menagerie.generators.audit.chance import bound, signed
+from menagerie.generators.audit.cues import check_cues, check_order
+from menagerie.generators.audit.run import CHECKS_OF
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
 from tests.faults.planting import only, with_subsets
 from tests.generators.conftest import in_memory
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from generators.benchmarks.benchmark import (
+from menagerie.generators.benchmarks.benchmark import (
     Benchmark,
     Item,
     first_of_best,
@@ -13,11 +13,11 @@ from generators.benchmarks.benchmark import (
     summarise,
     texts_chosen,
 )
-from generators.benchmarks.split_tests import QUAD, SplitTests
-from generators.captions.graph import SceneGraph
-from generators.captions.templates import Caption
-from generators.storage.dataset import SplitDataset
-from models.evaluation.scoring import score_items
+from menagerie.generators.benchmarks.split_tests import QUAD, SplitTests
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.evaluation.scoring import score_items
 from tests.models.builders import scorer
 
 

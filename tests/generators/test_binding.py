@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.splits.binding import TESTS, BindingRecipe, textured_pairs
-from generators.splits.pair_roles import pair_roles
-from generators.splits.spatial import SpatialRecipe
-from generators.splits.spatial import roles_of as roles_in
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import TESTS, BindingRecipe, textured_pairs
+from menagerie.generators.splits.pair_roles import pair_roles
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.splits.spatial import roles_of as roles_in
 
 RECIPE = BindingRecipe(world="pug", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=50)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)

@@ -5,17 +5,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.world import WORLDS
-from envs.worlds import load_world
-from generators.audit.texts import OTHER_WORDS, states, words
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.relations import claims, names_in
-from generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
-from generators.captions.wording import TEMPLATES, Phrasing
-from generators.parsers.world_grammar import parse
-from generators.vocabulary import Vocabulary
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.world import WORLDS
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.texts import OTHER_WORDS, states, words
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.relations import claims, names_in
+from menagerie.generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
+from menagerie.generators.captions.wording import TEMPLATES, Phrasing
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.vocabulary import Vocabulary
 
 
 def pair(first="red", second="asphalt", background="ocean floor", view=0):

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.reading import read_json
-from generators.benchmarks.class_folders import class_names
-from generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
-from generators.benchmarks.registry import load
-from generators.benchmarks.zero_shot import set_in
-from studies.transferring.check import differing
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.reading import read_json
+from menagerie.generators.benchmarks.class_folders import class_names
+from menagerie.generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.zero_shot import set_in
+from menagerie.studies.transferring.check import differing
 
 LISTED = read_json(DATA / "folders.json")
 CLASSES = known()["classes"]

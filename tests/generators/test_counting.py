@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.captions.phrases import counted, other_number, plural
-from generators.parsers.world_grammar import parse
-from generators.splits.counting import CountingRecipe
-from generators.storage.tables import read_attribute
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.phrases import counted, other_number, plural
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)

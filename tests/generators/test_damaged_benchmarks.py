@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks.matrix import MatrixBenchmark
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load, names
-from generators.sources.coco import CocoCaptions
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.sources.coco import CocoCaptions
 from tests.generators.benchmark_files import MAKERS, MATRICES, make_karpathy_test, tiny_tags, write_csv
 from tests.generators.damage import OF_TEXTS, RUNS, mutated
 from tests.generators.test_sources import png_header

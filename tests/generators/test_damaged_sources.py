@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from generators.sources import json_stream, registry
-from generators.sources.json_file import Entry, read_json_lines, read_json_list
-from generators.sources.json_stream import stream_list, stream_object
-from generators.sources.place import SourcePlace
-from generators.sources.texts import Texts
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources import json_stream, registry
+from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
+from menagerie.generators.sources.json_stream import stream_list, stream_object
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.texts import Texts
 from tests.generators.damage import mutated
 from tests.generators.source_files import MAKERS, make_scene_graphs
 

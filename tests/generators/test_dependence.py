@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
-from generators.storage.tables import read_attribute
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPE = DependenceRecipe(views=3, test_views=1, test_scenes=60)

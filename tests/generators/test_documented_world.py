@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib.image
 
-from generators.storage.split_file import read_split
+from menagerie.generators.storage.split_file import read_split
 from tests.envs.cutout_files import draw
 
 DOCS = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from generators import SplitDataset
-from generators.export import formats
-from generators.export.formats import FORMATS, File
-from generators.export.write import export
-from generators.storage.pack import pack
-from generators.storage.pixels import open_split
-from generators.storage.split_file import checksum, read_split
+from menagerie import SplitDataset
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.export import formats
+from menagerie.generators.export.formats import FORMATS, File
+from menagerie.generators.export.write import export
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import checksum, read_split
 from tests.studies.command import run_here
 
 TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
@@ -150,7 +150,7 @@ def test_data_sheet_is_complete(split, tmp_path):
         data.identity,
         "binding-menagerie ",
         "Apache License 2.0",
-        f"python -m generators export {split.name} --format sugarcrepe --out out --subsets validation train\n",
+        f"menagerie export {split.name} --format sugarcrepe --out out --subsets validation train\n",
     ):
         assert text in sheet
     assert str(tmp_path) not in sheet
@@ -235,7 +235,7 @@ def test_an_untrusted_subset_names_no_path(split, tmp_path, name):
 
 
 def test_command_line(split, tmp_path):
-    call = [sys.executable, "-m", "generators", "export", str(split), "--format", "sugarcrepe"]
+    call = [sys.executable, "-m", "menagerie", "export", str(split), "--format", "sugarcrepe"]
     call += ["--out", str(tmp_path / "out"), "--subsets"]
     first, wrong = (run_here([*call, *names], tmp_path) for names in (("train", "seen_pairs"), ("trian",)))
     assert first.returncode == 0, first.stderr

@@ -7,16 +7,16 @@ from dataclasses import replace
 import h5py
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.seeds import generator
-from envs.facing import OUTWARD, place_of
-from envs.worlds import load_world
-from generators.rules.rule import parse_rule
-from generators.splits.binding import BindingRecipe, pair_scenes
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.recipe import draw
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.tables import read_attribute
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import generator
+from menagerie.envs.facing import OUTWARD, place_of
+from menagerie.envs.worlds import load_world
+from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.recipe import draw
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split
 
 RECIPES = [

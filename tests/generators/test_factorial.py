@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envs.render.renderer import Pictures, Renderer
-from envs.world import World
-from generators.audit.factorial import check_factorial, false_captions
+from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.world import World
+from menagerie.generators.audit.factorial import check_factorial, false_captions
 
 WORLD = World("few", ("cat", "elephant", "penguin"), ("red", "white"), ("city", "desert"))
 

@@ -6,22 +6,22 @@ from itertools import product
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.worlds import load_world
-from generators.audit.texts import states, words
-from generators.captions.false_captions import KINDS, FalseCaptions
-from generators.captions.graph import SceneGraph
-from generators.captions.relations import edge_holds
-from generators.captions.templates import Caption, build_caption, caption, phrasing_of
-from generators.parsers.world_grammar import parse
-from generators.splits import binding, spatial
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe, animal_roles
-from generators.splits.dependence import DependenceRecipe, marked_textures
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import recorded
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.texts import states, words
+from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.relations import edge_holds
+from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.splits import binding, spatial
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe, animal_roles
+from menagerie.generators.splits.dependence import DependenceRecipe, marked_textures
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import recorded
+from menagerie.generators.vocabulary import Vocabulary
 
 SMALL = {"views": 1, "test_views": 1, "test_scenes": 5}
 RULE = "texture=red & animal=rabbit"

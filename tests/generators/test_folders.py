@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.sources.folders import existing, files_in
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.sources.folders import existing, files_in
 
 
 @pytest.fixture

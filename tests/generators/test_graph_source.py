@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.captions.contents import phrases
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.graph_noise import with_moved_attributes, without_nodes
-from generators.parsers.graph_source import GraphSource, ReadGraphs, parser_digest
-from generators.parsers.registry import open_parser
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.vocabulary import Vocabulary
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.contents import phrases
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.graph_noise import with_moved_attributes, without_nodes
+from menagerie.generators.parsers.graph_source import GraphSource, ReadGraphs, parser_digest
+from menagerie.generators.parsers.registry import open_parser
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.vocabulary import Vocabulary
 
 WORDS = Vocabulary.of(load_world("pug"))
 KNOWN = dict(phrases(WORDS))

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.audit.run import audit
-from generators.rules.groups import with_groups
-from generators.rules.rule import parse_rule
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe_file import read_recipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.image_store import ImageStore
-from generators.storage.pack import pack
-from generators.storage.split_file import read_split, recorded, split_name
-from studies.runs.data import SplitData
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import audit
+from menagerie.generators.rules.groups import with_groups
+from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.split_file import read_split, recorded, split_name
+from menagerie.studies.runs.data import SplitData
 from tests.envs.test_own_animals import LYNX
 from tests.generators.conftest import RECIPE, failed, make_split
 
@@ -166,15 +166,15 @@ def test_a_packed_split_opens_elsewhere_and_executes_nothing(tmp_path):
     trap = "open('executed', 'w').close()\nraise RuntimeError"
     (made / "grouped lynx.py").write_text(trap)
     program = (
-        "import runpy, sys; from generators import SplitDataset\n"
-        "from generators.benchmarks.split_tests import SplitTests\n"
+        "import runpy, sys; from menagerie import SplitDataset\n"
+        "from menagerie.generators.benchmarks.split_tests import SplitTests\n"
         "for name in ('train', 'held_out', 'validation'):\n"
         "    data = SplitDataset('packed.h5', name); data[0]; name == 'train' or SplitTests(data)\n"
         "assert 'catlike' in data.split.vocabulary.animals\n"
         "for line in ('audit packed.h5', 'inspect packed.h5 --html page.html', 'pack packed.h5 --out again.h5',\n"
         "             'export packed.h5 --format coco --out coco'):\n"
-        "    sys.argv = ['generators', *line.split()]\n"
-        "    try: runpy.run_module('generators', run_name='__main__', alter_sys=True)\n"
+        "    sys.argv = ['menagerie', *line.split()]\n"
+        "    try: runpy.run_module('menagerie', run_name='__main__', alter_sys=True)\n"
         "    except SystemExit as end: assert not end.code, line\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=elsewhere, capture_output=True, text=True)
@@ -188,7 +188,7 @@ def test_the_audit_finds_a_split_whose_group_means_more(tmp_path):
     path = make_split(tmp_path, BindingRecipe(**TINY, hold_out=("animal=birds & texture=red",), groups=GROUPS))
     split = read_split(path)
     split.recipe["groups"] = ["birds={penguin, rabbit}"]
-    from generators.audit.held_out import check_hold_out
+    from menagerie.generators.audit.held_out import check_hold_out
 
     assert "no rule holds out any scene of train" in {
         finding.claim for finding in check_hold_out(split) if not finding.holds

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.rules.rule import parse_rule
-from generators.splits.binding import BindingRecipe
-from generators.splits.spatial import SpatialRecipe
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
 from tests.generators.conftest import failed, make_split
 
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}

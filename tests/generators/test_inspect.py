@@ -13,18 +13,24 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.common.figure_files import png
-from envs.facing import place_of
-from generators.inspection.co_occurrence import ROLES, animal_counts, background_counts, pair_coverage, texture_counts
-from generators.inspection.matrices import count_matrix, role_matrix
-from generators.inspection.split_page import write_page
-from generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
-from generators.splits.binding import BindingRecipe
-from generators.splits.information import normalised_mutual_information
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.pack import pack
-from generators.storage.split_file import read_split
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.figure_files import png
+from menagerie.envs.facing import place_of
+from menagerie.generators.inspection.co_occurrence import (
+    ROLES,
+    animal_counts,
+    background_counts,
+    pair_coverage,
+    texture_counts,
+)
+from menagerie.generators.inspection.matrices import count_matrix, role_matrix
+from menagerie.generators.inspection.split_page import write_page
+from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.split_file import read_split
 from tests.generators.conftest import make_split
 from tests.studies.command import run_here
 
@@ -44,7 +50,7 @@ def made(request, tmp_path_factory) -> Path:
 
 
 def run(*options: object) -> subprocess.CompletedProcess:
-    return run_here([sys.executable, "-m", "generators", "inspect", *map(str, options)], Path.cwd())
+    return run_here([sys.executable, "-m", "menagerie", "inspect", *map(str, options)], Path.cwd())
 
 
 def test_rows_are_the_records(made):
@@ -236,7 +242,7 @@ def test_damaged_pixels_leave_no_page(split, tmp_path, monkeypatch):
             raise UserError("the shard is damaged")
         return np.zeros((16, 16), np.uint8)
 
-    monkeypatch.setattr("generators.storage.pixels.PixelReader.read", broken)
+    monkeypatch.setattr("menagerie.generators.storage.pixels.PixelReader.read", broken)
     with pytest.raises(UserError, match="shard is damaged"):
         write_page(opened, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []

@@ -3,15 +3,15 @@
 import pytest
 from PIL import Image
 
-from envs.common.litter import is_litter
-from envs.stamps.backgrounds import background_pictures
-from envs.stamps.own_folder import own_stamps
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load
-from generators.benchmarks.shown import images_of_tests
-from generators.sources.place import SourcePlace
-from generators.sources.tar_shards import TarShards
-from models.library.sources import HuggingFace
+from menagerie.envs.common.litter import is_litter
+from menagerie.envs.stamps.backgrounds import background_pictures
+from menagerie.envs.stamps.own_folder import own_stamps
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.tar_shards import TarShards
+from menagerie.models.library.sources import HuggingFace
 from tests.generators.benchmark_files import make_imagenet_ao, make_zero_shot, write_images
 from tests.generators.source_files import picture, write_shard
 

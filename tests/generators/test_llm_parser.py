@@ -11,13 +11,13 @@ from email.utils import formatdate
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.captions.graph import Edge, SceneGraph
-from generators.parsers import chat_server
-from generators.parsers.llm_prompt import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
-from generators.parsers.parser import CaptionParser
-from generators.parsers.registry import open_parser
-from generators.sources.coco import one_node
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.parsers import chat_server
+from menagerie.generators.parsers.llm_prompt import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.parsers.registry import open_parser
+from menagerie.generators.sources.coco import one_node
 from tests.generators.chat_service import ChatService, Request, Sent
 from tests.studies.command import WAIT_SECONDS
 
@@ -322,7 +322,7 @@ def test_other_models_and_prompts_have_answers_of_their_own(tmp_path, monkeypatc
         opened(service, tmp_path, model="n")("a cat on a mat")
         opened(service, tmp_path, timeout=9, concurrency=1)("a cat on a mat")
         assert len(service.requests) == 2, "how it is requested doesn't matter"
-        monkeypatch.setattr("generators.parsers.llm_prompt.RULES", RULES + " Be brief.")
+        monkeypatch.setattr("menagerie.generators.parsers.llm_prompt.RULES", RULES + " Be brief.")
         opened(service, tmp_path)("a cat on a mat")
         assert len(service.requests) == 3
 
@@ -366,7 +366,7 @@ def command(folder, service) -> subprocess.Popen:
     """The command that parses captions.txt."""
     parser = f"llm:model=m,url={service.url},timeout=20,concurrency=4"
     return subprocess.Popen(
-        [sys.executable, "-m", "generators", "parse", "captions.txt", "--parser", parser],
+        [sys.executable, "-m", "menagerie", "parse", "captions.txt", "--parser", parser],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,

@@ -7,12 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks import retrieval
-from generators.benchmarks.benchmark import Outcome
-from generators.benchmarks.matrix import among_best, answer, answers_of
-from generators.benchmarks.photographs import Place, by_group
-from generators.benchmarks.registry import load
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks import retrieval
+from menagerie.generators.benchmarks.benchmark import Outcome
+from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of
+from menagerie.generators.benchmarks.photographs import Place, by_group
+from menagerie.generators.benchmarks.registry import load
 from tests.generators.benchmark_files import IMAGES, MATRICES, captions_of, make_clip_benchmark_test, make_karpathy_test
 
 

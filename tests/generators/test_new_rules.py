@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks import mmvp_vlm, valse
-from generators.benchmarks.benchmark import Outcome, Result
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load
-from generators.benchmarks.sugarcrepe_pp import both_above
-from generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
-from studies.transferring.rating import preferences
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks import mmvp_vlm, valse
+from menagerie.generators.benchmarks.benchmark import Outcome, Result
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
+from menagerie.studies.transferring.rating import preferences
 from tests.generators.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
 
 NEW = ("bivlc", "cola", "colorswap", "mmvp-vlm", "pug-spare", "sugarcrepe-pp", "valse")

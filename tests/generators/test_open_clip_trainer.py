@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from generators import SplitDataset
-from generators.export import formats
-from generators.export.write import export
+from menagerie import SplitDataset
+from menagerie.generators.export import formats
+from menagerie.generators.export.write import export
 
 MODEL = {
     "embed_dim": 16,

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators import SplitDataset
-from generators.audit.run import audit
-from generators.storage import pack as pack_module
-from generators.storage.image_store import ImageStore
-from generators.storage.pack import pack
-from generators.storage.pixels import PixelReader, open_split
+from menagerie import SplitDataset
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import audit
+from menagerie.generators.storage import pack as pack_module
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pack import pack
+from menagerie.generators.storage.pixels import PixelReader, open_split
 from tests.disks import mounted, with_largest_file
 from tests.faults.judge import outcome
 from tests.generators.conftest import RECIPE, make_split
@@ -90,7 +90,7 @@ def test_plain_h5py_reads_it_as_the_original(split, alone):
 
 
 def test_only_needed_rows_of_a_large_store_in_many_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr("generators.storage.image_store.SHARD_ROWS", 37)
+    monkeypatch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 37)
     store = ImageStore(tmp_path, load_world("tiny"), 16)
     store.add(replace(RECIPE, pairs=1.0, seed=5).scenes_to_render()[::2])
     path = make_split(tmp_path)
@@ -231,7 +231,7 @@ def test_opens_no_other_file(packed, attack):
 
 
 def test_command_line(split, tmp_path):
-    call = [sys.executable, "-m", "generators", "pack", str(split), "--out", str(tmp_path / "packed.h5")]
+    call = [sys.executable, "-m", "menagerie", "pack", str(split), "--out", str(tmp_path / "packed.h5")]
     first = run_here(call, tmp_path)
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"{tmp_path / 'packed.h5'}\n"

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.records import sealed, unsealed
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.relations import names_in
-from generators.captions.templates import Caption
-from generators.parsers import spacy_rules, t5
-from generators.parsers.agreement import agreement, parts
-from generators.parsers.cache import ParseCache
-from generators.parsers.dependency_rules import Word, graph_of
-from generators.parsers.graph_json import NotAGraph, as_json, from_json, plain_phrase
-from generators.parsers.parser import CaptionParser, Parsed
-from generators.parsers.registry import describe, load, names, open_parser
-from generators.sources.captions_file import parse_file, read_captions
-from generators.sources.coco import one_node
-from generators.vocabulary import Vocabulary
-from models.training.targets import Claims, targets_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import sealed, unsealed
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.relations import names_in
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.parsers import spacy_rules, t5
+from menagerie.generators.parsers.agreement import agreement, parts
+from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.dependency_rules import Word, graph_of
+from menagerie.generators.parsers.graph_json import NotAGraph, as_json, from_json, plain_phrase
+from menagerie.generators.parsers.parser import CaptionParser, Parsed
+from menagerie.generators.parsers.registry import describe, load, names, open_parser
+from menagerie.generators.sources.captions_file import parse_file, read_captions
+from menagerie.generators.sources.coco import one_node
+from menagerie.generators.vocabulary import Vocabulary
+from menagerie.models.training.targets import Claims, targets_of
 from tests.studies.command import run_here
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
@@ -503,7 +503,7 @@ def two_parsers(monkeypatch):
         "second": {"A cat.": SceneGraph(("cat", "computer"), (Edge("on", 0, 1),)), "A dog.": SceneGraph(("dog",))},
     }
     open_ = lambda text, parses, allow: CaptionParser(text, Scripted(graphs[text], {"A cow."}), None, allow)  # noqa: E731
-    monkeypatch.setattr("generators.sources.captions_file.open_parser", open_)
+    monkeypatch.setattr("menagerie.generators.sources.captions_file.open_parser", open_)
 
 
 def test_a_file_is_parsed_by_two_parsers(two_parsers, tmp_path, capsys):
@@ -546,7 +546,7 @@ def test_one_parser_or_two_different_ones(parsers, tmp_path):
 
 def test_the_command(tmp_path, monkeypatch):
     (tmp_path / "captions.txt").write_text("A cat.\n")
-    start = [sys.executable, "-m", "generators", "parse"]
+    start = [sys.executable, "-m", "menagerie", "parse"]
     monkeypatch.setenv("COLUMNS", "100")
     run = lambda *arguments: run_here([*start, *arguments], tmp_path)  # noqa: E731
     done = run("captions.txt", "--parser", "one-node", "--out", "out.json")

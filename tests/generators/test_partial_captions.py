@@ -7,16 +7,16 @@ from dataclasses import replace
 import h5py
 import pytest
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.audit.findings import within
-from generators.audit.mentions import states_in_part
-from generators.audit.run import audit
-from generators.captions.templates import caption
-from generators.parsers.world_grammar import parse
-from generators.splits.binding import BindingRecipe
-from generators.storage.split_file import NO_GRAPH, read_split
-from generators.storage.tables import read_attribute
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.findings import within
+from menagerie.generators.audit.mentions import states_in_part
+from menagerie.generators.audit.run import audit
+from menagerie.generators.captions.templates import caption
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.split_file import NO_GRAPH, read_split
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)

@@ -13,13 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from envs.common.errors import UserError
-from generators.benchmarks import clevr_bind, sugarcrepe
-from generators.benchmarks.benchmark import Outcome, first_of_drawn, summarise
-from generators.benchmarks.photographs import Place, by_group
-from generators.benchmarks.registry import load, names
-from models.library.pictures import framed_images
-from models.towers.pixels import Framing
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks import clevr_bind, sugarcrepe
+from menagerie.generators.benchmarks.benchmark import Outcome, first_of_drawn, summarise
+from menagerie.generators.benchmarks.photographs import Place, by_group
+from menagerie.generators.benchmarks.registry import load, names
+from menagerie.models.library.pictures import framed_images
+from menagerie.models.towers.pixels import Framing
 from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags, write_images
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.audit.run import audit, check_records
-from generators.captions.wording import TEMPLATES
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import read_split
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.audit.run import audit, check_records
+from menagerie.generators.captions.wording import TEMPLATES
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import read_split
 from tests.generators.conftest import in_memory, make_split
 from tests.studies.command import run_here
 
@@ -20,7 +20,7 @@ TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
 
 
 def generators(*arguments, folder):
-    return run_here([sys.executable, "-m", "generators", *map(str, arguments)], folder)
+    return run_here([sys.executable, "-m", "menagerie", *map(str, arguments)], folder)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_misspelt_recipe_and_the_list(tmp_path):
 
 def test_two_commands_on_one_store_both_end_right(tmp_path):
     (tmp_path / "r.toml").write_text('kind = "spatial"\n' + TINY)
-    start = [sys.executable, "-m", "generators", "make", "r.toml", "--resolution", "16", "--pairs"]
+    start = [sys.executable, "-m", "menagerie", "make", "r.toml", "--resolution", "16", "--pairs"]
     both = [
         subprocess.Popen([*start, pairs], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for pairs in ("0.5", "1")
     ]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.worlds import load_world
-from generators.rules.rule import parse_rule
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.worlds import load_world
+from menagerie.generators.rules.rule import parse_rule
 
 PUG = load_world("pug")
 TINY = load_world("tiny")

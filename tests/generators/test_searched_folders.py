@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.benchmarks.photographs import Place, images_of
-from generators.benchmarks.registry import load
-from generators.sources.nearby import nearby
-from studies import transfer
-from studies.real_training import describe
-from studies.real_training.config import Config as RealConfig
-from studies.transferring.check import state_of
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.photographs import Place, images_of
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.sources.nearby import nearby
+from menagerie.studies import transfer
+from menagerie.studies.real_training import describe
+from menagerie.studies.real_training.config import Config as RealConfig
+from menagerie.studies.transferring.check import state_of
 from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags
 
 MAKE = MAKERS | MATRICES

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks import registry, shown
-from generators.benchmarks.photographs import Place, images_of
-from generators.benchmarks.shown import images_of_tests
-from generators.sources import registry as sources
-from generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
-from generators.sources.place import SourcePlace
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks import registry, shown
+from menagerie.generators.benchmarks.photographs import Place, images_of
+from menagerie.generators.benchmarks.shown import images_of_tests
+from menagerie.generators.sources import registry as sources
+from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
+from menagerie.generators.sources.place import SourcePlace
 from tests.generators.benchmark_files import (
     IMAGES,
     MAKERS,

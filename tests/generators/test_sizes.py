@@ -7,24 +7,24 @@ from dataclasses import replace
 import h5py
 import pytest
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.worlds import load_world
-from generators.audit.texts import words
-from generators.captions.incomplete import salient_slot
-from generators.captions.relations import claims
-from generators.captions.templates import caption, hard_negative
-from generators.export.write import export
-from generators.inspection.split_page import write_page
-from generators.inspection.summary import facts
-from generators.parsers.world_grammar import parse
-from generators.rules.hold_out import matched
-from generators.rules.rule import parse_rule
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import read_split
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.texts import words
+from menagerie.generators.captions.incomplete import salient_slot
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.captions.templates import caption, hard_negative
+from menagerie.generators.export.write import export
+from menagerie.generators.inspection.split_page import write_page
+from menagerie.generators.inspection.summary import facts
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.rules.hold_out import matched
+from menagerie.generators.rules.rule import parse_rule
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import read_split
 from tests.generators.conftest import failed, make_split
 
 FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}

@@ -18,16 +18,16 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from envs.common.errors import UserError
-from generators import SplitDataset
-from generators.captioned import Captioned, pick
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.relations import names_in
-from generators.export.write import export
-from generators.sources import registry
-from generators.sources.coco import CocoCaptions
-from generators.sources.image_files import ImageFiles
-from generators.sources.mixture import Mixture
+from menagerie import SplitDataset
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captioned import Captioned, pick
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.relations import names_in
+from menagerie.generators.export.write import export
+from menagerie.generators.sources import registry
+from menagerie.generators.sources.coco import CocoCaptions
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.mixture import Mixture
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 MINI = SHARED / "data/coco-mini"
@@ -430,5 +430,7 @@ def test_sources_by_name(every):
 
 
 def test_listing_sources_imports_none():
-    program = "import sys; from generators.sources import registry; registry.names(); sys.exit('torch' in sys.modules)"
+    program = (
+        "import sys; from menagerie.generators.sources.registry import names; names(); sys.exit('torch' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)

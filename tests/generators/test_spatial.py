@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.audit.run import audit
-from generators.captions.templates import caption, hard_negative, swap_places
-from generators.parsers.world_grammar import parse
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import read_split, recorded, split_name
-from generators.storage.tables import read_attribute
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import audit
+from menagerie.generators.captions.templates import caption, hard_negative, swap_places
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import read_split, recorded, split_name
+from menagerie.generators.storage.tables import read_attribute
 from tests.generators.conftest import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)

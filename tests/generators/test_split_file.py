@@ -12,16 +12,16 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators import SplitDataset
-from generators.audit.run import check_file
-from generators.captions.templates import swap_textures
-from generators.examples import collate
-from generators.storage import split_file
-from generators.storage.image_store import ImageStore
-from generators.storage.split_file import read_split
-from studies.runs.data import SplitData
+from menagerie import SplitDataset
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.run import check_file
+from menagerie.generators.captions.templates import swap_textures
+from menagerie.generators.examples import collate
+from menagerie.generators.storage import split_file
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import read_split
+from menagerie.studies.runs.data import SplitData
 from tests.generators.conftest import RECIPE, make_split
 
 
@@ -221,7 +221,7 @@ def test_a_changed_caption_is_noticed(copied):
 
 def test_a_fresh_process_reads_a_compressed_store(tmp_path):
     path = make_split(tmp_path, codec="zstd")
-    program = f"from generators import SplitDataset; print(len(SplitDataset({str(path)!r})[0].image))"
+    program = f"from menagerie import SplitDataset; print(len(SplitDataset({str(path)!r})[0].image))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.stdout == "3\n", result.stderr
 

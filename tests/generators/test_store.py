@@ -4,11 +4,11 @@ import h5py
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.worlds import load_world
-from generators.storage import image_store as store_module
-from generators.storage.image_store import ImageStore
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage import image_store as store_module
+from menagerie.generators.storage.image_store import ImageStore
 from tests.disks import mounted, read_only, with_largest_file
 from tests.faults.judge import outcome
 
@@ -188,7 +188,7 @@ def test_identity_names_world_resolution_and_renderer(tmp_path, monkeypatch):
     first = ImageStore(tmp_path, WORLD, 32).identity
     assert ImageStore(tmp_path, WORLD, 64).identity != first
     assert ImageStore(tmp_path, load_world("pug"), 32).identity != first
-    monkeypatch.setattr("envs.render.identity.DRAWS", ("shapes",))  # as if other sources decided pixels
+    monkeypatch.setattr("menagerie.envs.render.identity.DRAWS", ("shapes",))  # as if other sources decided pixels
     assert ImageStore(tmp_path, WORLD, 32).identity != first
 
 

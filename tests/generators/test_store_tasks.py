@@ -2,21 +2,21 @@
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.cluster.options import Cluster
-from generators.cluster.worker import Interruption
-from generators.splits.binding import BindingRecipe
-from generators.storage.image_store import ImageStore
-from generators.storage.render_tasks import RenderTask, add_with_tasks, plan, render_parts
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.options import Cluster
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.render_tasks import RenderTask, add_with_tasks, plan, render_parts
 
 SCENES = BindingRecipe(world="tiny", views=1, test_views=1, test_scenes=24).scenes_to_render()
 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr("generators.storage.image_store.SHARD_ROWS", 32)
-    monkeypatch.setattr("generators.storage.render_tasks.SHARD_ROWS", 32)
+    monkeypatch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 32)
+    monkeypatch.setattr("menagerie.generators.storage.render_tasks.SHARD_ROWS", 32)
 
 
 def contents(store):
@@ -27,7 +27,7 @@ def contents(store):
 def alone(tmp_path_factory):
     """The files of one process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("generators.storage.image_store.SHARD_ROWS", 32)
+        patch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 32)
         store = ImageStore(tmp_path_factory.mktemp("alone"), load_world("tiny"), 32)
         store.add(SCENES)
     return contents(store)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from generators.sources import shard_index
-from generators.sources.kept_out import FLICKR, KeptOut, PhotographId
-from generators.sources.place import SourcePlace
-from generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
-from generators.sources.tar_shards import TarShards
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.sources import shard_index
+from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
+from menagerie.generators.sources.tar_shards import TarShards
 from tests.generators.damage import OF_SHARDS, mutated_shard
 from tests.generators.source_files import make_shards, picture, write_shard
 from tests.generators.test_sources import png_header

@@ -4,19 +4,19 @@ from itertools import product
 
 import pytest
 
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.worlds import load_world
-from generators.audit.texts import true_nodes, words
-from generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
-from generators.captions.phrases import phrase
-from generators.captions.relations import PREDICATES, edge_holds
-from generators.captions.wording import TEMPLATES
-from generators.parsers.world_grammar import parse
-from generators.splits.binding import BindingRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.vocabulary import Vocabulary
-from models.towers.config import TextSpace
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.texts import true_nodes, words
+from menagerie.generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import PREDICATES, edge_holds
+from menagerie.generators.captions.wording import TEMPLATES
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.vocabulary import Vocabulary
+from menagerie.models.towers.config import TextSpace
 
 WORLD, SIZED = load_world("pug"), load_world("pug-sizes")
 VOCABULARY = Vocabulary.of(WORLD)

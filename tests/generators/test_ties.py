@@ -10,24 +10,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.scene import Scene
-from generators.audit.balance import check_balance
-from generators.audit.crossed import (
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.balance import check_balance
+from menagerie.generators.audit.crossed import (
     check_dependence_crossed,
     check_numbers_crossed,
     check_pairs_crossed,
     check_single_objects,
 )
-from generators.audit.drawn import check_drawn
-from generators.audit.pair_draws import check_pair_draws
-from generators.audit.run import CHECKS, CHECKS_OF
-from generators.audit.scene_draws import check_scene_draws
-from generators.audit.sequence import check_sequence
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.split_file import Split, describe
+from menagerie.generators.audit.drawn import check_drawn
+from menagerie.generators.audit.pair_draws import check_pair_draws
+from menagerie.generators.audit.run import CHECKS, CHECKS_OF
+from menagerie.generators.audit.scene_draws import check_scene_draws
+from menagerie.generators.audit.sequence import check_sequence
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.split_file import Split, describe
 from tests.envs.cutout_files import draw, world_of
 from tests.faults.planting import joined, only, taken, with_subsets
 from tests.generators.conftest import in_memory
@@ -63,7 +63,7 @@ def trained(split: Split, keep: Callable[[Scene], bool]) -> Split:
 
 def repainted(split: Split, paint: Callable[[Scene], Scene], name: str = "train") -> Split:
     """The split with other scenes in a subset, with their own texts."""
-    from generators.audit.regeneration import recipe_of
+    from menagerie.generators.audit.regeneration import recipe_of
 
     scenes = [paint(scene) for scene in split.subsets[name].scenes]
     return with_subsets(split, **{name: describe("train", scenes, dict.fromkeys(scenes, 0), recipe_of(split))})

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks.benchmark import first_of_best
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load
-from generators.benchmarks.tagging import spacy_model, spacy_tags
-from generators.benchmarks.word_order import clean, options
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.benchmark import first_of_best
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.tagging import spacy_model, spacy_tags
+from menagerie.generators.benchmarks.word_order import clean, options
 from tests.generators.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
 
 CAPTION = 'A small CAT beside two "big" dogs, on the green grass.'

@@ -5,23 +5,23 @@ from itertools import product
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.worlds import load_world
-from generators.audit.texts import states, words
-from generators.audit.wording import check_wording
-from generators.benchmarks.split_tests import SplitTests
-from generators.captions.phrases import plural, with_article
-from generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
-from generators.captions.wording import ARTICLES, CONJUNCTIONS, ORDERS, TEMPLATES, template_of
-from generators.parsers.world_grammar import parse, read
-from generators.splits.binding import BindingRecipe
-from generators.splits.counting import CountingRecipe
-from generators.splits.dependence import DependenceRecipe
-from generators.splits.recipe_file import read_recipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.split_file import read_split, recorded, split_name
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.texts import states, words
+from menagerie.generators.audit.wording import check_wording
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.phrases import plural, with_article
+from menagerie.generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
+from menagerie.generators.captions.wording import ARTICLES, CONJUNCTIONS, ORDERS, TEMPLATES, template_of
+from menagerie.generators.parsers.world_grammar import parse, read
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.split_file import read_split, recorded, split_name
 from tests.generators.conftest import RECIPE, failed, make_split
 
 PUG, SIZED = load_world("pug"), load_world("pug-sizes")

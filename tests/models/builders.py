@@ -8,11 +8,11 @@ import numpy as np
 import open_clip
 import torch
 
-from generators.captions.graph import Edge, SceneGraph
-from models.checkpoint import build_scorer
-from models.registry import specs
-from models.scorer import Scorer, Tensors
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.registry import specs
+from menagerie.models.scorer import Scorer, Tensors
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 THINGS = [f"{texture} {animal}" for texture in ("red", "white", "grass") for animal in ("cat", "dog", "pig", "crow")]
 PLACES = ["desert", "city", "circus"]
@@ -66,9 +66,9 @@ def images(n: int, seed: int = 0) -> torch.Tensor:
 # A file of a user's own: a linear map on the images of a frozen, trained CLIP.
 STAGED = """
 import torch
-from models.scorer import Scorer
-from models.scorers.clip.model import CLIPScorer
-from models.spec import ScorerSpec, Stage
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.spec import ScorerSpec, Stage
 
 class Linear(CLIPScorer):
     spec = ScorerSpec(name="linear", implementation="", config=CLIPScorer.config_class, stage=Stage("clip"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.dataset import SplitDataset
 from tests.generators.conftest import make_split
 
 

@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.evaluation.attention_maps import Maps, attention_maps, best_threshold, enlarged, nodes_of_things, overlap
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.evaluation.attention_maps import (
+    Maps,
+    attention_maps,
+    best_threshold,
+    enlarged,
+    nodes_of_things,
+    overlap,
+)
 from tests.models.builders import OPTIONS
 from tests.models.test_training import fresh
 

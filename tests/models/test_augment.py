@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from models.training.augment import draw_variation, sampling_grid
+from menagerie.models.training.augment import draw_variation, sampling_grid
 
 
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (64, 64), (100, 75), (224, 224)])

@@ -3,9 +3,14 @@
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.scorers.oc_clip.binding import competitive_attention, focused_attention, regular_attention, visual_slots
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.scorers.oc_clip.binding import (
+    competitive_attention,
+    focused_attention,
+    regular_attention,
+    visual_slots,
+)
 from tests.models.builders import images, scorer, texts
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from envs.common.records import read_record, write_record
-from generators.captions.graph import SceneGraph
-from models.carry_over import carry_over, widened, word_rows
-from models.checkpoint import CONFIG, build_scorer, save_checkpoint
-from models.registry import spec_of, specs
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.carry_over import carry_over, widened, word_rows
+from menagerie.models.checkpoint import CONFIG, build_scorer, save_checkpoint
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 TOWERS = TowerConfig("nano", resolution=32)
 BEFORE = TextSpace(("a", "blue", "cat", "dog", "red", "white"), 20)

@@ -9,16 +9,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from envs.common.errors import UserError
-from envs.common.records import file_digest, read_record, write_record
-from models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
-from models.library.find import find_source
-from models.registry import check_scorer, scorer_class, specs
-from models.scorer import Scorer
-from models.towers.build import build_towers, check_towers
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.sizes import SMALL_TOWERS
-from models.towers.tokenizers import WordTokenizer
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import file_digest, read_record, write_record
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
+from menagerie.models.library.find import find_source
+from menagerie.models.registry import check_scorer, scorer_class, specs
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.build import build_towers, check_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.tokenizers import WordTokenizer
 from tests.disks import with_largest_file
 from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
 
@@ -164,7 +164,7 @@ def test_every_registered_scorer_is_one(name):
 
 def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from models.scorers.clip.model import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
+    file.write_text("from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
     assert scorer_class(f"{file}:Mine").__name__ == "Mine"
     with pytest.raises(UserError, match="has no class 'Yours' that extends"):
         scorer_class(f"{file}:Yours")

@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from envs.common.errors import UserError
-from generators.benchmarks.photographs import Photograph, Photographs, Place, Record
-from models.evaluation.code_store import DIGEST, CodeFolder, Shelf
-from models.evaluation.codes import Codes
-from models.evaluation.encoding import BLOCK
-from models.evaluation.forms import form_of
-from models.evaluation.scoring import score_items
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
+from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.encoding import BLOCK
+from menagerie.models.evaluation.forms import form_of
+from menagerie.models.evaluation.scoring import score_items
 from tests.models.builders import scorer
 
 SIDE, IMAGES = 32, 70
@@ -220,7 +220,7 @@ class TestShelf:
 WRITER = """
 import sys
 from pathlib import Path
-from models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 shelf = Shelf(CodeFolder(Path(sys.argv[1]), 60000), "model", 1000)
 for k in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
     shelf.put({f"{k % 170:064x}": bytes([k % 170]) * 1000})

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from models.checkpoint import load_checkpoint, save_checkpoint
-from models.contract import CHECKS, build, check_contract, contract_texts
-from models.registry import own_class, scorer_class, spec_of, specs
-from models.spec import ScorerSpec
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space, tokenizer_of
-from studies.runs.scorer_options import only, scorer_options
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
+from menagerie.models.contract import CHECKS, build, check_contract, contract_texts
+from menagerie.models.registry import own_class, scorer_class, spec_of, specs
+from menagerie.models.spec import ScorerSpec
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space, tokenizer_of
+from menagerie.studies.runs.scorer_options import only, scorer_options
 from tests.models.builders import STAGED
 
 NANO = TowerConfig("nano", resolution=32)
@@ -39,9 +39,9 @@ def test_every_spec_is_whole(name):
 OWN = """
 from dataclasses import dataclass
 import torch
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
-from models.scorer import Scorer
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorer import Scorer
 
 @dataclass(frozen=True)
 class Config(CLIPConfig):
@@ -136,7 +136,7 @@ def test_a_class_of_ones_own_has_flags_and_checkpoints(tmp_path):
 
 def test_a_spec_of_ones_own_is_taken(tmp_path):
     spec = "ScorerSpec(name='mine', implementation='', config=Config, smoke={'width': 2}, negatives=('captions',))"
-    text = f"from models.spec import ScorerSpec\n\nclass Spec(Mine):\n    spec = {spec}\n"
+    text = f"from menagerie.models.spec import ScorerSpec\n\nclass Spec(Mine):\n    spec = {spec}\n"
     name = f"{written(tmp_path, text)}:Spec"
     assert (spec_of(name).flag, spec_of(name).negatives) == ("mine", ("captions",))
     assert scorer_options("smoke", [name]).of(name) == {"width": 2}

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from generators.benchmarks.split_tests import SplitTests
-from generators.captions.graph import Edge, SceneGraph
-from generators.storage.dataset import SplitDataset
-from models import load_scorer
-from models.checkpoint import build_scorer, save_checkpoint
-from models.regraphed import RegraphedReader
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
-from studies.evaluation.pieces import texts_of
-from studies.evaluation.whole_texts import cut_record
+from menagerie import load_scorer
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer, save_checkpoint
+from menagerie.models.regraphed import RegraphedReader
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
+from menagerie.studies.evaluation.pieces import texts_of
+from menagerie.studies.evaluation.whole_texts import cut_record
 from tests.models.builders import OPTIONS
 
 CONTEXT = 8

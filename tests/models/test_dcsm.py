@@ -7,17 +7,17 @@ import pytest
 import torch
 from open_clip import SimpleTokenizer
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.checkpoint import build_scorer
-from models.recipe import Recipe
-from models.scorers.dcsm import model as dcsm
-from models.scorers.dcsm.spec import PUBLISHED, DCSMConfig
-from models.scorers.dcsm.words import FunctionalReader, Tokens
-from models.towers.build import patch_tokens
-from models.towers.config import TextSpace
-from models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
-from models.training.loop import train
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.dcsm import model as dcsm
+from menagerie.models.scorers.dcsm.spec import PUBLISHED, DCSMConfig
+from menagerie.models.scorers.dcsm.words import FunctionalReader, Tokens
+from menagerie.models.towers.build import patch_tokens
+from menagerie.models.towers.config import TextSpace
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
+from menagerie.models.training.loop import train
 from tests.models import builders
 
 TEXTS = ["a red cat to the left of a white dog in the city", "left of left", "a crow", "a pig in the circus"]

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.relations import claims
-from generators.parsers.world_grammar import parse
-from generators.sources.mixture import Mixture
-from generators.splits.binding import BindingRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from models.checkpoint import build_scorer
-from models.objectives import Targets
-from models.recipe import Recipe
-from models.scorers.flair.model import ImageCode, TextCode
-from models.scorers.flair.pooling import TextConditionedPooling
-from models.training.feed import Feed
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.sources.mixture import Mixture
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.flair.model import ImageCode, TextCode
+from menagerie.models.scorers.flair.pooling import TextConditionedPooling
+from menagerie.models.training.feed import Feed
 from tests.generators.conftest import make_split
 from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts
 

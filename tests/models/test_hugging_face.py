@@ -11,14 +11,14 @@ import pytest
 import torch
 from PIL import Image
 
-from envs.common.errors import UserError
-from models import load_scorer
-from models.library.find import find_source
-from models.library.hugging_face import HuggingFaceReader
-from models.library.loaded import NO_GRAPH
-from models.library.sources import file_digest
-from models.towers.pixels import Framing
-from models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
+from menagerie import load_scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.models.library.find import find_source
+from menagerie.models.library.hugging_face import HuggingFaceReader
+from menagerie.models.library.loaded import NO_GRAPH
+from menagerie.models.library.sources import file_digest
+from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers")

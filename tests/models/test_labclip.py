@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import build_scorer
-from models.objectives import Targets
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.towers.tokenizers import text_space
-from models.training.loop import train
-from studies.runs.data import split_texts
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.loop import train
+from menagerie.studies.runs.data import split_texts
 from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)

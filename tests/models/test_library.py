@@ -11,18 +11,18 @@ from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 from safetensors.torch import save_file
 
-import generators
-from envs.common.errors import UserError
-from generators.captions.graph import Edge, SceneGraph
-from generators.sources.pictures import open_picture
-from models import load_scorer
-from models.checkpoint import save_checkpoint
-from models.library.cells import place_of
-from models.library.find import find_source
-from models.library.framed import Framed
-from models.library.pictures import framed_images, picture_of
-from models.towers.pixels import Framing
-from studies.runs.result_file import read_result, write_result
+import menagerie
+from menagerie import load_scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.sources.pictures import open_picture
+from menagerie.models.checkpoint import save_checkpoint
+from menagerie.models.library.cells import place_of
+from menagerie.models.library.find import find_source
+from menagerie.models.library.framed import Framed
+from menagerie.models.library.pictures import framed_images, picture_of
+from menagerie.models.towers.pixels import Framing
+from menagerie.studies.runs.result_file import read_result, write_result
 from tests.models.builders import scorer, small_open_clip
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
@@ -130,7 +130,7 @@ def test_graphs_are_parsed_where_none_are_given(tmp_path):
     save_checkpoint(tmp_path, "oc-clip", scorer("oc-clip"))
     loaded, caption = load_scorer(tmp_path), "a red pig to the left of a white cat in the city"
     parsed = loaded.score(pixels(), [caption, "a red pig"])
-    given = loaded.score(pixels(), [caption, "a red pig"], [generators.parse(caption), SceneGraph(("red pig",))])
+    given = loaded.score(pixels(), [caption, "a red pig"], [menagerie.parse(caption), SceneGraph(("red pig",))])
     assert torch.equal(parsed, given)
     with pytest.raises(UserError, match="unknown word 'sofa'"):
         loaded.score(pixels(), "a red pig on a sofa")
@@ -235,7 +235,7 @@ def run(tmp_path_factory):
 
 
 def write_cell(run, name, model, place, settings):
-    """What `studies.runs.train` writes of a cell, as far as it is read; returns its folder."""
+    """What `menagerie.studies.runs.train` writes of a cell, as far as it is read; returns its folder."""
     axes = [axis for axis in place if axis != "seed"]
     result = {"id": name, "model": model, "axes": axes, "settings": settings, "subsets": {}}
     write_result(run / "cells" / name, result | place)
@@ -332,8 +332,8 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
 
 OWN = """
 from dataclasses import dataclass
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
 
 @dataclass(frozen=True)
 class Config(CLIPConfig):
@@ -361,8 +361,8 @@ def test_a_class_of_ones_own(tmp_path):
 
 
 def test_benchmarks_are_framed(data):
-    from generators.benchmarks.split_tests import SplitTests
-    from generators.storage.dataset import SplitDataset
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.storage.dataset import SplitDataset
 
     inner = SplitTests(SplitDataset(data.split, "unseen_pairs"))
     seen = []

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from envs.common.errors import UserError
-from generators.benchmarks.matrix import Pool
-from generators.captions.templates import Caption
-from models.evaluation import matrix
-from models.evaluation.encoding import encoded
-from models.evaluation.matrix import score_pool
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.evaluation import matrix
+from menagerie.models.evaluation.encoding import encoded
+from menagerie.models.evaluation.matrix import score_pool
 from tests.models.builders import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.false_captions import KINDS
-from generators.captions.relations import claims
-from generators.sources.mixture import Mixture
-from generators.splits.binding import BindingRecipe
-from generators.storage.dataset import SplitDataset
-from models.objectives import Targets
-from models.recipe import Negatives, Recipe, negatives_of
-from models.registry import spec_of
-from models.training.feed import Feed, with_partners
-from models.training.loaders import batches
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.sources.mixture import Mixture
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Negatives, Recipe, negatives_of
+from menagerie.models.registry import spec_of
+from menagerie.models.training.feed import Feed, with_partners
+from menagerie.models.training.loaders import batches
 from tests.generators.conftest import make_split
 from tests.models.builders import scorer
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from open_clip.transformer import QuickGELU
 
-from models import load_scorer
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.registry import scorer_class, spec_of, specs
-from models.scorers.clip.model import CLIPScorer
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.pixels import Framing
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
+from menagerie import load_scorer
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.registry import scorer_class, spec_of, specs
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.pixels import Framing
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
 from tests.models.builders import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}

@@ -6,11 +6,11 @@ import timm
 import torch
 from open_clip.transformer import QuickGELU
 
-from envs.common.errors import UserError
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.towers import paired
-from models.towers.build import build_towers, check_towers, patch_tokens
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.towers import paired
+from menagerie.models.towers.build import build_towers, check_towers, patch_tokens
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 NAME = "ViT-B-14-DINOv2"
 SIDE = 28

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from generators.sources.coco import CocoCaptions
-from generators.sources.mixture import Mixture
-from generators.storage.dataset import SplitDataset
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
-from models.training.loop import train
+from menagerie.generators.sources.coco import CocoCaptions
+from menagerie.generators.sources.mixture import Mixture
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.loop import train
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 COCO = SHARED / "data" / "coco-mini"

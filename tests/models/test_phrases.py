@@ -5,10 +5,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from envs.common.errors import UserError
-from generators.captions.graph import Edge, SceneGraph
-from models.scorers.clip_phrases.reader import phrases_of
-from models.scorers.filip_phrases.model import TextCode
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.models.scorers.clip_phrases.reader import phrases_of
+from menagerie.models.scorers.filip_phrases.model import TextCode
 from tests.models.builders import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")

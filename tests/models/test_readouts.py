@@ -9,15 +9,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from envs.common.errors import UserError
-from models.checkpoint import build_scorer
-from models.readouts.fdt import sparsemax
-from models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
-from models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
-from models.registry import specs
-from models.scorers.sparo.spec import ATTENTION, SPAROConfig
-from models.towers.build import check_ends, patch_tokens
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.readouts.fdt import sparsemax
+from menagerie.models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
+from menagerie.models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
+from menagerie.models.registry import specs
+from menagerie.models.scorers.sparo.spec import ATTENTION, SPAROConfig
+from menagerie.models.towers.build import check_ends, patch_tokens
+from menagerie.models.towers.config import TextSpace, TowerConfig
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")

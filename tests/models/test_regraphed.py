@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from generators.captions.graph import SceneGraph
-from generators.parsers.graph_source import GraphSource, ReadGraphs
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from models.checkpoint import build_scorer
-from models.evaluation.scoring import score_items
-from models.recipe import Recipe
-from models.regraphed import RegraphedReader
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
-from models.training.feed import Feed
-from models.training.loop import train
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_source import GraphSource, ReadGraphs
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.recipe import Recipe
+from menagerie.models.regraphed import RegraphedReader
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.feed import Feed
+from menagerie.models.training.loop import train
 from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS
 
@@ -70,7 +70,7 @@ def test_training_reads_the_training_reader(data):
 
 
 def test_tests_read_the_reader(data):
-    from generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.benchmarks.split_tests import SplitTests
 
     test, scorer = SplitTests(SplitDataset(data.split, "validation")), built(data).eval()
     before = score_items(scorer, test)

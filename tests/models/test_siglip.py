@@ -8,14 +8,14 @@ import open_clip
 import pytest
 import torch
 
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.contract import check_contract
-from models.objectives import Targets
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.scorer import tower_parameters
-from models.towers.config import TextSpace, TowerConfig
-from models.training.optimizer import build_optimizer, set_rates
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.contract import check_contract
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.scorer import tower_parameters
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.training.optimizer import build_optimizer, set_rates
 from tests.models.builders import TEXTS, TOWERS, scorer
 
 OURS = "tiny-sigmoid-of-tests"  # with "siglip" in its name open_clip would look for a tokenizer elsewhere

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.relations import claims
-from generators.captions.templates import Caption
-from models.objectives import Targets, contrastive_loss, local_relation_loss
-from models.recipe import Recipe
-from models.scorers.oc_clip.graph_batch import GraphReader
-from models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
-from models.towers.tokenizers import WordTokenizer
-from models.training.targets import Claims, targets_of
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.oc_clip.graph_batch import GraphReader
+from menagerie.models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
+from menagerie.models.towers.tokenizers import WordTokenizer
+from menagerie.models.training.targets import Claims, targets_of
 from tests.models.builders import OPTIONS, caption, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)

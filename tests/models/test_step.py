@@ -8,24 +8,24 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from envs.common.errors import UserError
-from envs.common.seeds import seed_of
-from generators.captions.templates import Caption
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from models.checkpoint import build_scorer
-from models.contract import contract_texts
-from models.objectives import contrastive_loss
-from models.recipe import Recipe
-from models.registry import spec_of, specs
-from models.scorer import moved
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import text_space
-from models.training import loaders
-from models.training.feed import Feed
-from models.training.loaders import InRoom, batches, handed
-from models.training.loop import batch_loss
-from models.training.targets import Claims, targets_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.seeds import seed_of
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.contract import contract_texts
+from menagerie.models.objectives import contrastive_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.scorer import moved
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training import loaders
+from menagerie.models.training.feed import Feed
+from menagerie.models.training.loaders import InRoom, batches, handed
+from menagerie.models.training.loop import batch_loss
+from menagerie.models.training.targets import Claims, targets_of
 from tests.generators.conftest import make_split
 from tests.models.builders import caption, graph
 
@@ -100,7 +100,7 @@ def test_the_check_can_fail(spatial, monkeypatch):
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         return loss * (1 if loss.item() > 0 else 2)
 
-    monkeypatch.setattr("models.scorers.clip.model.CLIPScorer.loss", waits)
+    monkeypatch.setattr("menagerie.models.scorers.clip.model.CLIPScorer.loss", waits)
     with pytest.raises(DataDependentOutputException):
         step_on_fake_gpu("clip", spatial)
 

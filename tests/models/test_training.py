@@ -7,28 +7,28 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import Stopped, UserError
-from envs.common.processes import in_child
-from generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
-from generators.benchmarks.split_tests import SplitTests
-from generators.splits.binding import BindingRecipe
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from models.checkpoint import build_scorer
-from models.evaluation.scoring import score_items
-from models.recipe import Recipe
-from models.registry import spec_of
-from models.scorer import Diverged
-from models.towers.tokenizers import text_space
-from models.training.augment import augment, draw_variation
-from models.training.feed import Feed
-from models.training.history import History
-from models.training.loop import batch_loss, train
-from models.training.optimizer import build_optimizer, rate_factor, set_rates
-from models.training.sampling import BatchSampler, ShareSampler, Stream
-from models.training.state import StateFile, hand_on, read_state, save_state
-from studies.runs.data import split_texts
-from studies.runs.evaluation import predictions, summaries
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.processes import in_child
+from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.scorer import Diverged
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.augment import augment, draw_variation
+from menagerie.models.training.feed import Feed
+from menagerie.models.training.history import History
+from menagerie.models.training.loop import batch_loss, train
+from menagerie.models.training.optimizer import build_optimizer, rate_factor, set_rates
+from menagerie.models.training.sampling import BatchSampler, ShareSampler, Stream
+from menagerie.models.training.state import StateFile, hand_on, read_state, save_state
+from menagerie.studies.runs.data import split_texts
+from menagerie.studies.runs.evaluation import predictions, summaries
 from tests.disks import with_largest_file
 from tests.generators.conftest import make_split
 from tests.models.builders import OPTIONS, TOWERS, images, scorer
@@ -90,7 +90,7 @@ def test_processes_that_prepare_batches_change_nothing(name, data):
 
 OWN_READER = """
 from dataclasses import dataclass
-from models.scorers.clip.model import CaptionReader, CLIPScorer
+from menagerie.models.scorers.clip.model import CaptionReader, CLIPScorer
 
 @dataclass(frozen=True)
 class MyReader(CaptionReader):

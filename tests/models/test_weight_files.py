@@ -14,19 +14,19 @@ import torch
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from envs.common.errors import UserError
-from models import load_scorer
-from models.carry_over import carry_over, check_start
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.library.find import find_source
-from models.towers.build import check_weights
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.preparation import preparation_of, recorded
-from models.towers.weight_file import check_weight_file
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.runs.cell import own_files
-from studies.runs.folder import claim
+from menagerie import load_scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.models.carry_over import carry_over, check_start
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.library.find import find_source
+from menagerie.models.towers.build import check_weights
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.preparation import preparation_of, recorded
+from menagerie.models.towers.weight_file import check_weight_file
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.runs.cell import own_files
+from menagerie.studies.runs.folder import claim
 from tests.models.builders import small_open_clip
 
 PREPARED = ("mean", "std", "interpolation", "resize_mode")

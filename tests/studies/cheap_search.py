@@ -15,8 +15,8 @@ from typing import Any
 
 import optuna
 
-from studies.trials.queue import Search, Trials
-from studies.trials.workers import work
+from menagerie.studies.trials.queue import Search, Trials
+from menagerie.studies.trials.workers import work
 
 
 def sampler(number: int) -> Any:

@@ -83,7 +83,7 @@ def as_before() -> Iterator[None]:
 def forget() -> None:
     """Clear what studies keep of files, and users' own classes: other folders have files of these names."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("studies.") or name == "models.registry":
+        if name.startswith("menagerie.studies.") or name == "menagerie.models.registry":
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()

@@ -6,9 +6,9 @@ Their results are fabricated: only how tables and figures look is of interest.
 import importlib
 import sys
 
-from envs.common.errors import run_command
-from models.registry import specs
-from models.spec import Ablations, Claim, ScorerSpec
+from menagerie.envs.common.errors import run_command
+from menagerie.models.registry import specs
+from menagerie.models.spec import Ablations, Claim, ScorerSpec
 from tests.studies.oracles import OracleConfig
 
 NAMES = {
@@ -44,10 +44,10 @@ if __name__ in ("__main__", "__mp_main__"):  # the latter in the processes that 
     registered()
 
 if __name__ == "__main__":
-    study = importlib.import_module(f"studies.{sys.argv.pop(1)}")
+    study = importlib.import_module(f"menagerie.studies.{sys.argv.pop(1)}")
     if hasattr(study, "main"):
         run_command(study.main)
     else:
-        from studies.grids import launch
+        from menagerie.studies.grids import launch
 
         run_command(lambda: launch.main(study.__name__.rpartition(".")[2], study.PRESETS, study.__doc__))

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from generators.captions.phrases import phrase
-from generators.captions.relations import claims
-from generators.captions.templates import SWAPS, caption
-from generators.storage.dataset import SplitDataset
-from generators.storage.pixels import open_split
-from models.scorer import Scorer
-from models.towers.pixels import Framing
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import claims
+from menagerie.generators.captions.templates import SWAPS, caption
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.pixels import open_split
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.pixels import Framing
 
 CLAIMS, NODES = 64, 8  # the most of a scene or a text
 

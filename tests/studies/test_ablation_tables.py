@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from studies.ablation.cells import row_cells
-from studies.ablation.every_task import every_task
-from studies.ablation.planes import plane_figure, planes
-from studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
-from studies.ablation.runs import Run
-from studies.ablations import PRESETS, grid_of
-from studies.analysis.tables import WAITING
-from studies.runs.cell import Job
+from menagerie.studies.ablation.cells import row_cells
+from menagerie.studies.ablation.every_task import every_task
+from menagerie.studies.ablation.planes import plane_figure, planes
+from menagerie.studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
+from menagerie.studies.ablation.runs import Run
+from menagerie.studies.ablations import PRESETS, grid_of
+from menagerie.studies.analysis.tables import WAITING
+from menagerie.studies.runs.cell import Job
 
 SPEC = ablated("oc-clip")
 BASE = base_row(SPEC)

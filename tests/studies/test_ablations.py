@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from models.checkpoint import build_scorer
-from models.registry import specs
-from models.spec import Claim
-from models.towers.config import TextSpace
-from studies.ablation.cells import in_turn, placed, row_cells, rows_of
-from studies.ablation.claims import VERDICTS, claim_row, judged
-from studies.ablation.figures import accuracy_figure
-from studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
-from studies.ablation.runs import Run, columns_of
-from studies.ablation.tables import accuracy_table
-from studies.ablations import PRESETS, alike, check, grid_of
-from studies.analysis.paired_bootstrap import Difference
-from studies.analysis.tables import DASH, WAITING
-from studies.grids.cells import cells, parser_hash
-from studies.runs.cell import Job
+from menagerie.envs.common.errors import UserError
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.registry import specs
+from menagerie.models.spec import Claim
+from menagerie.models.towers.config import TextSpace
+from menagerie.studies.ablation.cells import in_turn, placed, row_cells, rows_of
+from menagerie.studies.ablation.claims import VERDICTS, claim_row, judged
+from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
+from menagerie.studies.ablation.runs import Run, columns_of
+from menagerie.studies.ablation.tables import accuracy_table
+from menagerie.studies.ablations import PRESETS, alike, check, grid_of
+from menagerie.studies.analysis.paired_bootstrap import Difference
+from menagerie.studies.analysis.tables import DASH, WAITING
+from menagerie.studies.grids.cells import cells, parser_hash
+from menagerie.studies.runs.cell import Job
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run_here
 

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from studies.runs.results import COLUMNS
+from menagerie.studies.runs.results import COLUMNS
 from tests.studies.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
 
 

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.records import write_record
-from envs.worlds import load_world
-from generators.cluster.jobs import Handle, cancel, submit
-from generators.cluster.options import Cluster, Slurm, check_cluster
-from generators.cluster.tasks import RECORD, Tasks, read_tasks, still_running
-from generators.storage.image_store import ImageStore
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.runs.cell import Job
-from studies.runs.dispatch import run_cells
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.records import write_record
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.jobs import Handle, cancel, submit
+from menagerie.generators.cluster.options import Cluster, Slurm, check_cluster
+from menagerie.generators.cluster.tasks import RECORD, Tasks, read_tasks, still_running
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.dispatch import run_cells
 from tests.slurm import output_of
 from tests.studies.command import GRID, QUICK, ROOT, ended, run_here, started, until
 
@@ -311,7 +311,7 @@ def test_the_folder_of_the_command_counts_too(tmp_path):
 
 
 def test_rendering_refuses_such_a_folder(tmp_path):
-    make = [sys.executable, "-m", "generators", "make", "binding", "--world", "tiny", "--cluster", "local"]
+    make = [sys.executable, "-m", "menagerie", "make", "binding", "--world", "tiny", "--cluster", "local"]
     result = run_here([*make, "--store", "store%t"], tmp_path)
     assert (result.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "store%t" in result.stderr

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from envs.common.errors import UserError
-from studies import ablations, binding_grid, spatial_grid, tune
-from studies.runs.command_line import RENAMED, parse
+from menagerie.envs.common.errors import UserError
+from menagerie.studies import ablations, binding_grid, spatial_grid, tune
+from menagerie.studies.runs.command_line import RENAMED, parse
 
 STUDIES = {study.__name__: study for study in (ablations, binding_grid, spatial_grid, tune)}
 

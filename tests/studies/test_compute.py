@@ -9,31 +9,31 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import Stopped, UserError
-from envs.common.records import file_digest
-from envs.worlds import load_world
-from generators.splits.binding import BindingRecipe
-from generators.storage.image_store import ImageStore
-from generators.storage.split_file import make_split
-from models.checkpoint import load_checkpoint
-from models.recipe import Recipe
-from studies.analysis.paired_bootstrap import RecordScore
-from studies.binding_grid import PRESETS as GRIDS
-from studies.budgets.costs import Cost, run_flops, step_flops
-from studies.budgets.figures import all_tests
-from studies.budgets.plan import all_runs, steps_taken
-from studies.budgets.points import Line, Point, level
-from studies.budgets.rounds import Course, best_half, course_of, has_stopped, next_runs
-from studies.budgets.setups import Run, Setup, setups_of
-from studies.budgets.words import sentences, verdict
-from studies.compute import PRESETS, check
-from studies.grids.cells import cells
-from studies.grids.grid import chosen_alone, splits
-from studies.runs.cell import CHECKPOINT, STATE, Job, finished
-from studies.runs.clock import StepClock
-from studies.runs.train import run_cell
-from studies.runs.training_log import FILE
-from studies.runs.trunk import folder_of, keep, states
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.records import file_digest
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import make_split
+from menagerie.models.checkpoint import load_checkpoint
+from menagerie.models.recipe import Recipe
+from menagerie.studies.analysis.paired_bootstrap import RecordScore
+from menagerie.studies.binding_grid import PRESETS as GRIDS
+from menagerie.studies.budgets.costs import Cost, run_flops, step_flops
+from menagerie.studies.budgets.figures import all_tests
+from menagerie.studies.budgets.plan import all_runs, steps_taken
+from menagerie.studies.budgets.points import Line, Point, level
+from menagerie.studies.budgets.rounds import Course, best_half, course_of, has_stopped, next_runs
+from menagerie.studies.budgets.setups import Run, Setup, setups_of
+from menagerie.studies.budgets.words import sentences, verdict
+from menagerie.studies.compute import PRESETS, check
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job, finished
+from menagerie.studies.runs.clock import StepClock
+from menagerie.studies.runs.train import run_cell
+from menagerie.studies.runs.training_log import FILE
+from menagerie.studies.runs.trunk import folder_of, keep, states
 from tests.studies.command import ROOT, run_here
 
 COMPUTE = [

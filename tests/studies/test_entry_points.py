@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from generators.commands import NAMES
+from menagerie.__main__ import COMMANDS as LISTED
 from tests.studies.command import ROOT
 
 STUDIES = sorted(path.name for path in (ROOT / "studies").glob("[!_]*.py"))
 COMMANDS = [
     *([ROOT / "studies" / name] for name in STUDIES),
-    *(["-m", floor] for floor in ("envs", "generators", "models", "studies")),
-    *(["-m", "generators", name] for name in NAMES),
-    *(["-m", "envs", name] for name in ("gallery", "check", "physics")),
+    ["-m", "menagerie"],
+    *(["-m", "menagerie", name] for name in (*LISTED, "binding-grid")),
 ]
 SLOW = {"torch", "open_clip", "numba", "matplotlib", "skimage", "optuna", "trimesh", "pandas"}
 SECONDS = 2.5  # of processor time: the clock would count what else the machine does
@@ -46,7 +45,7 @@ def test_help_is_light(command, tmp_path):
 
 def test_studies_holds_commands_and_folders_alone():
     files = [path for path in (ROOT / "studies").iterdir() if path.is_file()]
-    assert {path.name for path in files} == {*STUDIES, "__init__.py", "__main__.py"}
+    assert {path.name for path in files} == {*STUDIES, "__init__.py"}
     for path in files:
         assert path.name == "__init__.py" or 'if __name__ == "__main__":' in path.read_text(), path
 
@@ -54,7 +53,7 @@ def test_studies_holds_commands_and_folders_alone():
 def test_a_pipe_that_is_closed_is_no_error():
     """As `| head` closes it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "generators", "list"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "menagerie", "recipes"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     process.stdout.close()
     assert process.stderr.read() == b""

@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from envs.facing import place_of
-from generators.benchmarks.split_tests import SplitTests
-from generators.captions.hard_negatives import TASKS
-from generators.captions.phrases import phrase
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.pixels import PixelReader
-from studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
-from studies.analysis.surest import SHOWN, surest
-from studies.analysis.two_levels import FEWEST
-from studies.grids.error_section import write_errors
-from studies.grids.task_words import explained
-from studies.runs.evaluation import PREDICTIONS, predictions
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.facing import place_of
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
+from menagerie.studies.analysis.surest import SHOWN, surest
+from menagerie.studies.analysis.two_levels import FEWEST
+from menagerie.studies.grids.error_section import write_errors
+from menagerie.studies.grids.task_words import explained
+from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
 from tests.generators.conftest import make_split
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=30)

@@ -8,20 +8,20 @@ import sys
 
 import pytest
 
-from envs.common.records import read_record, write_record
-from generators.storage.split_file import content_identity
-from models.library.sources import HuggingFace
-from models.towers.config import TowerConfig
-from studies.evaluation.models import Model, models_of, short_labels, worded
+from menagerie.envs.common.records import read_record, write_record
+from menagerie.generators.storage.split_file import content_identity
+from menagerie.models.library.sources import HuggingFace
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.evaluation.models import Model, models_of, short_labels, worded
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
 from tests.studies.command import GRID, QUICK, ROOT, kill_when, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
-PACK = [sys.executable, "-m", "generators", "pack"]
+PACK = [sys.executable, "-m", "menagerie", "pack"]
 MINE = """
 from dataclasses import dataclass
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
 
 @dataclass(frozen=True)
 class MineConfig(CLIPConfig):
@@ -186,7 +186,7 @@ def test_finished_pieces_serve_other_commands(folder):
 
 
 def test_another_texture_is_another_split(folder):
-    from generators.storage.split_file import read_split
+    from menagerie.generators.storage.split_file import read_split
 
     first, second = (read_split(path) for path in sorted(folder.glob("store/*/binding-*.h5"))[:2])
     packed = read_split(folder / "packed.h5")

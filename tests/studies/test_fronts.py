@@ -5,9 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from studies.analysis.image_ratios import image_ratio
-from studies.analysis.pareto import Axis, Bound, Curve, bound, front, hypervolume, median_accuracy, ratio, volumes
-from studies.sample_search.ratios import compared
+from menagerie.studies.analysis.image_ratios import image_ratio
+from menagerie.studies.analysis.pareto import (
+    Axis,
+    Bound,
+    Curve,
+    bound,
+    front,
+    hypervolume,
+    median_accuracy,
+    ratio,
+    volumes,
+)
+from menagerie.studies.sample_search.ratios import compared
 
 AXIS = Axis(100, 10_000)
 

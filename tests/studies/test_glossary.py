@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from models.registry import specs
-from studies.ablation.report import rows_explained
-from studies.ablation.runs import COLUMNS
-from studies.analysis.glossary import TERMS, explained_as, models_explained
-from studies.grids.task_words import columns_explained
+from menagerie.models.registry import specs
+from menagerie.studies.ablation.report import rows_explained
+from menagerie.studies.ablation.runs import COLUMNS
+from menagerie.studies.analysis.glossary import TERMS, explained_as, models_explained
+from menagerie.studies.grids.task_words import columns_explained
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
@@ -50,7 +50,7 @@ def test_every_column_of_an_ablation_is_explained(kind):
 
 def test_a_class_of_the_users_says_what_it_can(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from dataclasses import dataclass\nfrom models.scorers.clip.model import CLIPScorer\n"
+        "from dataclasses import dataclass\nfrom menagerie.models.scorers.clip.model import CLIPScorer\n"
         "@dataclass(frozen=True)\nclass Config:\n    logit_scale: float = 1.0\n"
         "class Mine(CLIPScorer):\n    config_class = Config\n"
     )

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from safetensors.numpy import load_file
 
-from envs.common.errors import UserError
-from generators.parsers.graph_source import GraphSource
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.grids.launch import check_graphs
-from studies.grids.run import render
-from studies.runs.cell import CHECKPOINT, Job
-from studies.runs.shared import phase_key
-from studies.runs.train import material_of, run_cell
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.launch import check_graphs
+from menagerie.studies.grids.run import render
+from menagerie.studies.runs.cell import CHECKPOINT, Job
+from menagerie.studies.runs.shared import phase_key
+from menagerie.studies.runs.train import material_of, run_cell
 
 SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))
 SOURCES = {place: GraphSource(dropped_nodes=0.5, graphs_at=place) for place in ("train", "test", "both")}

@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
-from envs.common.options import Group, documentation, options_of
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe_file import KINDS, SHIPPED
-from models.registry import specs
-from studies import (
+from menagerie.__main__ import COMMANDS
+from menagerie.envs.common.options import Group, documentation, options_of
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe_file import KINDS, SHIPPED
+from menagerie.models.registry import specs
+from menagerie.studies import (
     ablations,
     binding_grid,
     compute,
@@ -22,8 +23,8 @@ from studies import (
     split_study,
     tune,
 )
-from studies.grids import launch
-from studies.runs import command_line
+from menagerie.studies.grids import launch
+from menagerie.studies.runs import command_line
 from tests.flags import flags_read
 from tests.studies.command import ROOT
 
@@ -101,38 +102,39 @@ def test_compare_alone_is_read_elsewhere(monkeypatch):
 
 
 def printed(*command: str) -> str:
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "menagerie", *command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
 def test_make_shows_its_recipes_and_the_options_of_every_kind():
-    text = printed("generators", "make", "--help")
-    assert text.startswith("usage: python -m generators make RECIPE [OPTIONS]\n")
+    text = printed("make", "--help")
+    assert text.startswith("usage: menagerie make RECIPE [OPTIONS]\n")
     assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in (*SHIPPED, "FILE.toml"))
     for kind in ("binding", "spatial", "dependence"):
         assert f"\nkind {kind}:\n" in text
     assert {"--negated", "--relations", "--information", "--pairs", "--dry-run"} <= set(re.findall(FLAGS, text))
-    everything = set(re.findall(FLAGS, printed("generators", "make", "--help-all")))
+    everything = set(re.findall(FLAGS, printed("make", "--help-all")))
     own = [option.usage for kind in KINDS.values() for option in options_of(kind)]
     assert {flag for usage in own for flag in re.findall(FLAGS, usage)} < everything
 
 
 def test_make_of_a_recipe_shows_the_options_of_its_kind():
-    text = printed("generators", "make", "spatial", "--help")
+    text = printed("make", "spatial", "--help")
     assert re.search(r"--pairs X [^-]*default: 0\.4\)", text)
     assert "--relations TEXT ..." in text
     assert "--negated" not in text
 
 
-@pytest.mark.parametrize("floor", ["envs", "generators", "models", "studies"])
-def test_every_floor_lists_what_it_runs(floor):
+def test_the_command_lists_what_it_runs():
     """Without a command, and for --help."""
-    text = printed(floor)
-    expected = {
-        "envs": ("gallery", "check", "physics"),
-        "generators": ("make", "list", "audit", "inspect", "pack", "export", "check"),
-        "models": (*specs(), "micro", "ViT-B-16", "FILE.py:Class"),
-        "studies": tuple(f"python studies/{path.name}" for path in (ROOT / "studies").glob("[!_]*.py")),
-    }
-    assert [name for name in expected[floor] if name not in text] == []
-    assert printed(floor, "--help") == text
+    text = printed()
+    studies = [path.stem.replace("_", "-") for path in (ROOT / "studies").glob("[!_]*.py")]
+    assert [name for name in (*COMMANDS, *studies) if f"menagerie {name} " not in text] == []
+    assert printed("--help") == text
+
+
+def test_scorers_lists_scorers_and_towers():
+    text = printed("scorers")
+    assert [name for name in (*specs(), "micro", "ViT-B-16", "FILE.py:Class") if name not in text] == []

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from envs.common import identity
-from envs.common.errors import UserError
-from envs.common.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
-from generators.splits.recipe_file import KINDS
-from generators.storage.split_file import split_name
-from models.recipe import Recipe
-from models.registry import specs
-from models.scorers.clip.spec import CLIPConfig
-from models.towers.config import TowerConfig
-from studies.binding_grid import PRESETS, Config
-from studies.grids.cells import cells
-from studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
-from studies.runs.folder import claim
+from menagerie.envs.common import identity
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.generators.storage.split_file import split_name
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import specs
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.binding_grid import PRESETS, Config
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from menagerie.studies.runs.folder import claim
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"
 # Everything whose defaults are left out of identities.
@@ -67,10 +67,10 @@ def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
 
 def test_a_new_field_opens_no_second_search(tmp_path):
     """A study in a storage that was opened before a field was there is joined; another value of it is refused."""
-    from studies.sample_efficiency import PRESETS as SEARCHES
-    from studies.sample_search.study import identity as identity_in_storage
-    from studies.sample_search.study import searches
-    from studies.trials.queue import Trials
+    from menagerie.studies.sample_efficiency import PRESETS as SEARCHES
+    from menagerie.studies.sample_search.study import identity as identity_in_storage
+    from menagerie.studies.sample_search.study import searches
+    from menagerie.studies.trials.queue import Trials
 
     config = dataclasses.replace(SEARCHES["smoke"], out=tmp_path)
     trials = Trials(str(tmp_path / "journal.log"))

@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.common.errors import UserError
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load, names
-from generators.benchmarks.sugarcrepe import COUNTS
-from generators.hub.forms import FORMS
-from generators.hub.put import Made
-from generators.hub.write import import_folder
-from generators.sources.place import SourcePlace
-from generators.sources.registry import load as load_source
-from generators.sources.state import state
-from models.checkpoint import save_checkpoint
-from studies.transferring.check import state_of
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load, names
+from menagerie.generators.benchmarks.sugarcrepe import COUNTS
+from menagerie.generators.hub.forms import FORMS
+from menagerie.generators.hub.put import Made
+from menagerie.generators.hub.write import import_folder
+from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import load as load_source
+from menagerie.generators.sources.state import state
+from menagerie.models.checkpoint import save_checkpoint
+from menagerie.studies.transferring.check import state_of
 from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
 from tests.models.builders import scorer
 from tests.studies.command import ROOT, run_here
@@ -99,7 +99,7 @@ def test_parquet_gives_the_numbers_of_the_official_files(tmp_path):
             rows.append({"image": shown, **record})
         for n, some in enumerate([rows[:1], rows[1:]] if k == 0 else [rows]):
             write_table(hub / part / f"test-{n:05}-of-{1 + (k == 0):05}.parquet", some)
-    done = run_here([sys.executable, "-m", "generators", "import-hf", "hub", "--data-root", "made"], tmp_path)
+    done = run_here([sys.executable, "-m", "menagerie", "import-hf", "hub", "--data-root", "made"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "sugarcrepe swap_obj: 2 records" in done.stdout
     assert "read: add_att/test, add_obj/test" in done.stdout
@@ -565,7 +565,7 @@ def test_tables_in_place_of_official_files_are_named_with_their_command(tmp_path
     (root / "winoground/examples.jsonl").unlink()
     assert "import-hf" not in problem("winoground", root)
     in_swap_obj(root / "winoground/data", crepe_row(), name="test-00000-of-00001.parquet")
-    command = f"python -m generators import-hf '{root}/winoground' --data-root DATA"
+    command = f"menagerie import-hf '{root}/winoground' --data-root DATA"
     assert f"tables of the Hugging Face hub, which `{command}` may read" in problem("winoground", root)
     assert "import-hf" not in problem("sugarcrepe", root)
     assert f"import-hf '{root}/winoground'" in problem("sugarcrepe", root / "winoground")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from generators.benchmarks.benchmark import QUADS
+from menagerie.generators.benchmarks.benchmark import QUADS
 from tests.studies.browser import plain
 from tests.studies.command import QUICK, ROOT, WITH_TESTS, run, run_here
 
@@ -20,9 +20,9 @@ SHORT = ["--steps", "2", "--batch", "8", "--views", "1", "--test-scenes", "40"]
 OTHER = ('kind = "spatial"', 'world = "tiny"', "views = 1", "test_views = 1", "test_scenes = 12")
 # A script that registers one of them, so that a study of registered scorers takes it; workers run it too.
 ABLATE = """
-from envs.common.errors import run_command
-from models.registry import specs
-from models.spec import Ablations, ScorerSpec
+from menagerie.envs.common.errors import run_command
+from menagerie.models.registry import specs
+from menagerie.models.spec import Ablations, ScorerSpec
 from tests.studies.oracles import OracleConfig
 
 rows = {kind: f"kind={kind}" for kind in ("inverted", "constant", "random")}
@@ -30,7 +30,7 @@ specs()["oracle"] = ScorerSpec(
     name="oracle", title="Oracle", source="tests", implementation="tests.studies.oracles:Perfect", config=OracleConfig,
     ablations=Ablations(rows=rows),
 )
-from studies.ablations import main
+from menagerie.studies.ablations import main
 
 if __name__ == "__main__":
     run_command(main)

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from envs.common.errors import UserError
-from generators.splits.binding import BindingRecipe
-from generators.storage.dataset import SplitDataset
-from models.recipe import Recipe
-from studies import binding_grid, spatial_grid
-from studies.grids.cells import cells
-from studies.grids.grid import chosen_alone
-from studies.grids.launch import check_image_negatives, check_model
-from studies.grids.model_table import model_table
-from studies.runs.loss_negatives import loss_negatives
-from studies.runs.scorer_options import scorer_options
-from studies.runs.shared import has_false_captions
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.recipe import Recipe
+from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import chosen_alone
+from menagerie.studies.grids.launch import check_image_negatives, check_model
+from menagerie.studies.grids.model_table import model_table
+from menagerie.studies.runs.loss_negatives import loss_negatives
+from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.runs.shared import has_false_captions
 from tests.generators.conftest import RECIPE, make_split
 
 MODELS = ("clip", "negclip", "labclip", "oc-clip")
@@ -104,8 +104,8 @@ def test_partners_that_there_are_not_are_refused_at_the_start():
 
 
 SQUARE = """
-from models.objectives import contrastive_loss
-from models.scorers.clip.model import CLIPScorer
+from menagerie.models.objectives import contrastive_loss
+from menagerie.models.scorers.clip.model import CLIPScorer
 
 class Square(CLIPScorer):
     def loss(self, images, texts, targets, recipe):

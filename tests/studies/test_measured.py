@@ -7,7 +7,7 @@ from statistics import mean, stdev
 import pandas as pd
 import pytest
 
-from models.registry import specs
+from menagerie.models.registry import specs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

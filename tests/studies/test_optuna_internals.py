@@ -10,8 +10,8 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.storages import RDBStorage, get_storage
 from optuna.trial import TrialState
 
-from envs.common.errors import UserError
-from studies.trials.optuna_internals import (
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.trials.optuna_internals import (
     TESTED,
     HeartbeatStorage,
     check_version,
@@ -20,7 +20,7 @@ from studies.trials.optuna_internals import (
     set_state,
     without_heartbeat,
 )
-from studies.trials.storage import open_storage
+from menagerie.studies.trials.storage import open_storage
 from tests.studies.command import ROOT
 
 # Optuna means them for its own loop.

@@ -10,8 +10,8 @@ from tests.studies.command import GRID, QUICK, run_here
 MINE = """
 from dataclasses import dataclass
 import torch
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
 
 @dataclass(frozen=True)
 class MineConfig(CLIPConfig):
@@ -97,7 +97,7 @@ def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
         ("NoConfig", "needs `config_class`, a dataclass of its options"),
         ("Nan", "not finite numbers"),
         ("Neighbours", "the score of a pair depends on what else is in the batch"),
-        ("Absent", "has no class 'Absent' that extends models.scorer.Scorer"),
+        ("Absent", "has no class 'Absent' that extends menagerie.models.scorer.Scorer"),
     ],
 )
 def test_mistakes_are_named_before_rendering(name, message, folder):

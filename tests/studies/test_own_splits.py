@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generators.splits.binding import BindingRecipe
-from generators.splits.recipe_file import KINDS, read_recipe
-from studies import binding_grid, sample_efficiency, spatial_grid, split_study
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe_file import KINDS, read_recipe
+from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, split_study
 from tests.studies.command import GRID, ROOT, run_here
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
@@ -72,7 +72,7 @@ def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
 
 def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
     """Made on one machine, opened on another: there is neither store nor recipe there."""
-    generators = [sys.executable, "-m", "generators"]
+    generators = [sys.executable, "-m", "menagerie"]
     packed = run_here([*generators, "pack", str(split_file(folder)), "--out", str(tmp_path / "packed.h5")], folder)
     assert packed.returncode == 0, packed.stderr
     done = run_here([*STUDY, *SHORT, "--split", "packed.h5", "--out", "runs/file"], tmp_path)

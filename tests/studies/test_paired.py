@@ -5,9 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from studies.ablation.claims import judged
-from studies.analysis.paired_bootstrap import RecordScore, difference, read_points
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.ablation.claims import judged
+from menagerie.studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 

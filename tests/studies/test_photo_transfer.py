@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.stamps.command import PhotosConfig
-from envs.stamps.command import main as write_photos
-from envs.worlds import load_world
-from generators.benchmarks.split_tests import SplitTests
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.image_store import ImageStore
-from studies.analysis.paired_bootstrap import RecordScore
-from studies.photo_transfer import PRESETS, check
-from studies.photographs import collection, measures, questions
-from studies.photographs.apart import cutouts_in, shared_photographs
-from studies.photographs.bare_tests import BareTests
-from studies.photographs.collection import Photographs, photographs_of, read_photographs
-from studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from studies.photographs.measures import RECOGNITION, SWAPS
-from studies.photographs.run import left_out, some_trainings
-from studies.photographs.tables import gap_words, ratio_text
-from studies.photographs.trainings import (
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.stamps.command import Config as PhotosConfig
+from menagerie.envs.stamps.command import run as write_photos
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.analysis.paired_bootstrap import RecordScore
+from menagerie.studies.photo_transfer import PRESETS, check
+from menagerie.studies.photographs import collection, measures, questions
+from menagerie.studies.photographs.apart import cutouts_in, shared_photographs
+from menagerie.studies.photographs.bare_tests import BareTests
+from menagerie.studies.photographs.collection import Photographs, photographs_of, read_photographs
+from menagerie.studies.photographs.jobs import recipes_of, steps_of, train_recipe
+from menagerie.studies.photographs.measures import RECOGNITION, SWAPS
+from menagerie.studies.photographs.run import left_out, some_trainings
+from menagerie.studies.photographs.tables import gap_words, ratio_text
+from menagerie.studies.photographs.trainings import (
     BINDING,
     OTHERS,
     OWN,
@@ -39,9 +39,17 @@ from studies.photographs.trainings import (
     all_trainings,
     trainings,
 )
-from studies.photographs.world_files import write_worlds
-from studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS, held_out, kept, material_of, world_name, worlds_tested
-from studies.runs.rendering import make_splits
+from menagerie.studies.photographs.world_files import write_worlds
+from menagerie.studies.photographs.worlds import (
+    HELD_OUT,
+    PHOTOGRAPHS,
+    held_out,
+    kept,
+    material_of,
+    world_name,
+    worlds_tested,
+)
+from menagerie.studies.runs.rendering import make_splits
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, run_here
@@ -61,7 +69,7 @@ def draw_all(folder, each=2, others=("camel", "lion", "pig", "zebra")):
 
 @pytest.fixture
 def photos(tmp_path):
-    """A folder as `python -m envs photos` writes it."""
+    """A folder as `menagerie photos` writes it."""
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=draw_all(tmp_path / "pictures", 3), resolution=32))
     return tmp_path / "photos"
 

@@ -15,21 +15,21 @@ import open_clip
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from generators.splits.binding import BindingRecipe
-from models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from models.recipe import Recipe
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.preparation import preparation_of
-from models.training.feed import Feed
-from studies.real_training import check as checks
-from studies.real_training import describe, run
-from studies.real_training.config import EXECUTION, Config
-from studies.runs import dispatch
-from studies.runs.cell import Job
-from studies.runs.folder import run_folder
-from studies.runs.scorer_options import only, scorer_options
-from studies.runs.train import fresh_scorer, material_of, run_cell
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.recipe import Recipe
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.preparation import preparation_of
+from menagerie.models.training.feed import Feed
+from menagerie.studies.real_training import check as checks
+from menagerie.studies.real_training import describe, run
+from menagerie.studies.real_training.config import EXECUTION, Config
+from menagerie.studies.runs import dispatch
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.runs.scorer_options import only, scorer_options
+from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
 from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.generators.chat_service import ChatService, Sent
 from tests.generators.test_llm_parser import written

@@ -7,17 +7,17 @@ import json
 import pandas as pd
 import pytest
 
-from envs.common.pages import shade
-from envs.common.records import write_record
-from studies.analysis.paired_bootstrap import RecordScore
-from studies.analysis.record_counts import Count, counts_in, counts_of, fewest_pairs, record_line
-from studies.analysis.same_caption import FLAG, flagged, meaning_of_flags
-from studies.analysis.smoke import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
-from studies.analysis.tables import pivot
-from studies.grids.cells import recipe_line
-from studies.grids.grid import SMOKE, Grid
-from studies.runs.evaluation import FILE, PREDICTIONS
-from studies.runs.where_it_ran import where_it_ran
+from menagerie.envs.common.pages import shade
+from menagerie.envs.common.records import write_record
+from menagerie.studies.analysis.paired_bootstrap import RecordScore
+from menagerie.studies.analysis.record_counts import Count, counts_in, counts_of, fewest_pairs, record_line
+from menagerie.studies.analysis.same_caption import FLAG, flagged, meaning_of_flags
+from menagerie.studies.analysis.smoke import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
+from menagerie.studies.analysis.tables import pivot
+from menagerie.studies.grids.cells import recipe_line
+from menagerie.studies.grids.grid import SMOKE, Grid
+from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
+from menagerie.studies.runs.where_it_ran import where_it_ran
 from tests.studies.command import ROOT
 
 

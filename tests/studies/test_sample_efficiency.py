@@ -12,20 +12,20 @@ from pathlib import Path
 import optuna
 import pytest
 
-from envs.common.errors import Stopped, UserError
-from envs.worlds import load_world
-from generators.cluster.tasks import still_running
-from generators.cluster.worker import Interruption
-from generators.storage.image_store import ImageStore
-from models.recipe import Recipe
-from studies import sample_efficiency
-from studies.runs.cell import Execution, finished
-from studies.runs.dispatch import run_interruptible
-from studies.runs.folder import run_folder
-from studies.runs.train import Watch
-from studies.sample_efficiency import PRESETS
-from studies.sample_search.budget import cell_of, job_of, least
-from studies.trials.launch import one_command
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.tasks import still_running
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.recipe import Recipe
+from menagerie.studies import sample_efficiency
+from menagerie.studies.runs.cell import Execution, finished
+from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.runs.train import Watch
+from menagerie.studies.sample_efficiency import PRESETS
+from menagerie.studies.sample_search.budget import cell_of, job_of, least
+from menagerie.studies.trials.launch import one_command
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, ended, kill_when, run_here, started, until
 

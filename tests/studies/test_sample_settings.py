@@ -11,18 +11,18 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from envs.common.errors import UserError
-from envs.worlds import load_world
-from generators.cluster.worker import Interruption
-from generators.splits.binding import BindingRecipe
-from generators.storage.dataset import SplitDataset
-from generators.storage.image_store import ImageStore
-from models.recipe import Recipe
-from studies.runs.cell import Execution, Job, finished
-from studies.runs.train import Watch, run_cell
-from studies.runs.trunk import trunk_key
-from studies.sample_efficiency import PRESETS
-from studies.sample_search.budget import (
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.recipe import Recipe
+from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.train import Watch, run_cell
+from menagerie.studies.runs.trunk import trunk_key
+from menagerie.studies.sample_efficiency import PRESETS
+from menagerie.studies.sample_search.budget import (
     Setting,
     cell_of,
     distinct_images,
@@ -34,15 +34,15 @@ from studies.sample_search.budget import (
     out_of_reach,
     setting_of,
 )
-from studies.sample_search.objectives import Runs, report
-from studies.sample_search.ratios import capped_of, on_the_test, ratio_table
-from studies.sample_search.samplers import first_points, space
-from studies.sample_search.study import identity, searches
-from studies.sample_search.tables import HEADER, Point, importances
-from studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
-from studies.trials.queue import Trials
-from studies.trials.space import draw, from_cube, to_cube
-from studies.trials.workers import work
+from menagerie.studies.sample_search.objectives import Runs, report
+from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
+from menagerie.studies.sample_search.samplers import first_points, space
+from menagerie.studies.sample_search.study import identity, searches
+from menagerie.studies.sample_search.tables import HEADER, Point, importances
+from menagerie.studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
+from menagerie.studies.trials.queue import Trials
+from menagerie.studies.trials.space import draw, from_cube, to_cube
+from menagerie.studies.trials.workers import work
 from tests.generators.conftest import failed, make_split
 
 SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
@@ -230,7 +230,7 @@ def without_data(monkeypatch, accuracy):
         return Job(cell(seed, steps), Path(), self.out)
 
     monkeypatch.setattr(Runs, "job", job)
-    objectives = "studies.sample_search.objectives"
+    objectives = "menagerie.studies.sample_search.objectives"
     monkeypatch.setattr(f"{objectives}.validation", lambda job: accuracy(job.cell.seed, job.cell.recipe.steps))
     monkeypatch.setattr(f"{objectives}.tally", lambda job, tests=(): {})
 
@@ -278,8 +278,10 @@ def test_two_workers_with_the_same_setting_share_its_seeds(tmp_path, monkeypatch
         runs = Runs(CONVERGED, None, tmp_path, Interruption())
         results.append(runs.converged("clip", everything(CONVERGED)))
 
-    monkeypatch.setattr("studies.sample_search.objectives.run_interruptible", run_interruptible)
-    monkeypatch.setattr("studies.sample_search.objectives.finished", lambda folder: (folder / "ended").exists() or None)
+    monkeypatch.setattr("menagerie.studies.sample_search.objectives.run_interruptible", run_interruptible)
+    monkeypatch.setattr(
+        "menagerie.studies.sample_search.objectives.finished", lambda folder: (folder / "ended").exists() or None
+    )
     without_data(monkeypatch, lambda seed, steps: 0.7)
     workers = [threading.Thread(target=work) for _ in range(2)]
     for worker in workers:

@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.common.errors import Stopped
-from envs.worlds import load_world
-from generators.storage.image_store import ImageStore
-from generators.storage.split_file import make_split
-from models.recipe import Recipe
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.grids.grid import chosen_alone, splits
-from studies.runs import train as train_module
-from studies.runs.cell import CHECKPOINT, STATE, Job, finished
-from studies.runs.shared import clear_shared, phase_recipe
-from studies.runs.train import Watch, run_cell
-from studies.runs.training_log import FILE
+from menagerie.envs.common.errors import Stopped
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import make_split
+from menagerie.models.recipe import Recipe
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.runs import train as train_module
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job, finished
+from menagerie.studies.runs.shared import clear_shared, phase_recipe
+from menagerie.studies.runs.train import Watch, run_cell
+from menagerie.studies.runs.training_log import FILE
 from tests.models.builders import STAGED
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
@@ -142,8 +142,8 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     (tmp_path / "mine.py").write_text(STAGED)
     name = f"{tmp_path}/mine.py:Linear"
     clip = jobs_in(tmp_path)[0]
-    from studies.grids.cells import cell_of
-    from studies.runs.scorer_options import scorer_options
+    from menagerie.studies.grids.cells import cell_of
+    from menagerie.studies.runs.scorer_options import scorer_options
 
     grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
     cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)

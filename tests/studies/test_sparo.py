@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from envs.common.errors import UserError
-from models.registry import specs
-from models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
-from studies.ablation.rows import Place as RowPlace
-from studies.ablation.rows import ablated, base_row, changed, matters, named_rows
-from studies.ablation.runs import Run
-from studies.analysis.paired_bootstrap import RecordScore
-from studies.grids.cells import cells
-from studies.slots.codes import Coded, Coding
-from studies.slots.masks import (
+from menagerie.envs.common.errors import UserError
+from menagerie.models.registry import specs
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
+from menagerie.studies.ablation.rows import Place as RowPlace
+from menagerie.studies.ablation.rows import ablated, base_row, changed, matters, named_rows
+from menagerie.studies.ablation.runs import Run
+from menagerie.studies.analysis.paired_bootstrap import RecordScore
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.slots.codes import Coded, Coding
+from menagerie.studies.slots.masks import (
     LEAST_SCALE,
     Masked,
     Place,
@@ -29,10 +29,10 @@ from studies.slots.masks import (
     scale_of,
     trained_mask,
 )
-from studies.slots.pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
-from studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
-from studies.slots.verdicts import of_masks, of_selection, of_sweeps
-from studies.sparo import PRESETS, check, rows_of
+from menagerie.studies.slots.pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
+from menagerie.studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
+from menagerie.studies.slots.verdicts import of_masks, of_selection, of_sweeps
+from menagerie.studies.sparo import PRESETS, check, rows_of
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import ROOT, run_here
 

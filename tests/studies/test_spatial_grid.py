@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from studies.spatial_grid import Config
+from menagerie.studies.spatial_grid import Config
 from tests.studies.command import ROOT, run_here
 
 SPATIAL = [sys.executable, str(ROOT / "studies" / "spatial_grid.py"), "--preset", "smoke", "--hard-negatives", "0"]

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from models.recipe import Recipe
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.runs.cell import CHECKPOINT
-from studies.runs.result_file import RESULT
+from menagerie.models.recipe import Recipe
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.result_file import RESULT
 from tests.studies.command import GRID, QUICK, kill_when, run_here
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]

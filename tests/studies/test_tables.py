@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
-from studies.binding_grid import PRESETS
-from studies.grids.bars import bars
-from studies.grids.figures import heat_maps
-from studies.grids.tables import summary, task_table
-from studies.runs.results import COLUMNS, mean_accuracy, write_results
+from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.bars import bars
+from menagerie.studies.grids.figures import heat_maps
+from menagerie.studies.grids.tables import summary, task_table
+from menagerie.studies.runs.results import COLUMNS, mean_accuracy, write_results
 
 RNG = np.random.default_rng(0)
 MODELS, SEEDS, PAIRS, NEGATIVES = ("clip", "oc-clip"), 3, (0.8, 0.2), (0.0, 1.0)

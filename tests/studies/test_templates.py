@@ -5,23 +5,23 @@ from itertools import product
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.scene import Scene, Thing
-from envs.slots import RELATIONS
-from envs.worlds import load_world
-from generators.benchmarks.split_tests import SplitTests
-from generators.captions.templates import build_caption, predicate_for
-from generators.captions.wording import TEMPLATES, Phrasing
-from generators.splits.spatial import SpatialRecipe
-from generators.storage.dataset import SplitDataset
-from models.towers.config import TowerConfig
-from models.towers.tokenizers import OpenCLIPTokenizer, check_whole, text_space, tokenizer_of, words_of
-from studies import binding_grid, spatial_grid
-from studies.grids.cells import cells
-from studies.grids.grid import splits
-from studies.runs.cell import Job
-from studies.runs.data import split_material, split_texts
-from studies.runs.train import fresh_scorer
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.templates import build_caption, predicate_for
+from menagerie.generators.captions.wording import TEMPLATES, Phrasing
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_whole, text_space, tokenizer_of, words_of
+from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import splits
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.data import split_material, split_texts
+from menagerie.studies.runs.train import fresh_scorer
 from tests.generators.conftest import RECIPE, make_split
 
 SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10)

@@ -14,26 +14,26 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from envs.common.errors import Stopped, UserError
-from envs.common.progress import PlainLines
-from envs.worlds import load_world
-from generators.cluster.worker import Interruption
-from generators.storage.image_store import ImageStore
-from generators.storage.split_file import make_split
-from models.recipe import Recipe
-from models.scorer import Diverged
-from models.training.history import History, Row
-from studies.binding_grid import PRESETS
-from studies.budgets.known import diverged
-from studies.grids.cells import cells
-from studies.grids.curves import Curve, training_curves
-from studies.grids.grid import chosen_alone, splits
-from studies.runs import dispatch, local
-from studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, finished
-from studies.runs.loggers import LOGGERS, check_loggers
-from studies.runs.train import run_cell
-from studies.runs.training_log import COLUMNS, FILE, read_training
-from studies.runs.validation import looks_after, sample_accuracy
+from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.common.progress import PlainLines
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import make_split
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Diverged
+from menagerie.models.training.history import History, Row
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.budgets.known import diverged
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.curves import Curve, training_curves
+from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.runs import dispatch, local
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, finished
+from menagerie.studies.runs.loggers import LOGGERS, check_loggers
+from menagerie.studies.runs.train import run_cell
+from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
+from menagerie.studies.runs.validation import looks_after, sample_accuracy
 from tests.studies.command import GRID, QUICK, run_here
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
@@ -139,7 +139,7 @@ def test_looks_are_few_and_never_in_the_shared_phase():
 
 
 def test_a_look_leaves_mode_and_random_state(undisturbed, monkeypatch):
-    from models.checkpoint import load_checkpoint
+    from menagerie.models.checkpoint import load_checkpoint
 
     scorer = load_checkpoint(undisturbed.folder / CHECKPOINT, "clip").train()
     test = undisturbed.cell.data.open(undisturbed.data_file).tests["validation"]
@@ -171,7 +171,7 @@ def test_noting_a_step_waits_for_nothing():
 
 def test_what_is_no_training_is_not_counted(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("models.training.history.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("menagerie.models.training.history.time.perf_counter", lambda: now[0])
     history = History(batch=10)
     for step in (1, 2):
         history.add(step, torch.tensor(0.5), 0.1)
@@ -200,7 +200,7 @@ def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
 
 
 BAD = """
-from models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.model import CLIPScorer
 
 class Gradient(CLIPScorer):
     def loss(self, *given):
@@ -228,7 +228,7 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setattr("studies.runs.loggers.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("menagerie.studies.runs.loggers.importlib.util.find_spec", lambda name: None)
     for name in LOGGERS:
         with pytest.raises(UserError, match=rf"--log {name} needs the package {name}: pip install '.*\[{name}\]'"):
             check_loggers([name])
@@ -325,7 +325,7 @@ def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, c
 
 def test_lines_are_ten_seconds_apart(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("envs.common.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("menagerie.envs.common.progress.time.monotonic", lambda: now[0])
     lines, due = PlainLines(last=0.0), []
     for second in range(31):
         now[0] = float(second)

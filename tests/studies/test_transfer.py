@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.common.errors import UserError
-from generators.benchmarks import registry
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load, names
-from studies.transferring.chances import chances_in
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.benchmarks import registry
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load, names
+from menagerie.studies.transferring.chances import chances_in
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     """A transformers CLIP of random weights, a checkpoint of ours, data with a hostile caption and a bad image, and the
     scores of both models and of open_clip's in `runs/all`: started, killed twice and started again."""
     pytest.importorskip("transformers")
-    from models.checkpoint import save_checkpoint
+    from menagerie.models.checkpoint import save_checkpoint
     from tests.models.builders import scorer
     from tests.models.test_hugging_face import make_folder
 
@@ -119,7 +119,7 @@ def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
 
 def test_retrieval_is_that_of_the_library(folder):
     """R@1 and R@5 of the transformers model, from its scores of all images with all captions."""
-    from models import load_scorer
+    from menagerie import load_scorer
 
     captions = [text for k in range(IMAGES) for text in captions_of(k)]
     owners = np.array([k for k in range(IMAGES) for _ in captions_of(k)])
@@ -169,8 +169,8 @@ def test_check_on_an_empty_root_lists_all(tmp_path):
 OWN_COUNTS = """
 import json, sys
 from dataclasses import replace
-from generators.benchmarks import registry
-from studies import transfer
+from menagerie.generators.benchmarks import registry
+from menagerie.studies import transfer
 counts, load = json.loads(sys.argv.pop(1)), registry.load
 registry.load = lambda name: replace(load(name), counts=counts[name], sets={})
 opened = []
@@ -195,7 +195,7 @@ def test_check_on_all_fixtures_says_complete_and_loads_no_models_and_photographs
 
 def test_check_counts_the_sets_that_are_there(tmp_path, capsys):
     """Three images are no CIFAR-10; what isn't there needn't be."""
-    from studies import transfer
+    from menagerie.studies import transfer
 
     MATRICES["zero-shot-torchvision"](tmp_path)
     config = transfer.Config(benchmarks=("zero-shot-torchvision",), data_root=tmp_path, check=True)
@@ -210,7 +210,7 @@ def test_check_counts_the_sets_that_are_there(tmp_path, capsys):
 
 def test_check_says_what_is_wrong(tmp_path, monkeypatch, capsys):
     """Half a copy, a missing image and images in a wrong folder, beside benchmarks that are complete."""
-    from studies import transfer
+    from menagerie.studies import transfer
 
     counts = every_benchmark(tmp_path)
     monkeypatch.setattr(registry, "load", lambda name: replace(load(name), counts=counts[name], sets={}))
@@ -227,7 +227,7 @@ def test_check_says_what_is_wrong(tmp_path, monkeypatch, capsys):
 
 def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     """Where no tagger is installed, word orders are left out with a word."""
-    from studies.transferring.check import usable
+    from menagerie.studies.transferring.check import usable
 
     def no_tagger(text):
         raise UserError("there is no tagger")
@@ -298,8 +298,8 @@ def test_a_run_in_one_go_without_codes_is_the_same(folder):
 
 def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
     """Word orders are about the images of retrieval."""
-    from models.evaluation import codes
-    from studies import transfer
+    from menagerie.models.evaluation import codes
+    from menagerie.studies import transfer
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(codes.Codes, "_made", lambda *_: pytest.fail("an image is encoded again"))
@@ -313,7 +313,7 @@ def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
 
 def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
     """Only SugarCrepe of theirs was scored, so table 1 is there; what failed is a dash and a word."""
-    from studies.transferring.paper_figures import SUGARCREPE
+    from menagerie.studies.transferring.paper_figures import SUGARCREPE
 
     latex = (folder / "runs/all/results.tex").read_text()
     assert "table 1 of" in latex
@@ -363,7 +363,7 @@ def test_the_surest_errors_are_pictures_with_both_scores(folder):
 
 
 def test_benchmarks_are_read_once_a_command(folder, monkeypatch, capsys):
-    from studies import transfer
+    from menagerie.studies import transfer
 
     built, specs = Counter(), {name: load(name) for name in names()}
 

@@ -5,20 +5,20 @@ import json
 
 import pytest
 
-from envs.common.errors import UserError
-from envs.common.identity import digest
-from generators.benchmarks import sugarcrepe
-from generators.benchmarks.photographs import Place
-from generators.benchmarks.registry import load
-from models.towers.config import TowerConfig
-from studies import transfer
-from studies.evaluation.models import models_of
-from studies.transferring.pieces import VERSION, pieces_of, subject_of
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.identity import digest
+from menagerie.generators.benchmarks import sugarcrepe
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies import transfer
+from menagerie.studies.evaluation.models import models_of
+from menagerie.studies.transferring.pieces import VERSION, pieces_of, subject_of
 from tests.generators.benchmark_files import make_sugarcrepe, write_json
 from tests.generators.chat_service import ChatService, Request, Sent
 from tests.generators.test_llm_parser import written
 
-SCORER = "from models.scorers.oc_clip.model import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
+SCORER = "from menagerie.models.scorers.oc_clip.model import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
 TEXTS = ("a red cat above a white lion", "a white cat above a red lion")
 
 

@@ -6,7 +6,7 @@ from matplotlib.colors import Normalize
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from studies.analysis.trial_figures import height, marks, parallel_figure, parallel_figures
+from menagerie.studies.analysis.trial_figures import height, marks, parallel_figure, parallel_figures
 
 SPACE = {
     "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),

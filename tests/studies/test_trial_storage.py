@@ -15,11 +15,11 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from envs.common.errors import UserError
-from studies.runs.folder import provenance
-from studies.trials.queue import Search, Trials
-from studies.trials.storage import unopened
-from studies.trials.workers import process, run_workers, work
+from menagerie.envs.common.errors import UserError
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.trials.queue import Search, Trials
+from menagerie.studies.trials.storage import unopened
+from menagerie.studies.trials.workers import process, run_workers, work
 from tests.studies import cheap_search
 from tests.studies.command import ROOT
 from tests.studies.postgres import SERVER, server

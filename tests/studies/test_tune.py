@@ -12,17 +12,17 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from envs.common.identity import completed
-from envs.common.records import read_record
-from models.recipe import Recipe
-from models.towers.config import TowerConfig
-from studies import binding_grid, sample_efficiency, spatial_grid, tune
-from studies.grids.cells import recipe_line, training_recipe
-from studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
-from studies.runs.scorer_options import scorer_options
-from studies.sample_search.budget import everything, split_recipe
-from studies.tuning.report import RING, history
-from studies.tuning.space import first_point, sampler_of, space
+from menagerie.envs.common.identity import completed
+from menagerie.envs.common.records import read_record
+from menagerie.models.recipe import Recipe
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
+from menagerie.studies.grids.cells import recipe_line, training_recipe
+from menagerie.studies.grids.tuned_recipes import SEARCHED, SHIPPED, read_tuned
+from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.sample_search.budget import everything, split_recipe
+from menagerie.studies.tuning.report import RING, history
+from menagerie.studies.tuning.space import first_point, sampler_of, space
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 from tests.studies.command import GRID, ROOT, kill_when, run_here
 
@@ -210,7 +210,7 @@ def test_a_grid_says_what_its_recipes_were_tuned_for(tuned, tmp_path):
     spatial = replace(spatial_grid.PRESETS["smoke"], tuned=grid.tuned, recipe=replace(grid.recipe, steps=6))
     assert recipe_line(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
     (tmp_path / "own.py").write_text(
-        "from models.scorers.clip.model import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
+        "from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
     )
     name = f"{tmp_path}/own.py:Own"
     own = replace(grid, models=("clip", name), scorers=scorer_options("smoke", [name]))

@@ -12,21 +12,21 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
-from envs.common.errors import UserError
-from generators.cluster.worker import Interruption
-from models.scorer import Diverged
-from studies import tune
-from studies.grids.cells import data_of
-from studies.grids.tuned_recipes import read_tuned
-from studies.runs.scorer_options import scorer_options
-from studies.trials.queue import Search, Trials
-from studies.trials.space import draw
-from studies.tuning import worker
-from studies.tuning.results import best, failures, rows_of
-from studies.tuning.run import publish
-from studies.tuning.searches import identity, leaders, repeats, searches
-from studies.tuning.space import first_point, space
-from studies.tuning.worker import Runs, Worker
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.models.scorer import Diverged
+from menagerie.studies import tune
+from menagerie.studies.grids.cells import data_of
+from menagerie.studies.grids.tuned_recipes import read_tuned
+from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.trials.queue import Search, Trials
+from menagerie.studies.trials.space import draw
+from menagerie.studies.tuning import worker
+from menagerie.studies.tuning.results import best, failures, rows_of
+from menagerie.studies.tuning.run import publish
+from menagerie.studies.tuning.searches import identity, leaders, repeats, searches
+from menagerie.studies.tuning.space import first_point, space
+from menagerie.studies.tuning.worker import Runs, Worker
 
 
 def learnt(point):
@@ -186,9 +186,9 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
     """Beside the same recipe space as every model's; the best are read back by --tuned."""
     (tmp_path / "mine.py").write_text(
         "from dataclasses import dataclass\n"
-        "from models.scorers.clip.model import CLIPScorer\n"
-        "from models.scorers.clip.spec import CLIPConfig\n"
-        "from models.spec import Range, ScorerSpec\n\n"
+        "from menagerie.models.scorers.clip.model import CLIPScorer\n"
+        "from menagerie.models.scorers.clip.spec import CLIPConfig\n"
+        "from menagerie.models.spec import Range, ScorerSpec\n\n"
         "@dataclass(frozen=True)\nclass Config(CLIPConfig):\n    width: int = 3\n    kind: str = 'a'\n\n"
         "class Mine(CLIPScorer):\n    config_class = Config\n"
         "    spec = ScorerSpec(name='mine', implementation='', config=Config, small={'width': 5},\n"

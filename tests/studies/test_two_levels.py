@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from studies.analysis.two_levels import FEW_COVER, MANY_COVER, MANY_PAIRS, intervals, meaning
+from menagerie.studies.analysis.two_levels import FEW_COVER, MANY_COVER, MANY_PAIRS, intervals, meaning
 
 TRIALS, RECORDS, TRUTH = 1000, 20, 0.25
 PAIRS = np.array(list(combinations(range(20), 2)))  # of the animals of pug

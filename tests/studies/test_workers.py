@@ -9,18 +9,18 @@ from unittest import mock
 
 import pytest
 
-from envs.common.processes import end_processes
-from envs.worlds import load_world
-from generators.cluster.worker import Interruption
-from generators.storage.image_store import ImageStore
-from generators.storage.split_file import make_split
-from models.recipe import Recipe
-from studies.binding_grid import PRESETS
-from studies.grids.cells import cells
-from studies.grids.grid import chosen_alone, splits
-from studies.runs.cell import Execution, Job
-from studies.runs.dispatch import run_interruptible
-from studies.runs.local import Pool
+from menagerie.envs.common.processes import end_processes
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cluster.worker import Interruption
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import make_split
+from menagerie.models.recipe import Recipe
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.runs.local import Pool
 
 
 def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from generators.captions.graph import SceneGraph
-from models.scorer import Scorer, tower_parameters
-from models.scorers.clip.spec import CLIPConfig
-from models.towers.build import build_towers, unpooled_tokens
-from models.towers.config import TextSpace, TowerConfig
-from models.towers.tokenizers import Tokenizer, cut_texts
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.scorer import Scorer, tower_parameters
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.towers.build import build_towers, unpooled_tokens
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 # The tokens of the last block, CLS first, and the image tower -> one vector an image.
 ImageReadOut = Callable[[Float[Tensor, "n tokens width"], nn.Module], Float[Tensor, "n d"]]

@@ -6,9 +6,9 @@ from typing import Any
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from models.readouts.tokens import image_tokens, text_tokens
-from models.scorers.clip.model import CLIPScorer
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.readouts.tokens import image_tokens, text_tokens
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class ReadOutScorer(CLIPScorer):

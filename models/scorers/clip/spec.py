@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.spec import ScorerSpec
+from menagerie.models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ SPEC = ScorerSpec(
     title="CLIP",
     source="Radford et al. 2021, Learning transferable visual models from natural language supervision",
     about="one vector for an image and one for a text; the score is their cosine",
-    implementation="models.scorers.clip.model:CLIPScorer",
+    implementation="menagerie.models.scorers.clip.model:CLIPScorer",
     config=CLIPConfig,
     # OC-CLIP's paper trains both models so from scratch (section 4.3.1), and fine-tunes CLIP so (section 4.2).
     scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},

@@ -2,10 +2,10 @@
 
 from torch import nn
 
-from models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Sizes
-from models.readouts.tokens import widths
-from models.scorers.clip.read_out import ReadOutScorer
-from models.scorers.clip_attpool.spec import AttPoolConfig
+from menagerie.models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Sizes
+from menagerie.models.readouts.tokens import widths
+from menagerie.models.scorers.clip.read_out import ReadOutScorer
+from menagerie.models.scorers.clip_attpool.spec import AttPoolConfig
 
 
 class AttPoolScorer(ReadOutScorer):

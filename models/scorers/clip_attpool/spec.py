@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from models.scorers.clip.recipes import PRETRAINED, SCRATCH
-from models.scorers.clip.spec import CLIPConfig
-from models.spec import ScorerSpec
+from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ SPEC = ScorerSpec(
     title="CLIP with attentional pooling",
     source="Vani et al. 2024 (SPARO), baseline AttPool; Yu et al. 2022",
     about="CLIP whose vectors are read out by one learned query that attends to patches or words",
-    implementation="models.scorers.clip_attpool.model:AttPoolScorer",
+    implementation="menagerie.models.scorers.clip_attpool.model:AttPoolScorer",
     config=AttPoolConfig,
     small={"heads": 4, "head_dim": 16},  # vectors as wide as those of CLIP's small towers
     smoke={"heads": 2, "head_dim": 16},

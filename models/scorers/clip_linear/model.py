@@ -2,9 +2,9 @@
 
 from torch import nn
 
-from models.readouts.linear import LinearBottleneck
-from models.scorers.clip.read_out import ReadOutScorer
-from models.scorers.clip_linear.spec import LinearConfig
+from menagerie.models.readouts.linear import LinearBottleneck
+from menagerie.models.scorers.clip.read_out import ReadOutScorer
+from menagerie.models.scorers.clip_linear.spec import LinearConfig
 
 
 class LinearScorer(ReadOutScorer):

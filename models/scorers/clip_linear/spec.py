@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from models.scorers.clip.recipes import PRETRAINED, SCRATCH
-from models.scorers.clip.spec import CLIPConfig
-from models.spec import ScorerSpec
+from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ SPEC = ScorerSpec(
     title="CLIP with a linear bottleneck",
     source="Vani et al. 2024 (SPARO), baseline of table 0.B.2",
     about="CLIP whose vectors pass through a few numbers, by a linear map",
-    implementation="models.scorers.clip_linear.model:LinearScorer",
+    implementation="menagerie.models.scorers.clip_linear.model:LinearScorer",
     config=LinearConfig,
     small={"narrow": 8, "wide": 64},  # the paper's ratio, to vectors as wide as those of CLIP's small towers
     smoke={"narrow": 8, "wide": 32},

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
-from models.scorers.clip_phrases.reader import PhraseBatch, PhraseReader
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip_phrases.reader import PhraseBatch, PhraseReader
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class PhraseSumScorer(CLIPScorer):

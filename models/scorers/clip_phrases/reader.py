@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.scorers.oc_clip.altered_graphs import pad
-from models.scorers.oc_clip.graph_batch import numbered
-from models.towers.tokenizers import Tokenizer, cut_texts
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.scorers.oc_clip.altered_graphs import pad
+from menagerie.models.scorers.oc_clip.graph_batch import numbered
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class PhraseBatch(NamedTuple):

@@ -24,13 +24,13 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from envs.common.errors import choose
-from models.readouts.tokens import end_token, image_tokens, text_tokens
-from models.scorer import Scorer
-from models.scorers.dcsm.spec import DCSMConfig
-from models.scorers.dcsm.words import FunctionalReader, Tokens
-from models.towers.build import check_ends, check_patches
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.envs.common.errors import choose
+from menagerie.models.readouts.tokens import end_token, image_tokens, text_tokens
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.dcsm.spec import DCSMConfig
+from menagerie.models.scorers.dcsm.words import FunctionalReader, Tokens
+from menagerie.models.towers.build import check_ends, check_patches
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 FUNCTIONAL = ("fixed", "trained")
 # Numbers in the maps that are read at once: with 4 channels the network's own are about 300 MB.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.spec import Ablations, ScorerSpec, Stage
+from menagerie.models.spec import Ablations, ScorerSpec, Stage
 
 # Words that place, size or deny things, as published.
 PUBLISHED = ("above", "below", "left", "right", "small", "big", "not", "no", "without", "but", "absent")
@@ -32,7 +32,7 @@ SPEC = ScorerSpec(
     title="DCSM",
     source="Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes! (dense cosine similarity maps)",
     about="a small network scores the cosines of all patches with all words of a frozen CLIP",
-    implementation="models.scorers.dcsm.model:DCSMScorer",
+    implementation="menagerie.models.scorers.dcsm.model:DCSMScorer",
     config=DCSMConfig,
     small={"tokens": 0, "hidden": 32, "functional_words": (*PUBLISHED, "under")},
     smoke={"tokens": 0, "hidden": 16, "channels": 2, "functional_words": (*PUBLISHED, "under")},

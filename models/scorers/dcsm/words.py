@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from generators.captions.graph import SceneGraph
-from models.readouts.tokens import ends_of
-from models.towers.tokenizers import Tokenizer, cut_texts
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.readouts.tokens import ends_of
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class Tokens(NamedTuple):

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from models.readouts.fdt import CodeReadOut
-from models.readouts.tokens import image_tokens, text_tokens, widths
-from models.scorers.clip.read_out import ReadOutScorer
-from models.scorers.fdt.spec import FDTConfig
+from menagerie.models.readouts.fdt import CodeReadOut
+from menagerie.models.readouts.tokens import image_tokens, text_tokens, widths
+from menagerie.models.scorers.clip.read_out import ReadOutScorer
+from menagerie.models.scorers.fdt.spec import FDTConfig
 
 
 class FDTScorer(ReadOutScorer):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from models.scorers.clip.recipes import PRETRAINED, SCRATCH
-from models.scorers.clip.spec import CLIPConfig
-from models.spec import Range, ScorerSpec
+from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.spec import Range, ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ SPEC = ScorerSpec(
     title="FDT",
     source="Chen et al. 2023, Revisiting multimodal representation in contrastive learning",
     about="images and texts as sparse means of the same learned codes",
-    implementation="models.scorers.fdt.model:FDTScorer",
+    implementation="menagerie.models.scorers.fdt.model:FDTScorer",
     config=FDTConfig,
     small={"codes": 256, "dim": 128},
     smoke={"codes": 128, "dim": 64},

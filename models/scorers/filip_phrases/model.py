@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from models.readouts.tokens import image_tokens
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.clip.spec import CLIPConfig
-from models.scorers.clip_phrases.reader import PhraseBatch, PhraseReader, mean_over_phrases
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.readouts.tokens import image_tokens
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip_phrases.reader import PhraseBatch, PhraseReader, mean_over_phrases
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class TextCode(NamedTuple):

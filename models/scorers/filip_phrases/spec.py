@@ -1,14 +1,14 @@
 """Late interaction of phrases and patches, as studies know it; free of torch."""
 
-from models.scorers.clip.spec import SPEC as CLIP
-from models.spec import ScorerSpec
+from menagerie.models.scorers.clip.spec import SPEC as CLIP
+from menagerie.models.spec import ScorerSpec
 
 SPEC = ScorerSpec(
     name="filip-phrases",
     title="Late interaction of phrases",
     source="a control for OC-CLIP: FILIP's similarity (Yao et al. 2022) on the graphs that OC-CLIP reads",
     about="a vector for each phrase of the graph and each patch; the score is the mean of each phrase's best cosine",
-    implementation="models.scorers.filip_phrases.model:PhraseInteractionScorer",
+    implementation="menagerie.models.scorers.filip_phrases.model:PhraseInteractionScorer",
     config=CLIP.config,
     scratch=CLIP.scratch,
     pretrained=CLIP.pretrained,

@@ -6,12 +6,13 @@ image as this very text pools it. Patches and CLS share the image tower's LayerN
 Where we differ from the published code:
 
 - Of each image the one caption that other images are compared with is drawn once a step, not once for each of them.
-- Texts that are true of an image though not its own are neither right nor wrong of it (`models.training.targets`): a
+- Texts that are true of an image though not its own are neither right nor wrong of it
+  (`menagerie.models.training.targets`): a
   part of a caption is true of many images of our worlds. A text that means what one of the image's own means is right.
 - Negatives without an image are further columns of both losses, which are divided as without them.
 - Over several GPUs it adds up losses of blocks, each divided by its own number of texts; a batch here is one.
 - Its captions are merged sentences of long descriptions; ours are the image's caption and parts of it: some of the
-  things that it describes, in any order (`generators.captions.contents`).
+  things that it describes, in any order (`menagerie.generators.captions.contents`).
 """
 
 from typing import NamedTuple
@@ -21,15 +22,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from models.objectives import Targets, sigmoid_loss
-from models.readouts.tokens import image_tokens
-from models.recipe import Recipe
-from models.scorer import Scorer, tower_parameters
-from models.scorers.flair.pooling import TextConditionedPooling
-from models.scorers.flair.reader import CaptionsReader, TextBatch
-from models.scorers.flair.spec import FLAIRConfig
-from models.towers.build import build_towers
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.objectives import Targets, sigmoid_loss
+from menagerie.models.readouts.tokens import image_tokens
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer, tower_parameters
+from menagerie.models.scorers.flair.pooling import TextConditionedPooling
+from menagerie.models.scorers.flair.reader import CaptionsReader, TextBatch
+from menagerie.models.scorers.flair.spec import FLAIRConfig
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class ImageCode(NamedTuple):

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from generators.captions.graph import SceneGraph
-from models.towers.tokenizers import Tokenizer, cut_texts
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class TextBatch(NamedTuple):
@@ -30,7 +30,7 @@ class CaptionsReader:
     tokenizer: Tokenizer
     context: int
     captions: int
-    """How many of each image a training batch should have (see `models.training.feed`)."""
+    """How many of each image a training batch should have (see `menagerie.models.training.feed`)."""
 
     def __call__(
         self,

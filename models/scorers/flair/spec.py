@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from envs.common.errors import UserError
-from models.spec import Range, ScorerSpec
+from menagerie.envs.common.errors import UserError
+from menagerie.models.spec import Range, ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ SPEC = ScorerSpec(
     title="FLAIR",
     source="Xiao et al. 2025, FLAIR: VLM with fine-grained language-informed image representations",
     about="the text chooses which patches of the image it is compared with",
-    implementation="models.scorers.flair.model:FLAIRScorer",
+    implementation="menagerie.models.scorers.flair.model:FLAIRScorer",
     config=FLAIRConfig,
     # Our captions have a part or two to leave out, where the paper's have many sentences.
     small={"captions": 3, "heads": 4, "logit_bias": -4.0},

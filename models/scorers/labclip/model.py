@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.scorer import Scorer, Tensors
-from models.scorers.labclip.spec import LABCLIPConfig
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.scorer import Scorer, Tensors
+from menagerie.models.scorers.labclip.spec import LABCLIPConfig
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class LABCLIPScorer(Scorer):

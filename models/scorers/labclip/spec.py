@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.spec import ScorerSpec, Stage
+from menagerie.models.spec import ScorerSpec, Stage
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ SPEC = ScorerSpec(
     title="LABCLIP",
     source="Koishigarina et al. 2025, CLIP behaves like a bag-of-words model cross-modally but not uni-modally",
     about="a frozen CLIP whose text vectors pass a learned linear map",
-    implementation="models.scorers.labclip.model:LABCLIPScorer",
+    implementation="menagerie.models.scorers.labclip.model:LABCLIPScorer",
     config=LABCLIPConfig,
     scratch=RECIPE,
     pretrained=RECIPE,

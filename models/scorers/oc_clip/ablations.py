@@ -1,6 +1,6 @@
 """What the ablation study varies of OC-CLIP, and what its paper says of it (tables 6 and 7, figures 3 and 4)."""
 
-from models.spec import Ablations, Claim
+from menagerie.models.spec import Ablations, Claim
 
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from generators.captions.graph import Edge, SceneGraph
-from generators.captions.relations import CONVERSES
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.relations import CONVERSES
 
 Ends = tuple[int, int]  # subject and object
 

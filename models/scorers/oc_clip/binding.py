@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from open_clip.transformer import ResidualAttentionBlock
 from torch import Tensor, nn
 
-from models.scorers.oc_clip.spec import OCCLIPConfig
+from menagerie.models.scorers.oc_clip.spec import OCCLIPConfig
 
 # Keeps a query that no patch chose from dividing by zero (figure 9). Vanishes in half precision.
 EPSILON = 1e-8

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from envs.common.errors import UserError
-from generators.captions.graph import SceneGraph
-from models.recipe import ALTERED
-from models.scorers.oc_clip.altered_graphs import Altered, pad, shuffled_edges, swapped_edges
-from models.towers.tokenizers import Tokenizer, cut_texts
+from menagerie.envs.common.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.recipe import ALTERED
+from menagerie.models.scorers.oc_clip.altered_graphs import Altered, pad, shuffled_edges, swapped_edges
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class GraphBatch(NamedTuple):
@@ -61,7 +61,7 @@ class GraphReader:
         for caption, graph in zip(captions, graphs, strict=True):
             if not graph.nodes:
                 raise UserError(
-                    f"the scene graph of {caption!r} is empty; give one with a node (`generators.parse` makes one)"
+                    f"the scene graph of {caption!r} is empty; give one with a node (`menagerie.parse` makes one)"
                 )
         phrases = numbered(node for graph in graphs for node in graph.nodes)
         predicates = numbered(edge.predicate for graph in graphs for edge in graph.edges)

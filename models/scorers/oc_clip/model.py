@@ -11,22 +11,22 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from envs.common.errors import UserError, choose
-from models.objectives import Targets, contrastive_loss, local_relation_loss
-from models.recipe import ALTERED, Recipe
-from models.scorer import Scorer, tower_parameters
-from models.scorers.oc_clip.binding import (
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
+from menagerie.models.recipe import ALTERED, Recipe
+from menagerie.models.scorer import Scorer, tower_parameters
+from menagerie.models.scorers.oc_clip.binding import (
     BindingModule,
     competitive_attention,
     focused_attention,
     regular_attention,
     visual_slots,
 )
-from models.scorers.oc_clip.graph_batch import GraphBatch, GraphReader
-from models.scorers.oc_clip.spec import OCCLIPConfig
-from models.scorers.oc_clip.structured_similarity import RELATION_SCORERS, structured_similarity
-from models.towers.build import build_towers, patch_tokens
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.scorers.oc_clip.graph_batch import GraphBatch, GraphReader
+from menagerie.models.scorers.oc_clip.spec import OCCLIPConfig
+from menagerie.models.scorers.oc_clip.structured_similarity import RELATION_SCORERS, structured_similarity
+from menagerie.models.towers.build import build_towers, patch_tokens
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class ImageCode(NamedTuple):

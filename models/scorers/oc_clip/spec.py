@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from models.scorers.oc_clip.ablations import ABLATIONS, SMALL
-from models.spec import ScorerSpec
+from menagerie.models.scorers.oc_clip.ablations import ABLATIONS, SMALL
+from menagerie.models.spec import ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ SPEC = ScorerSpec(
     source="Assouel et al. 2025, Object-centric binding in contrastive language-image pre-training",
     about="reads a caption as a graph of things and relations; each thing finds its own patches of the image, and "
     "is compared with them",
-    implementation="models.scorers.oc_clip.model:OCCLIPScorer",
+    implementation="menagerie.models.scorers.oc_clip.model:OCCLIPScorer",
     config=OCCLIPConfig,
     # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well
     # without, and their queries look at their own animals.

@@ -19,11 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.objectives import Targets, sigmoid_loss
-from models.recipe import Recipe
-from models.scorers.clip.model import CLIPScorer
-from models.scorers.siglip.spec import SigLIPConfig
-from models.towers.config import TextSpace, TowerConfig
+from menagerie.models.objectives import Targets, sigmoid_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.scorers.siglip.spec import SigLIPConfig
+from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class SigLIPScorer(CLIPScorer):

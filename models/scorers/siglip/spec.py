@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from models.scorers.clip.spec import CLIPConfig
-from models.spec import Range, ScorerSpec
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.spec import Range, ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ SPEC = ScorerSpec(
     title="SigLIP",
     source="Zhai et al. 2023, Sigmoid loss for language image pre-training",
     about="CLIP whose loss judges each pair of an image and a text by itself, true or false",
-    implementation="models.scorers.siglip.model:SigLIPScorer",
+    implementation="menagerie.models.scorers.siglip.model:SigLIPScorer",
     config=SigLIPConfig,
     small={"logit_bias": -4.0},  # about balanced for 64 images
     smoke={"logit_bias": -3.0},

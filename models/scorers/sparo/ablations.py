@@ -1,6 +1,6 @@
 """What the ablation study varies of SPARO: table 6 of its paper, between attentional pooling and SPARO."""
 
-from models.spec import Ablations, Claim
+from menagerie.models.spec import Ablations, Claim
 
 # Subset and task of what the claims are tested on. The paper's are zero-shot classes of ImageNet.
 ATTRIBUTES = (("seen_pairs", "swap"), ("unseen_pairs", "swap"), ("unseen_pairs", "replace texture"))

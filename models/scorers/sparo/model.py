@@ -7,11 +7,11 @@ and nothing reads the projections, which are gone.
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from models.readouts.heads import HeadReadOut, Separation, Sizes
-from models.readouts.sparo import SPARO
-from models.readouts.tokens import drop_last_block, drop_last_drawn_block, image_tokens, text_tokens, widths
-from models.scorers.clip.read_out import ReadOutScorer
-from models.scorers.sparo.spec import SPAROConfig
+from menagerie.models.readouts.heads import HeadReadOut, Separation, Sizes
+from menagerie.models.readouts.sparo import SPARO
+from menagerie.models.readouts.tokens import drop_last_block, drop_last_drawn_block, image_tokens, text_tokens, widths
+from menagerie.models.scorers.clip.read_out import ReadOutScorer
+from menagerie.models.scorers.sparo.spec import SPAROConfig
 
 
 class SPAROScorer(ReadOutScorer):

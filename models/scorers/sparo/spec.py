@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from envs.common.errors import UserError, choose
-from models.scorers.clip.recipes import PRETRAINED, SCRATCH
-from models.scorers.clip.spec import CLIPConfig
-from models.scorers.sparo.ablations import ABLATIONS
-from models.spec import ScorerSpec
+from menagerie.envs.common.errors import UserError, choose
+from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
+from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.sparo.ablations import ABLATIONS
+from menagerie.models.spec import ScorerSpec
 
 # Read-outs: SPARO's own, and table 6's others, whose keys and values are two maps: with a map that mixes the heads'
 # outputs, or without.
@@ -46,7 +46,7 @@ SPEC = ScorerSpec(
     title="SPARO",
     source="Vani et al. 2024, SPARO: selective attention for robust and compositional transformer encodings for vision",
     about="CLIP whose vectors consist of slots, each read out by attention of its own",
-    implementation="models.scorers.sparo.model:SPAROScorer",
+    implementation="menagerie.models.scorers.sparo.model:SPAROScorer",
     config=SPAROConfig,
     # L D is 8 times the towers' width (5 to 16 in the paper): the read-out is no bigger than the block it replaces.
     small={"slots": 32, "dim": 16, "key_dim": 16},

@@ -1,17 +1,18 @@
-"""Lists the scorers and towers that studies can train.
+"""List the scorers and towers that studies can train."""
 
-python -m models
-"""
+from dataclasses import dataclass
 
-from envs.common.command_help import no_options
-from envs.common.errors import run_command
-from models.registry import specs
-from models.towers.sizes import SMALL_TOWERS
+from menagerie.models.registry import specs
+from menagerie.models.towers.sizes import SMALL_TOWERS
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Config:
+    """No options."""
+
+
+def run(config: Config) -> None:
     """Print the names, below the options that take them."""
-    no_options("python -m models")
     scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
     sizes = {name: size["vision_cfg"] for name, size in SMALL_TOWERS.items()}
     towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}
@@ -25,7 +26,3 @@ def print_names(title: str, names: dict[str, str]) -> None:
     print(f"\n{title}:")
     for name, text in names.items():
         print(f"  {name:<18}{text}")
-
-
-if __name__ == "__main__":
-    run_command(main)

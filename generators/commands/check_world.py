@@ -1,18 +1,18 @@
-"""`check`: every scene of a world, rendered and checked."""
+"""Render every scene of a world in memory; check visibility, frame, spatial captions, and that no two are alike."""
 
 import time
 from dataclasses import dataclass
 from typing import Annotated
 
-from envs.common.processes import serve
-from envs.common.progress import progress_bars
-from envs.common.ranges import PROCESSES, SIDE, Range
-from generators.commands.make import RENDERING
+from menagerie.envs.common.processes import serve
+from menagerie.envs.common.progress import progress_bars
+from menagerie.envs.common.ranges import PROCESSES, SIDE, Range
+from menagerie.generators.commands.make import RENDERING
 
 
 @dataclass(frozen=True)
 class Config:
-    """Render every scene of a world in memory; check visibility, frame, spatial captions, and that no two are alike."""
+    """Its options."""
 
     world: str = "pug"
     """A world by name, or a TOML file."""
@@ -26,8 +26,8 @@ class Config:
 
 def run(config: Config) -> int:
     """Print the problems, if any, and the time taken."""
-    from envs.worlds import load_world
-    from generators.audit.factorial import check_factorial
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.audit.factorial import check_factorial
 
     start = time.perf_counter()
     with progress_bars("factors", "scenes") as progress:

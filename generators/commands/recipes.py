@@ -1,13 +1,13 @@
-"""`list`: the built-in recipes."""
+"""List the built-in recipes."""
 
 from dataclasses import dataclass
 
-from generators.splits.recipe_file import SHIPPED, about
+from menagerie.generators.splits.recipe_file import SHIPPED, about
 
 
 @dataclass(frozen=True)
 class Config:
-    """List the built-in recipes."""
+    """Its options."""
 
 
 def run(config: Config) -> int:
