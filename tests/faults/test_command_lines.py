@@ -21,9 +21,15 @@ ENTRIES = list(entries())
 STEP = 1 if "MENAGERIE_EXAMPLES" in os.environ else 2  # half of them, always the same, take half a minute
 AT_ONCE = 5.0  # seconds of this process's own time
 PATIENCE = 120  # seconds; a machine may be busy with something else
-COMMANDS = sorted(
-    {entry.line.split(" --")[0].split()[0 if entry.line.startswith("studies") else 1] for entry in ENTRIES}
-)
+
+
+def command_of(entry: Entry) -> str:
+    """The study's file, or the command after `-m menagerie`."""
+    first, *rest = entry.line.split()
+    return first if first != "-m" else rest[1] if len(rest) > 1 else rest[0]
+
+
+COMMANDS = sorted({command_of(entry) for entry in ENTRIES})
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +80,7 @@ def fault(entry: Entry, folder: Path) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_is_one_clear_error_at_once(command, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # tyro breaks lines within words where they are narrow
-    own = [entry for entry in ENTRIES if entry.line.split()[0] == command or entry.line.split()[:2] == ["-m", command]]
-    assert own
+    own = [entry for entry in ENTRIES if command_of(entry) == command]
     faults = {entry.line: problem for entry in own[::STEP] if (problem := fault(entry, folder))}
     assert not faults, "\n".join(f"{line}\n    {problem}" for line, problem in faults.items())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.__main__ import COMMANDS as LISTED
+from menagerie.console import COMMANDS as LISTED
 from tests.studies.command import ROOT
 
 STUDIES = sorted(path.name for path in (ROOT / "studies").glob("[!_]*.py"))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from menagerie.__main__ import COMMANDS
+from menagerie.console import COMMANDS
 from menagerie.envs.common.options import Group, documentation, options_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED

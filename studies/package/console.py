@@ -1,0 +1,81 @@
+"""Scenes, splits, scorers and studies from the command line.
+
+menagerie gallery --out scenes.png          # contact sheets of a world
+menagerie photos FOLDER                     # worlds of cut-out photographs, from a Debian package or of your own
+menagerie physics                           # settled poses and distances between animals
+menagerie check-renderer                    # own animals' limits; the compositor against others (--external)
+menagerie check-world                       # renders every scene of a world and checks it
+
+menagerie recipes                           # the built-in recipes of splits
+menagerie make spatial --pairs 0.6 --dry-run  # a recipe by name, with overrides
+menagerie make mine.toml                    # your own recipe
+menagerie make spatial --cluster slurm      # renders in a job array
+menagerie audit FILE                        # checks a split and the images of its store
+menagerie inspect FILE --html report.html   # its content: subsets, fractions, samples, co-occurrences
+menagerie pack FILE                         # one self-contained file to share
+menagerie export FILE --format coco --out F # the format of another tool
+menagerie parse FILE --parser spacy-rules   # captions to scene graphs
+menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
+
+menagerie scorers                           # the scorers and towers that studies can train
+"""
+
+import ast
+import runpy
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from menagerie.envs.common.command_help import chosen_command, read_options
+from menagerie.envs.common.errors import run_command
+
+STUDIES = Path(__file__).parents[1]
+# Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read
+# in a way of its own.
+COMMANDS = {
+    "gallery": "envs.gallery.kinds",
+    "photos": "envs.stamps.command",
+    "physics": "envs.checks.physics",
+    "check-renderer": "envs.checks.against_reference",
+    "check-world": "generators.commands.check_world",
+    "recipes": "generators.commands.recipes",
+    "make": "generators.commands.make",
+    "audit": "generators.commands.audit",
+    "inspect": "generators.commands.inspect",
+    "pack": "generators.commands.pack",
+    "export": "generators.commands.export",
+    "parse": "generators.commands.parse",
+    "import-hf": "generators.commands.import_hf",
+    "scorers": "models.listing",
+}
+
+
+def main() -> int:
+    """Run the command or the study named first, with the options after it."""
+    studies = {path.stem.replace("_", "-"): question(path) for path in sorted(STUDIES.glob("[!_.]*.py"))}
+    texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
+    name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, *studies))
+    if name in COMMANDS:
+        return run_listed(name, sys.argv[2:])
+    del sys.argv[1]
+    runpy.run_module(f"menagerie.studies.{name.replace('-', '_')}", run_name="__main__", alter_sys=True)
+    return 0
+
+
+def question(script: Path) -> str:
+    """The first line of a study's docstring."""
+    return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
+
+
+def run_listed(name: str, arguments: list[str]) -> int:
+    """Run one of `COMMANDS`; returns its exit status."""
+    command = import_module(f"menagerie.{COMMANDS[name]}")
+    start = f"menagerie {name}"
+    read = getattr(command, "read", None) or partial(read_options, command.Config, description=command.__doc__ or "")
+    return int(command.run(read(arguments=arguments, command=start)) or 0)
+
+
+def start() -> None:
+    """What the console command calls."""
+    run_command(main)
