@@ -1,22 +1,19 @@
 """Scorers by name: the specs in `models/scorers/`, and classes of users' own. Names import no torch."""
 
-import hashlib
 import importlib
-import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.common.own_code import OWN_MODULES, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 FOLDER = Path(__file__).parent / "scorers"
-OWN_MODULES = "menagerie_own_"  # how names of modules begin that are files of users
 
 
 @cache
@@ -69,25 +66,6 @@ def scorer_class(name: str) -> "type[Scorer]":
     return getattr(importlib.import_module(module), class_name)
 
 
-def own_module(path: str) -> ModuleType:
-    """A user's own file, run once, whatever of its classes is named and from wherever."""
-    return run_once(Path(path).resolve())
-
-
-@cache
-def run_once(path: Path) -> ModuleType:
-    """The module of a file, under a name that no file elsewhere has."""
-    place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    spec = importlib.util.spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickles look it up there
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
-    return module
-
-
 def own_file(kind: type) -> str:
     """The user's file that a class is of; empty for other classes."""
     return str(sys.modules[kind.__module__].__file__) if kind.__module__.startswith(OWN_MODULES) else ""
@@ -100,7 +78,6 @@ def own_class(name: str) -> "type[Scorer]":
 
     path, _, class_name = name.rpartition(":")
     kind = getattr(own_module(path), class_name, None)
-
     if not (isinstance(kind, type) and issubclass(kind, Scorer)):
         raise UserError(f"{path} has no class {class_name!r} that extends menagerie.models.scorer.Scorer")
     return kind

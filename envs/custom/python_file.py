@@ -5,35 +5,21 @@ and packed splits hold names and pixels only, and opening one loads no world.
 """
 
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
 from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.own_code import own_module
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 
 CONSTANT = "ANIMAL"
 
 
-def executed(path: Path) -> ModuleType:
-    """The module of a Python file."""
-    spec = spec_from_file_location(f"menagerie_own_{path.stem}", path)
-    if path.suffix != ".py" or spec is None or spec.loader is None:
-        raise UserError(f"{path} is no Python file (.py)")
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise UserError(f"{path} can't be loaded ({type(error).__name__}: {error})") from error
-    return module
-
-
 def python_function(path: Path, function: str) -> Callable:
     """The function of that name in a Python file."""
-    called = getattr(executed(path), function, None)
+    called = getattr(own_module(path), function, None)
     if not callable(called):
         raise UserError(f"{path}:{function} is not a function")
     return called
@@ -56,7 +42,7 @@ def python_animal(path: Path, bounds: dict[str, tuple[float, float]]) -> Animal:
 
     `bounds`: least and greatest `size` and `hover`, in metres.
     """
-    animal = getattr(executed(path), CONSTANT, None)
+    animal = getattr(own_module(path), CONSTANT, None)
     if not isinstance(animal, Animal):
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
     for field in ("size", "hover"):

@@ -57,7 +57,8 @@ def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str], plac
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
             "Face's transformers"
         )
-    return checkpoint(name, folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place), code)
+    named = [model for model in (*code, str(place.get("model", ""))) if is_own(model)]
+    return checkpoint(name, folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place), named)
 
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.common.identity import digest
 from menagerie.envs.common.litter import is_litter
+from menagerie.envs.common.own_code import own_sources
 from menagerie.envs.common.records import sha256
 from menagerie.models.library.processor_files import read_otherwise_before
 from menagerie.models.registry import is_own, spec_of
@@ -47,7 +48,7 @@ class Checkpoint(Source):
         from menagerie.models.checkpoint import read_config
 
         read_config(self.folder)  # raises for weights that aren't this cell's
-        code = [own_file(self.model)] if is_own(self.model) else []
+        code = own_sources(own_file(self.model)) if is_own(self.model) else []
         return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
@@ -123,7 +124,7 @@ class OwnClass(Source):
         state = fresh_scorer(self.name, self.towers).state_dict()
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
         weights = hashlib.sha256(save({name: its.contiguous().clone() for name, its in state.items()})).hexdigest()
-        own = {"file": file_digest([own_file(self.name)]), "name": self.name, "towers": asdict(self.towers)}
+        own = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
         return digest(own | {"weights": weights})
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":

@@ -12,12 +12,13 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.own_code import own_module
 from menagerie.envs.common.seeds import seed_of
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
-from menagerie.models.registry import own_file, own_module
+from menagerie.models.registry import own_file
 from menagerie.models.scorer import TextReader
 from menagerie.models.training.augment import Variation, draw_variation
 from menagerie.models.training.sampling import SINGLES, BatchSampler, ShareSampler

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.common.identity import defaults_version, differing, digest, identity_of
+from menagerie.envs.common.own_code import own_sources
 from menagerie.envs.common.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
 from menagerie.models.recipe import Recipe
@@ -157,15 +158,21 @@ class Job:
 
 
 def own_files(*paths: str) -> str:
-    """Hash of the contents of what is a user's own file: a model's (file.py:Class), pretrained weights."""
+    """Hash of what are a user's own files: a model's (file.py:Class) with what it imports beside it, and weights."""
     given = [file_and_tag(path)[0] for path in paths]
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
-    hashed, own = hashlib.sha256(), [file for file in files if file.is_file()]
+    here = [file for file in files if file.is_file()]
+    hashed, own = hashlib.sha256(), [each for file in here for each in sources(file)]
     for path in own:
         with open_file(path) as file:
             hashed.update(file.read())
     return hashed.hexdigest()[:12] if own else ""
+
+
+def sources(file: Path) -> list[Path]:
+    """A file, and those that it imports if it is code."""
+    return own_sources(file) if file.suffix == ".py" else [file]
 
 
 def finished(folder: Path) -> dict[str, Any] | None:

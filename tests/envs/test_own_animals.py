@@ -200,9 +200,9 @@ def test_check_reports_a_width_and_goes_on(tmp_path, own):
 MISTAKES = [
     ("", "has no animal: it must set ANIMAL = Animal"),
     ("ANIMAL = 5", "has no animal"),
-    ("raise SystemExit", "can't be loaded .SystemExit"),
-    ("import nonsense", "can't be loaded .ModuleNotFoundError"),
-    ("ANIMAL = (", "can't be loaded .SyntaxError"),
+    ("raise SystemExit", "can't be run .SystemExit"),
+    ("import nonsense", "can't be run .ModuleNotFoundError"),
+    ("ANIMAL = (", "can't be run .SyntaxError"),
     (LYNX.replace("size=1.5", "size=9"), "size of the animal in .* must be 0.1 to 3 metres, got 9"),
     (LYNX.replace("size=1.5", "size=1.5, hover=-1"), "hover of the animal in .* must be 0 to 1 metres, got -1"),
     (LYNX.replace("BODY + HEAD", "()"), "can't be built"),

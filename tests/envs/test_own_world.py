@@ -168,7 +168,7 @@ MISTAKES = [
     ('image = "tiles.png"', 'function = "bad.py:raises"', "fails .KeyError"),
     ('image = "tiles.png"', 'function = "bad.py:bright"', "outside 0..1"),
     ('image = "tiles.png"', 'function = "bad.py:number"', "is not a function"),
-    ('image = "tiles.png"', 'function = "leaves.py:number"', "can't be loaded .SystemExit"),
+    ('image = "tiles.png"', 'function = "leaves.py:number"', "can't be run .SystemExit"),
     ('image = "tiles.png"\n', "", "needs one image or function"),
     ('image = "tiles.png"', 'image = "blob.ply"', "can't be read as a picture"),
     ('image = "tiles.png"', 'function = "tiles.png:f"', "must be in a Python file"),

@@ -1,0 +1,54 @@
+"""Python files of users: run as a module, together with what they import from their own folder."""
+
+import hashlib
+import sys
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from modulefinder import ModuleFinder
+from pathlib import Path
+from types import ModuleType
+
+from menagerie.envs.common.errors import UserError
+
+OWN_MODULES = "menagerie_own_"  # how the names of these modules begin
+
+
+def own_module(path: str | Path) -> ModuleType:
+    """The module of a user's file, run once in this process, and again where it has changed.
+
+    Raises a UserError where it can't be run.
+    """
+    place = Path(path).resolve()
+    return run_once(place, place.stat().st_mtime_ns if place.is_file() else 0)
+
+
+@cache
+def run_once(path: Path, changed: int) -> ModuleType:
+    """Run the file under a name that no other file has; as for a script, its folder is where it imports from first."""
+    place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    spec = spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
+    if path.suffix != ".py" or spec is None or spec.loader is None:
+        raise UserError(f"{path} is no Python file (.py)")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickles look it up there
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
+    return module
+
+
+def own_sources(path: Path) -> list[Path]:
+    """A user's file, and the files below its folder that it imports, directly or not; nothing is run.
+
+    What a file imports in other ways than by `import` isn't found.
+    """
+    finder = ModuleFinder(path=[str(path.parent)])
+    try:
+        finder.run_script(str(path))
+    except (SyntaxError, ValueError, OSError) as error:
+        raise UserError(f"{path} can't be read ({type(error).__name__}: {error}); mend it and start again") from error
+    files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}
+    return [path, *sorted(files - {path.resolve()})]

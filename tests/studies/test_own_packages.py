@@ -1,0 +1,80 @@
+"""In a repository that has packages `models`, `envs`, `generators` and `studies` of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from menagerie.envs.common.errors import UserError
+from menagerie.envs.common.own_code import own_sources
+from menagerie.studies.runs.cell import own_files
+from tests.studies.command import QUICK, WAIT_SECONDS
+
+LAYERS = """
+from torch import nn
+
+class Wider(nn.Linear):
+    pass
+"""
+MINE = """
+from menagerie.models.scorers.clip.model import CLIPScorer
+from models.layers import Wider
+
+class Mine(CLIPScorer):
+    def __init__(self, towers, texts, config):
+        super().__init__(towers, texts, config)
+        self.wider = Wider(2, 2)
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+import menagerie, envs, generators, models, studies
+
+assert not {"torch", "numba", "numpy"} & {*sys.modules}
+from menagerie import SplitDataset, load_scorer
+from torch.utils.data import DataLoader
+
+if __name__ == "__main__":
+    (file,) = Path("store").rglob("binding-*.h5")
+    data = SplitDataset(file, "train")
+    loader = DataLoader(data, 4, num_workers=1, collate_fn=list, multiprocessing_context="spawn")
+    assert sum(len(batch) for batch in loader) == len(data)
+    scorer = load_scorer("run", model="mine.py:Mine")
+    print(*scorer.score(data[0].image[None], [data[0].caption]).shape, type(scorer.scorer.wider).__module__)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("repository")
+    for name in ("models", "envs", "generators", "studies"):
+        (place / name).mkdir()
+        (place / name / "__init__.py").write_text(f"NAME = 'my own {name}'\n")
+    (place / "models/layers.py").write_text(LAYERS)
+    (place / "mine.py").write_text(MINE)
+    (place / "program.py").write_text(PROGRAM)
+    return place
+
+
+def output(folder, *command):
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_everything_is_found_beside_them(folder):
+    options = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "--loaders", "1", "--out", "run"]
+    output(folder, "-m", "menagerie", "binding-grid", *options)
+    assert (folder / "run" / "report.html").stat().st_size
+    assert output(folder, "program.py").split() == ["1", "1", "models.layers"]
+
+
+def test_what_a_file_imports_from_its_folder_decides_its_name(folder):
+    file = folder / "mine.py"
+    assert own_sources(file) == [file, folder / "models/__init__.py", folder / "models/layers.py"]
+    before = own_files(f"{file}:Mine")
+    (folder / "models/layers.py").write_text(LAYERS + "\n# other\n")
+    assert own_files(f"{file}:Mine") != before
+    (folder / "broken.py").write_text("from models import (")
+    with pytest.raises(UserError, match=r"broken\.py can't be read"):
+        own_files(f"{folder / 'broken.py'}:Mine")
