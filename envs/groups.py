@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 
 NAME = re.compile(r"[a-z]+( [a-z]+)*")
 # Names with their animals, hashable like the world that they are a part of.

@@ -6,7 +6,7 @@ at z = 0. Every animal is built to about the same visual size before `scale` is 
 
 from dataclasses import dataclass
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.groups import Groups
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS, SIZES

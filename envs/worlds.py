@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.world import WORLDS, World
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from menagerie.envs.common.reading import parse_json, shaped
+from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.envs.scene import MOST_THINGS, Scene, Thing
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World

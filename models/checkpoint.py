@@ -14,11 +14,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import whole_file
-from menagerie.envs.common.noted import noted_digest
-from menagerie.envs.common.reading import Unreadable, check_accessible, open_file, shaped
-from menagerie.envs.common.records import check_file, file_digest, read_record, write_record
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.noted import noted_digest
+from menagerie.envs.core.reading import Unreadable, check_accessible, open_file, shaped
+from menagerie.envs.core.records import check_file, file_digest, read_record, write_record
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig

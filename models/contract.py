@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.objectives import Targets

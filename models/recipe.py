@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.options import FIRST
-from menagerie.envs.common.ranges import RATE, STEPS, Range, check_ranges
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.ranges import RATE, STEPS, Range, check_ranges
 from menagerie.generators.captions.false_captions import KINDS
 
 ALTERED = ("swapped", "shuffled")

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.own_code import OWN_MODULES, own_module
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.own_code import OWN_MODULES, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe

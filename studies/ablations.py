@@ -22,11 +22,11 @@ from typing import Annotated, Literal
 
 import tyro
 
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.common.processes import in_child
-from menagerie.envs.common.progress import Sparing
-from menagerie.envs.common.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.progress import Sparing
+from menagerie.envs.core.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies import binding_grid, spatial_grid

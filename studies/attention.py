@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from menagerie.envs.common.command_help import read_options, started_as
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.ranges import Range
-from menagerie.envs.common.records import read_record
+from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.ranges import Range
+from menagerie.envs.core.records import read_record
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -134,7 +134,7 @@ def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
 
 def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from menagerie.envs.common.figure_files import write_png
+    from menagerie.envs.core.figure_files import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.studies.grids.figures import attention_sheet
 
@@ -146,7 +146,7 @@ def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None
 
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
-    from menagerie.envs.common.files import write_csv
+    from menagerie.envs.core.files import write_csv
     from menagerie.studies.runs.results import axes_of, place_of, read_results
 
     (store, given), cells = read_config(config.run), read_results(config.run)

@@ -17,8 +17,8 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 from dataclasses import dataclass
 from typing import Annotated
 
-from menagerie.envs.common.errors import run_command
-from menagerie.envs.common.options import DATA
+from menagerie.envs.core.errors import run_command
+from menagerie.envs.core.options import DATA
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.grids import launch
 from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid

@@ -27,9 +27,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.common.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.common.ranges import Range
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
+from menagerie.envs.core.ranges import Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe

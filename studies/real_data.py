@@ -10,7 +10,7 @@ tests show are left out and counted. Ends with `report.html`, `results.csv`, `ce
 scores of every record. Run again, it skips what is finished; stopped, it goes on from its last state.
 """
 
-from menagerie.envs.common.errors import run_command
+from menagerie.envs.core.errors import run_command
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER_RECIPES

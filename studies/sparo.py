@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.options import FIRST, WHAT
-from menagerie.envs.common.processes import in_child
-from menagerie.envs.common.ranges import RUNS, Range, check_ranges, option
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.options import FIRST, WHAT
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.ranges import RUNS, Range, check_ranges, option
 from menagerie.generators.captions.hard_negatives import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
@@ -131,7 +131,7 @@ def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables, figures and report."""
     import torch
 
-    from menagerie.envs.common.progress import Sparing
+    from menagerie.envs.core.progress import Sparing
     from menagerie.studies.runs.cell import finished
     from menagerie.studies.runs.dispatch import run_cells
     from menagerie.studies.runs.shared import clear_shared

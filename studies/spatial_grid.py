@@ -16,8 +16,8 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from menagerie.envs.common.errors import run_command
-from menagerie.envs.common.options import DATA, WHAT
+from menagerie.envs.core.errors import run_command
+from menagerie.envs.core.options import DATA, WHAT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.grids import launch

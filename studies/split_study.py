@@ -18,8 +18,8 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from menagerie.envs.common.errors import UserError, choose, run_command
-from menagerie.envs.common.options import FIRST, WHAT
+from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe

@@ -22,10 +22,10 @@ from typing import Annotated
 
 import tyro
 
-from menagerie.envs.common.errors import UserError, run_command
-from menagerie.envs.common.options import FIRST, MODEL, PLACE, WHAT
-from menagerie.envs.common.processes import in_child
-from menagerie.envs.common.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
+from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import check_place
-from menagerie.envs.common.ranges import FIRST_SEED, SIDE, Range
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.ranges import FIRST_SEED, SIDE, Range
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from menagerie.envs.checks.external_renderers import camera_matrix, painted, thing_matrix
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
 from menagerie.envs.drawing.view import view_of
 from menagerie.envs.scene import Scene

@@ -17,8 +17,8 @@ from jaxtyping import Float32, UInt8
 from menagerie.envs.animals import load_animal
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.checks.physics import client
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.shading import albedo

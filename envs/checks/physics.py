@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.animals import animal_names, load_animal
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
 from menagerie.envs.facing import facings
 from menagerie.envs.shapes.mesh import animal_mesh

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 
 LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave visible

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.catalog import check_free, load, register
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.reading import read_bytes
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.custom.source import Ingredient, Source
 from menagerie.envs.custom.upright import check_upright
 from menagerie.envs.groups import NAME

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from menagerie.envs.catalog import check_free
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.custom.cutouts import is_cutout, make_cutout
 from menagerie.envs.custom.python_file import python_animal, python_function, try_function
 from menagerie.envs.custom.source import BOUNDS, FILES, Ingredient, Source, within

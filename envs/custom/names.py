@@ -3,7 +3,7 @@
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.custom.cutouts import check_all_natural, natural_texture
 from menagerie.envs.custom.source import Ingredient, Source
 from menagerie.envs.slots import SIZES

@@ -6,7 +6,7 @@ To turn it here would draw other images under the name that a world's store has 
 from collections.abc import Iterable
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.catalog import register
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.reading import Unreadable, check_regular, read_toml
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
 from menagerie.envs.custom.cutouts import all_cutouts, register_cutout
 from menagerie.envs.custom.ingredients import make_ingredient
 from menagerie.envs.custom.names import check_phrases, chosen_names, chosen_sizes, chosen_textures

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.shapes.mesh import Mesh
 
 MOST_FACES = 200_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.background import Backdrop, Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW
 from menagerie.envs.drawing.shading import Light

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation
 from menagerie.envs.slots import SLOTS, size_factor
 

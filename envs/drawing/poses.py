@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.common.files import write_text
+from menagerie.envs.core.files import write_text
 
 TABLE = Path(__file__).parent / "poses.json"
 

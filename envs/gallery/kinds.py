@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import check_place
-from menagerie.envs.common.ranges import FIRST_SEED, Range
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.ranges import FIRST_SEED, Range
 from menagerie.envs.gallery.sheets import Sheet
 from menagerie.envs.scene import Scene, Thing
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.common.files import whole_file
+from menagerie.envs.core.files import whole_file
 from menagerie.envs.scene import Scene
 
 # Pixels: (width of row labels, height of column labels), height of a further line of those, width of a letter.
@@ -63,8 +63,8 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
     """An HTML page that needs no other file; below each picture is what it shows. `note` is a line above them."""
-    from menagerie.envs.common.figure_files import picture
-    from menagerie.envs.common.pages import write_page as fill
+    from menagerie.envs.core.figure_files import picture
+    from menagerie.envs.core.pages import write_page as fill
 
     scenes = enumerate((scene for row in sheet.scenes for scene in row), start=1)
     captions = [in_words(scene) if sheet.named else str(number) for number, scene in scenes]

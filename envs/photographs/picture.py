@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.picture_file import LARGEST
 
 FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # that have an alpha channel and need no other program

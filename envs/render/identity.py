@@ -24,7 +24,7 @@ NAMES = (
     "worlds.py",
     "catalog.py",
     "custom",
-    "common",
+    "core",
     "render/atlas_cache.py",
     "render/identity.py",
 )

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.litter import is_litter
 from menagerie.envs.custom.ingredients import MOST_PICTURES
 from menagerie.envs.custom.upright import check_upright
 from menagerie.envs.drawing.picture_file import read_picture

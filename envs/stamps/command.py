@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 if TYPE_CHECKING:
     from menagerie.envs.stamps.package import Stamp

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.litter import is_litter
 from menagerie.envs.stamps.backgrounds import words
 from menagerie.envs.stamps.package import Stamp
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.litter import is_litter
 
 NAME = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")

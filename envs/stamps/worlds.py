@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import whole_file, write_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.custom.upright import check_upright
 from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.photographs.picture import read_photograph

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import scratch_folder
-from menagerie.envs.common.reading import open_file, parse_json, read_bytes, read_text
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.reading import open_file, parse_json, read_bytes, read_text
 from menagerie.envs.render.identity import image_identity
 from menagerie.envs.render.renderer import LARGEST, Renderer
 from menagerie.envs.render.worlds import open_renderer

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from menagerie.envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.worlds import open_renderer
 from menagerie.envs.scene import Scene

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import h5py
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.regeneration import Incomparable, recipe_of
 from menagerie.generators.splits.recipe_file import KINDS

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import plain
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import plain
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe

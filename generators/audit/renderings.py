@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.custom.cutouts import natural_names
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.worlds import open_renderer

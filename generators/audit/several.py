@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.processes import end_processes, end_with_parent, workers_context
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import end_processes, end_with_parent, workers_context
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.pixels import Progress
 from menagerie.generators.audit.renderings import at_once, open_renderings

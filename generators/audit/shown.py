@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.held import Shard
 from menagerie.generators.captions.templates import SWAPS

@@ -7,8 +7,8 @@ What its files look like isn't known for sure: folders "attribute_object" of pic
 from collections.abc import Iterator
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.litter import is_litter
 from menagerie.generators.benchmarks.known_classes import SLOT
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec

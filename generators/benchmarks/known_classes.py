@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.reading import read_json
+from menagerie.envs.core.reading import read_json
 
 DATA = Path(__file__).parent / "data"
 SLOT = "{c}"

@@ -9,7 +9,7 @@ thing like any other).
 import re
 from collections.abc import Mapping, Sequence
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec

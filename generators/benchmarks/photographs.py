@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
 from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
 from menagerie.generators.captions.graph import SceneGraph

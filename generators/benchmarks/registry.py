@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.exports import Exports
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.exports import Exports
 from menagerie.generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:

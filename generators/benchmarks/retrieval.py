@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
 from menagerie.generators.captions.templates import Caption

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from menagerie.generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 # A text -> its tokens, each with its tag in the Penn treebank's notation ("NN", "JJ").
 Tagger = Callable[[str], Sequence[tuple[str, str]]]

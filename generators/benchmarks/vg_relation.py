@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from menagerie.envs.common.reading import read_json
+from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.aro import IMAGES, LICENCE, SOURCE, boxed_records, shown
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from menagerie.generators.benchmarks.photographs import Photographs, Place, by_group, macro

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from menagerie.generators.benchmarks.class_folders import class_names, folders_in, lines
 from menagerie.generators.benchmarks.known_classes import SLOT, known_templates

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import lines
 from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, known, known_templates
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 
 # What joins two things whose relation a caption doesn't state.
 CONJUNCTIONS = ("and", "while", "with", "but", "plus", "beside", "next to", "as well as", "together with")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 LEAST_MINUTES = 5  # Slurm warns a task 90 seconds before its end
 # What submitit and Slurm replace in names of files (%j, %a; in Slurm a backslash ends that), or can't read in a script.

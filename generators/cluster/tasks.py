@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from menagerie.envs.common.errors import Stopped, UserError
-from menagerie.envs.common.reading import Unreadable
-from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.generators.cluster.jobs import ENDED, Handle, end_here, states, submit
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.cluster.worker import Command, Interruption, Task

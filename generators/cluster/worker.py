@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from menagerie.envs.common.errors import Stopped, UserError
-from menagerie.envs.common.life import Process
-from menagerie.envs.common.processes import WAIT_SECONDS, call, end_after
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.life import Process
+from menagerie.envs.core.processes import WAIT_SECONDS, call, end_after
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)

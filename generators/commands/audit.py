@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.processes import serve
-from menagerie.envs.common.progress import progress_bars
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import serve
+from menagerie.envs.core.progress import progress_bars
 
 if TYPE_CHECKING:
     from menagerie.generators.audit.findings import Finding

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import Annotated
 
-from menagerie.envs.common.processes import serve
-from menagerie.envs.common.progress import progress_bars
-from menagerie.envs.common.ranges import PROCESSES, SIDE, Range
+from menagerie.envs.core.processes import serve
+from menagerie.envs.core.progress import progress_bars
+from menagerie.envs.core.ranges import PROCESSES, SIDE, Range
 from menagerie.generators.commands.make import RENDERING
 
 

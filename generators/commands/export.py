@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from menagerie.envs.common.progress import progress_bars
+from menagerie.envs.core.progress import progress_bars
 from menagerie.generators.export.write import export
 
 

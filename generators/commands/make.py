@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from menagerie.envs.common.command_help import by_group, help_requested, help_text, read_options
-from menagerie.envs.common.files import check_place
-from menagerie.envs.common.options import DATA, FIRST, PLACE, WHAT, Option, options_of
-from menagerie.envs.common.processes import serve
-from menagerie.envs.common.ranges import PROCESSES, Range
+from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
+from menagerie.envs.core.processes import serve
+from menagerie.envs.core.ranges import PROCESSES, Range
 from menagerie.generators.cluster.options import Cluster, check_cluster
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from menagerie.envs.common.command_help import help_requested, read_options
+from menagerie.envs.core.command_help import help_requested, read_options
 from menagerie.generators.parsers.registry import describe
 from menagerie.generators.sources.captions_file import parse_file
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import clear_leftovers, is_temporary, whole_file, write_text
-from menagerie.envs.common.locks import FileLock
-from menagerie.envs.common.reading import read_bytes
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import clear_leftovers, is_temporary, whole_file, write_text
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.reading import read_bytes
 from menagerie.generators.export.data_sheet import data_sheet
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.storage.image_store import Progress

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.hub.forms import FORMS, Form, part_in
 from menagerie.generators.hub.tables import Table, columns_of
 

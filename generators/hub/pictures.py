@@ -7,8 +7,8 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import open_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import open_file
 from menagerie.generators.hub.cache import is_cached
 from menagerie.generators.sources.folders import inside
 from menagerie.generators.sources.json_file import Entry

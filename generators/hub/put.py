@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 
 
 class Made(NamedTuple):

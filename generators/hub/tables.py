@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular, parse_json, read_json
 from menagerie.generators.sources.json_file import Entry
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import open_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import open_file
 from menagerie.generators.benchmarks.class_folders import lines, some
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.cache import own_name

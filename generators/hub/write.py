@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import check_place
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import check_place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.hub.cache import own_name
 from menagerie.generators.hub.choice import SPLIT, form_of, taken_of

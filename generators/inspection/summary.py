@@ -6,7 +6,7 @@ from math import comb
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from menagerie.generators.audit.run import CHECKS_OF
 from menagerie.generators.inspection.co_occurrence import (

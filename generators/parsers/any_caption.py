@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from menagerie.envs import catalog
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.slots import SIZES, SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world

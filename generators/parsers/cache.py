@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import write_text, writing
-from menagerie.envs.common.identity import digest
-from menagerie.envs.common.locks import FileLock
-from menagerie.envs.common.reading import Unreadable, read_lines
-from menagerie.envs.common.records import sealed, unsealed_of
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text, writing
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.reading import Unreadable, read_lines
+from menagerie.envs.core.records import sealed, unsealed_of
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, as_json, from_json
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import parse_json
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import parse_json
 
 # Answers after which the same request may succeed, and those after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.identity import digest
-from menagerie.envs.common.options import DATA
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.options import DATA
+from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Thing
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph

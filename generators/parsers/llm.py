@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer
 from menagerie.generators.parsers.graph_json import NotAGraph
 from menagerie.generators.parsers.llm_prompt import correction, prompt, question, read_answer

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from menagerie.envs.common.reading import Unreadable, parse_json
+from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 

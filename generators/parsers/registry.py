@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.exports import Exports
-from menagerie.envs.common.options import documentation, written
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.options import documentation, written
 from menagerie.generators.parsers.cache import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from itertools import product
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import World

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest
 from menagerie.generators.parsers.any_caption import parse, vocabulary_of
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec

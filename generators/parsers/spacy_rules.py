@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
 from menagerie.generators.parsers.graph_json import NotAGraph, checked
 from menagerie.generators.parsers.parser import Parsed

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 
 MOST_CHARACTERS = 10_000  # each term costs time on every scene
 KEYWORDS = {"and": "&", "or": "|", "not": "!"}

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.progress import progress_bars
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.progress import progress_bars
 from menagerie.generators.parsers.agreement import Agreement, agreement
 from menagerie.generators.parsers.graph_json import as_json
 from menagerie.generators.parsers.parser import CaptionParser, Unanswered

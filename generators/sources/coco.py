@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Indices, all_texts, pick
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption

@@ -10,7 +10,7 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.json_file import LONGEST, is_text, read_text
 
 MOST_LITERAL = 100_000  # characters of a cell that is read as a list

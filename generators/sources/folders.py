@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.litter import is_litter
 
 
 def inside(root: Path, name: str) -> Path:

@@ -14,8 +14,8 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError, features
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable, check_regular, open_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable, check_regular, open_file
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources import pictures
 from menagerie.generators.sources.pictures import LARGEST_FILE, cut, open_picture, square

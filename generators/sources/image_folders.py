@@ -8,7 +8,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.image_files import ImageFiles

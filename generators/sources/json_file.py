@@ -7,9 +7,9 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable, parse_json
-from menagerie.envs.common.reading import read_text as read_whole
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable, parse_json
+from menagerie.envs.core.reading import read_text as read_whole
 from menagerie.generators.sources.instead import or_instead
 
 LONGEST = 300  # characters of a message about what a file holds

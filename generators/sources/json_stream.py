@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable, check_depth, open_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable, check_depth, open_file
 from menagerie.generators.sources.instead import or_instead
 from menagerie.generators.sources.json_file import Entry, checked, writable
 

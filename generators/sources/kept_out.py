@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
 # COCO's names of files: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
 from menagerie.generators.captions.templates import Caption
 

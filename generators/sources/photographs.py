@@ -10,7 +10,7 @@ from typing import Protocol
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
 
 

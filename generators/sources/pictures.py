@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
-from menagerie.envs.common.reading import check_regular
+from menagerie.envs.core.reading import check_regular
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 LARGEST_FILE = 64 << 20  # bytes

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources.kept_out import KeptOut
 

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable, check_regular, open_file
-from menagerie.envs.common.reading import read_bytes as read_whole
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable, check_regular, open_file
+from menagerie.envs.core.reading import read_bytes as read_whole
 from menagerie.generators.sources.image_files import ImageFiles
 
 

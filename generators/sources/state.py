@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.reading import open_file
+from menagerie.envs.core.reading import open_file
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.instead import found_instead
 from menagerie.generators.sources.place import SourcePlace

@@ -7,7 +7,7 @@ may have in other ways is read too: a thing has a "name" or "names", a relation 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.annotated import (
     UNKNOWN_THING,
     AnnotatedPhotographs,

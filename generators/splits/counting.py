@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.seeds import generator
 from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe, at_least_one
 

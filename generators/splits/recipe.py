@@ -12,10 +12,10 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.options import FIRST
-from menagerie.envs.common.ranges import SCENES, VIEWS, check_ranges
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.ranges import SCENES, VIEWS, check_ranges
+from menagerie.envs.core.seeds import generator
 from menagerie.envs.facing import facings
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World

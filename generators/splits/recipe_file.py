@@ -5,9 +5,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.options import Option, options_of
-from menagerie.envs.common.reading import Unreadable, read_toml
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import Option, options_of
+from menagerie.envs.core.reading import Unreadable, read_toml
 from menagerie.generators.rules.groups import checked_table, group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.options import FIRST
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.generators.captioned import Captioned, Indices, all_texts
 from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
 from menagerie.generators.captions.relations import names_in

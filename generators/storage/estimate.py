@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from menagerie.envs.atlas.entry import EntryKey
 from menagerie.envs.checks.scenes import RenderChecks
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.atlas_cache import entry_path
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.worlds import atlas_name, entry_builder, open_renderer

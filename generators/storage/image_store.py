@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.checks.scenes import RenderChecks
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import clear_leftovers, whole_file, writing
-from menagerie.envs.common.locks import FileLock
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers, whole_file, writing
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.storage.digests import (

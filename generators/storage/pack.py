@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import whole_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file
 from menagerie.generators.storage.digests import PIXELS, write_digests
 from menagerie.generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
 from menagerie.generators.storage.pixels import PixelReader, open_split

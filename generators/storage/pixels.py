@@ -7,8 +7,8 @@ import h5py
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import check_accessible, check_regular
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import check_accessible, check_regular
 from menagerie.generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
 from menagerie.generators.storage.image_store import ShardLocation, codec_options
 from menagerie.generators.storage.split_file import Split, check_store, read_split

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.checks.scenes import RenderChecks
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.options import Cluster

@@ -17,10 +17,10 @@ import h5py
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.files import whole_file
-from menagerie.envs.common.identity import defaults_version, digest, identity_of, plain
-from menagerie.envs.common.reading import Inaccessible, parse_json, shaped
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
+from menagerie.envs.core.reading import Inaccessible, parse_json, shaped
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import SWAPS

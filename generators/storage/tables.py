@@ -12,9 +12,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import reserve
-from menagerie.envs.common.reading import Unreadable, check_accessible, check_regular
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import reserve
+from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular
 from menagerie.generators.captions.graph import Edge, SceneGraph
 
 # What h5py raises for files that are damaged, and what we do with what it then gives.

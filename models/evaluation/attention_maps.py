@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.scorer import Scorer

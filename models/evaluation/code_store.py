@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import whole_file
-from menagerie.envs.common.locks import FileLock
-from menagerie.envs.common.reading import Inaccessible, check_regular, open_file, read_bytes
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.reading import Inaccessible, check_regular, open_file, read_bytes
 
 SUFFIX = ".codes"
 DIGEST = 32  # bytes of a SHA-256

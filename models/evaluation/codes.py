@@ -14,7 +14,7 @@ from itertools import chain
 
 import torch
 
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.evaluation.encoding import BLOCK, Block, encode, encoded

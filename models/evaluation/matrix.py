@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation.encoding import BLOCK, Encode

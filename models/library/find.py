@@ -6,8 +6,8 @@ from typing import Any
 
 import open_clip
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import read_json
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import read_json
 from menagerie.generators.captions.plain_text import nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from menagerie.models.library.cells import named_cell

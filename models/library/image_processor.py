@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.towers.pixels import Framing, Statistics
 
 # Kinds whose steps are these: resize, crop, rescale, normalise. Later versions say Fast or Pil behind the name.

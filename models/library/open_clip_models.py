@@ -5,7 +5,7 @@ import warnings
 import open_clip
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig

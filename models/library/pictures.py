@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.pictures import open_picture, square, upright
 from menagerie.models.towers.pixels import Framing
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.reading import read_json
+from menagerie.envs.core.reading import read_json
 
 GEMMA_WORDS = 256_000  # of the vocabulary of SigLIP2
 GEMMA = ("Gemma", "Siglip2")

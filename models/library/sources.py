@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.common.identity import digest
-from menagerie.envs.common.litter import is_litter
-from menagerie.envs.common.own_code import own_sources
-from menagerie.envs.common.records import sha256
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.own_code import own_sources
+from menagerie.envs.core.records import sha256
 from menagerie.models.library.processor_files import read_otherwise_before
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.readouts.heads import Sizes
 from menagerie.models.readouts.tokens import Tokens, attention_shares, slot_vector
 

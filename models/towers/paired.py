@@ -13,7 +13,7 @@ import open_clip
 import timm
 from torch import nn
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.towers.config import file_and_tag
 from menagerie.models.towers.weight_file import TIMM, check_weight_file
 

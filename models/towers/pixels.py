@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 
 class Statistics(NamedTuple):

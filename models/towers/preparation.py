@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import open_clip
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.towers import paired
 from menagerie.models.towers.config import DEFAULT, FILE_AND_TAG, READ_AS, TowerConfig, file_and_tag
 

@@ -10,8 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import check_regular
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import check_regular
 
 # Under which open_clip and timm look for weights themselves.
 OPEN_CLIP, TIMM = ("state_dict",), ("state_dict_ema", "model_ema", "state_dict", "model")

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.own_code import own_module
-from menagerie.envs.common.seeds import seed_of
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.own_code import own_module
+from menagerie.envs.core.seeds import seed_of
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.machine import FULL, free_shared
-from menagerie.envs.common.processes import end_with_parent, keep_sockets_short, serve
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.machine import FULL, free_shared
+from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
 from menagerie.models.training.feed import Batch, Feed
 
 

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import torch
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import unwritable, whole_file
-from menagerie.envs.common.reading import Unreadable, check_accessible, open_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import unwritable, whole_file
+from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.models.scorer import Scorer
 from menagerie.models.training.history import History
 

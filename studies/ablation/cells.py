@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GENERATOR
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec

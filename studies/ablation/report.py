@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.files import write_csv, write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
 from menagerie.studies.ablation.every_task import every_task

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.identity import differing
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.identity import differing
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe

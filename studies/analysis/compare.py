@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import write_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
 from menagerie.models.registry import short_name
 from menagerie.studies.analysis.paired_bootstrap import difference, read_points
 from menagerie.studies.analysis.tables import to_csv, to_latex

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import read_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import read_text
 from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.files import write_csv
+from menagerie.envs.core.files import write_csv
 
 
 def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import read_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import read_text
 from menagerie.studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.result_file import checked_file

@@ -7,7 +7,7 @@ graph, which no image tower makes dearer. The table counts a batch of one GPU, w
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.analysis.part_counts import (
     Row,

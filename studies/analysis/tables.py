@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.common.files import write_text
+from menagerie.envs.core.files import write_text
 from menagerie.generators.captions.hard_negatives import TASKS
 from menagerie.studies.runs.results import columns_of, rows
 

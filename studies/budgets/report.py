@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.files import write_csv, write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained
 from menagerie.studies.analysis.paired_bootstrap import Points

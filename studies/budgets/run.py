@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.progress import Sparing
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import Sparing
 from menagerie.studies.budgets.known import diverged, known_of
 from menagerie.studies.budgets.rounds import next_runs
 from menagerie.studies.budgets.setups import Run, Study, Trained

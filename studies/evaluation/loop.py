@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.progress import PlainLines, progress_bar
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.runs.cell import finished

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.library.cells import place_of
 from menagerie.models.library.find import checkpoint, checkpoints_in, find_source

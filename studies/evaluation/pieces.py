@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION

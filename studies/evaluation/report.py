@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.glossary import TERMS
 from menagerie.studies.analysis.paired_bootstrap import difference, read_points
 from menagerie.studies.analysis.record_counts import counts_in, record_line

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
-from menagerie.envs.common.identity import differing
+from menagerie.envs.core.identity import differing
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of

@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.common.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import HELD_OUT, test_label

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import check_place
-from menagerie.envs.common.processes import in_child
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.processes import in_child
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.options import check_cluster
 from menagerie.models.recipe import Recipe, negatives_of

@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.figure_files import write_figure, write_png
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure, write_png
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.generators.captions.hard_negatives import TASKS
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from menagerie.envs.common.progress import Sparing
+from menagerie.envs.core.progress import Sparing
 from menagerie.envs.worlds import load_world
 from menagerie.studies.grids.cells import cells, data_of, recipe_line, untuned
 from menagerie.studies.grids.grid import Grid, cores, splits, workers

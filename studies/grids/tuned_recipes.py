@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.records import read_record
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.records import read_record
 from menagerie.models.recipe import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from menagerie.envs.common.errors import UserError
+    from menagerie.envs.core.errors import UserError
     from menagerie.generators.parsers.any_caption import parse
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore

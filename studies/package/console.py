@@ -27,8 +27,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from menagerie.envs.common.command_help import chosen_command, read_options
-from menagerie.envs.common.errors import run_command
+from menagerie.envs.core.command_help import chosen_command, read_options
+from menagerie.envs.core.errors import run_command
 
 STUDIES = Path(__file__).parents[1]
 # Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import sha256
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import sha256
 from menagerie.envs.custom.world_file import read_table
 from menagerie.studies.photographs.trainings import SYNTHETIC, Material, all_trainings
 from menagerie.studies.photographs.worlds import world_name, worlds_tested

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import whole_file
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file
 from menagerie.envs.custom.world_file import read_table
 from menagerie.envs.world import PUG, World
 from menagerie.envs.worlds import load_world

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from menagerie.envs.common.files import scratch_folder
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained
 from menagerie.studies.analysis.smoke import records_in, smoke_words

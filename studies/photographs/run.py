@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.progress import Sparing
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import Sparing
 from menagerie.studies.grids.cells import recipe_line, untuned
 from menagerie.studies.grids.grid import workers
 from menagerie.studies.photographs.apart import shared_photographs

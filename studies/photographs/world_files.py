@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from menagerie.envs.common.files import whole_file, write_text
-from menagerie.envs.common.identity import digest
-from menagerie.envs.common.records import sha256
+from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.records import sha256
 from menagerie.envs.world import WORLDS
 from menagerie.studies.photographs.apart import check_apart
 from menagerie.studies.photographs.collection import Photographs

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.processes import in_child
-from menagerie.envs.common.quiet import quiet
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.quiet import quiet
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.plain_text import plain_text
 from menagerie.generators.sources.mixture import Mixture

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import Unanswered

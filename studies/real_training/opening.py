@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.identity import digest
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser

@@ -11,8 +11,8 @@ from typing import Any
 
 from PIL import Image
 
-from menagerie.envs.common.files import whole_file, write_text
-from menagerie.envs.common.reading import LARGEST_TEXT, read_json
+from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.reading import LARGEST_TEXT, read_json
 from menagerie.envs.worlds import load_world
 from menagerie.generators.export.write import export
 from menagerie.generators.splits.recipe import SplitRecipe

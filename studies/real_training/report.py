@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.progress import Sparing
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import Sparing
 from menagerie.generators.sources.searched_folders import Given
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.carry_over import check_start
 from menagerie.models.checkpoint import read_config
 from menagerie.models.library.cells import place_of

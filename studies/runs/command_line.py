@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from menagerie.envs.common.command_help import read_options, started_as
-from menagerie.envs.common.errors import UserError, choose
-from menagerie.envs.common.options import DATA, Option
+from menagerie.envs.core.command_help import read_options, started_as
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import DATA, Option
 from menagerie.studies.runs.scorer_options import with_own_scorers
 
 Config = TypeVar("Config")

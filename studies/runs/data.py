@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from menagerie.envs.common.identity import defaults_version, differing, plain
+from menagerie.envs.core.identity import defaults_version, differing, plain
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 
 if TYPE_CHECKING:

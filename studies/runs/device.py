@@ -1,6 +1,6 @@
 """Where models compute: what `--device` may be, and whether that is here."""
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 
 
 def check_device(device: str) -> None:

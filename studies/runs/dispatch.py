@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import clear_leftovers
-from menagerie.envs.common.progress import PlainLines
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers
+from menagerie.envs.core.progress import PlainLines
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from menagerie.generators.cluster.worker import Interruption
@@ -59,7 +59,7 @@ def run_cells(
 
     Raises if tasks of an earlier command still run and this one wouldn't wait for them.
     """
-    from menagerie.envs.common.progress import progress_bar
+    from menagerie.envs.core.progress import progress_bar
     from menagerie.studies.runs.local import run_jobs
 
     by_id = {job.cell.id: job for job in jobs}

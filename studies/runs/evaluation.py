@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.common.files import whole_file
-from menagerie.envs.common.seeds import generator
+from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.seeds import generator
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import clear_leftovers
-from menagerie.envs.common.identity import differences, plain
-from menagerie.envs.common.locks import FileLock
-from menagerie.envs.common.passwords import without_passwords
-from menagerie.envs.common.reading import Unreadable
-from menagerie.envs.common.records import read_record, write_record
-from menagerie.envs.common.version import commit
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers
+from menagerie.envs.core.identity import differences, plain
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.passwords import without_passwords
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_record, write_record
+from menagerie.envs.core.version import commit
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.processor import processor
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import ReadGraphs
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import Material

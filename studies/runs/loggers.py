@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.runs.cell import Job
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from menagerie.generators.storage.split_file import make_split
 
 def make_splits(store: ImageStore, recipes: Iterable[SplitRecipe], workers: int) -> dict[SplitRecipe, Path]:
     """The split file of each recipe, after one rendering of all that the store lacks of their scenes."""
-    from menagerie.envs.common.progress import progress_bars
+    from menagerie.envs.core.progress import progress_bars
 
     chosen: Sequence[SplitRecipe] = list(dict.fromkeys(recipes))
     scenes = list({scene for recipe in chosen for scene in recipe.scenes_to_render()})

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from menagerie.envs.common.noted import FILES, RESULT, damaged, noted_in, result_in
-from menagerie.envs.common.records import check_file, file_digest, write_record
+from menagerie.envs.core.noted import FILES, RESULT, damaged, noted_in, result_in
+from menagerie.envs.core.records import check_file, file_digest, write_record
 
 Numbers = dict[str, float | None]
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import write_csv
-from menagerie.envs.common.identity import plain
-from menagerie.envs.common.records import read_records, write_records
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.identity import plain
+from menagerie.envs.core.records import read_records, write_records
 from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.result_file import Result

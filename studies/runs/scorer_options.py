@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, 
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import differing
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import differing
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
 

@@ -2,7 +2,7 @@
 
 import os
 
-from menagerie.envs.common.processes import serve
+from menagerie.envs.core.processes import serve
 
 # glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them, in
 # huge pages where the system has them. It reads this when a process starts.

@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.common.identity import digest, identity_of
-from menagerie.envs.common.locks import FileLock
+from menagerie.envs.core.identity import digest, identity_of
+from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.studies.runs.cell import STATE, Cell, Job, finished
 from menagerie.studies.runs.data import Material, content_digest

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from menagerie.envs.common.files import copy_file, write_text
-from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.core.files import copy_file, write_text
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
 from menagerie.studies.runs.clock import StepClock

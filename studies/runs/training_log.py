@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import write_csv, writing
-from menagerie.envs.common.reading import read_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv, writing
+from menagerie.envs.core.reading import read_text
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.loggers import LOGGERS, Logger
 from menagerie.studies.runs.result_file import checked_file

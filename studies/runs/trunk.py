@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.identity import digest
 from menagerie.studies.runs.cell import STATE, Cell, Job
 
 FOLDER = "trunks"

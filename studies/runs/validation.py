@@ -5,7 +5,7 @@ Nothing is selected by it, and it changes nothing: a scorer in training stays so
 
 from typing import TYPE_CHECKING
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.runs.evaluation import swap_accuracy
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.records import read_record
+from menagerie.envs.core.records import read_record
 from menagerie.studies.runs.folder import CONFIG, RunConfig, provenance
 from menagerie.studies.runs.result_file import read_result
 

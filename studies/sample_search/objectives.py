@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable
-from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.generators.cluster.worker import Interruption
 from menagerie.studies.analysis.pareto import Tally
 from menagerie.studies.budgets.rounds import has_stopped

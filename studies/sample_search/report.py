@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.format import flat, write_trials
 from menagerie.studies.analysis.glossary import TERMS, models_explained

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from menagerie.envs.common.identity import defaults_of
+from menagerie.envs.core.identity import defaults_of
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.run import render
 from menagerie.studies.sample_search.budget import SampleStudy, everything

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.checkpoint import load_checkpoint

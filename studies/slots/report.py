@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.figure_files import write_figure, write_png
-from menagerie.envs.common.files import write_csv, write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import write_figure, write_png
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
 from menagerie.studies.ablation.figures import accuracy_figure

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import key_of
 from menagerie.generators.benchmarks.photographs import PhotographSet, Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser

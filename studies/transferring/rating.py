@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.files import whole_file
+from menagerie.envs.core.files import whole_file
 from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.common.figure_files import photograph
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.figure_files import photograph
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.glossary import TERMS
 from menagerie.studies.analysis.smoke import smoke_words
 from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows

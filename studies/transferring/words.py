@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.captions.graph import Edge, SceneGraph

@@ -8,8 +8,8 @@ from typing import Any
 
 from optuna.storages.journal import BaseJournalBackend
 
-from menagerie.envs.common.reading import Unreadable, parse_json
-from menagerie.envs.common.records import KEY, MARK, changed, text_digest
+from menagerie.envs.core.reading import Unreadable, parse_json
+from menagerie.envs.core.records import KEY, MARK, changed, text_digest
 from menagerie.studies.trials.leases import JournalLock
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from optuna.exceptions import StorageInternalError
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.locks import FileLock
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.locks import FileLock
 from menagerie.generators.cluster.jobs import cancel
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.cluster.tasks import Tasks, print_changes, still_running

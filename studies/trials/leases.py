@@ -13,7 +13,7 @@ from pathlib import Path
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
-from menagerie.envs.common.locks import FileLock
+from menagerie.envs.core.locks import FileLock
 from menagerie.studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
 
 

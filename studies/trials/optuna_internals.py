@@ -11,7 +11,7 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 # Major versions that the tests passed with, as in pyproject.toml.
 TESTED = (4, 5)

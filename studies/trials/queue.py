@@ -17,8 +17,8 @@ from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import completed, differences
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import completed, differences
 from menagerie.studies.trials.optuna_internals import check_version, resume, set_state
 from menagerie.studies.trials.storage import BEAT_SECONDS, open_storage
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import optuna
 
-from menagerie.envs.common.locks import FileLock
+from menagerie.envs.core.locks import FileLock
 from menagerie.studies.runs.cell import Job, finished
 
 

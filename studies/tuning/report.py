@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.common.figure_files import write_figure
-from menagerie.envs.common.figure_style import (
+from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.figure_style import (
     CHANCE,
     PALE,
     chance_line,
@@ -19,7 +19,7 @@ from menagerie.envs.common.figure_style import (
     panels_size,
     short,
 )
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import shown
 from menagerie.studies.analysis.glossary import TERMS, models_explained
 from menagerie.studies.analysis.record_counts import Counts, counts_in, record_line

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import write_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.format import write_trials
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.run import render

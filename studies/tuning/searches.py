@@ -8,7 +8,7 @@ from typing import Any
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.common.identity import defaults_of, plain
+from menagerie.envs.core.identity import defaults_of, plain
 from menagerie.studies.grids.grid import EXECUTION, chosen_alone
 from menagerie.studies.trials.queue import Search
 from menagerie.studies.tuning.space import Tuning, sampler_of

@@ -6,7 +6,7 @@ import trimesh
 
 from menagerie.envs.animals import animal_names, load_animal
 from menagerie.envs.backgrounds import background_names, load_background
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import measures, misplaced
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera

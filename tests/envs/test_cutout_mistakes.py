@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.worlds import open_renderer
 from menagerie.envs.worlds import load_world
 from tests.envs.cutout_files import draw, world_of

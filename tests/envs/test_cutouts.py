@@ -11,7 +11,7 @@ from menagerie.envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, co
 from menagerie.envs.checks.against_reference import Config as CheckConfig
 from menagerie.envs.checks.against_reference import run as check
 from menagerie.envs.checks.scenes import RenderChecks
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
 from menagerie.envs.drawing.placement import place

@@ -5,7 +5,7 @@ import pytest
 
 from menagerie.envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, compare_with
 from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.sampling import random_scenes
 

@@ -7,7 +7,7 @@ import pytest
 
 from menagerie.envs.animals import load_animal
 from menagerie.envs.checks.scenes import RenderChecks
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import required
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.poses import UPRIGHT, read_poses

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from menagerie.envs.common.figure_files import DOTS_PER_INCH, png, svg, write_figure
-from menagerie.envs.common.figure_style import (
+from menagerie.envs.core.figure_files import DOTS_PER_INCH, png, svg, write_figure
+from menagerie.envs.core.figure_style import (
     ACCURACY,
     CHANCE,
     bar_above,
@@ -26,7 +26,7 @@ from menagerie.envs.common.figure_style import (
     panels_size,
     show_hidden,
 )
-from menagerie.envs.common.pages import foldable, shade, unbroken, used
+from menagerie.envs.core.pages import foldable, shade, unbroken, used
 
 
 def drawn():
@@ -90,7 +90,7 @@ def test_a_dozen_models_look_different():
 
 
 def test_pictures_are_small(tmp_path):
-    from menagerie.envs.common.figure_files import picture
+    from menagerie.envs.core.figure_files import picture
 
     image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
     import base64

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from menagerie.envs.common.command_help import chosen_command, help_text, read_options
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.options import DATA, FIRST, OTHER, PLACE, Option, options_of
+from menagerie.envs.core.command_help import chosen_command, help_text, read_options
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, OTHER, PLACE, Option, options_of
 from tests.flags import flags_read
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import advice, measures
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render.identity import entry_identity, image_identity

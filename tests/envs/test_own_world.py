@@ -9,7 +9,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world

@@ -7,7 +7,7 @@ import pytest
 
 from menagerie.envs.animals import animal_names
 from menagerie.envs.checks import physics
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.poses import Settled, read_poses
 from menagerie.envs.slots import SLOTS, Slot
 

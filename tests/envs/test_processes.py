@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.processes import in_child
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import in_child
 from tests.studies.command import WITH_TESTS
 
 SCRIPT = """
@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from menagerie.envs.common import processes
+from menagerie.envs.core import processes
 
 def loaded(name):
     return name in sys.modules
@@ -98,7 +98,7 @@ raise ImportError("can only be initialized once")
     )
     text = SCRIPT.replace('"colorsys"', '"heavy"').replace("return name in sys.modules", "import heavy")
     (tmp_path / "script.py").write_text(
-        f"from menagerie.envs.common.errors import run_command\n{text}".replace(
+        f"from menagerie.envs.core.errors import run_command\n{text}".replace(
             "    print(processes.in_child", "    run_command(lambda: processes.in_child"
         ).replace(', loaded("heavy"))', ")")
     )

@@ -1,7 +1,7 @@
 """What long work shows."""
 
-from menagerie.envs.common import progress
-from menagerie.envs.common.progress import Sparing
+from menagerie.envs.core import progress
+from menagerie.envs.core.progress import Sparing
 
 
 def test_costly_reports_wait_until_enough_was_done(monkeypatch):

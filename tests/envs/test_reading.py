@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from menagerie.envs.common import records
-from menagerie.envs.common.arrays import read_arrays
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import (
+from menagerie.envs.core import records
+from menagerie.envs.core.arrays import read_arrays
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import (
     DEEPEST,
     Unreadable,
     check_regular,
@@ -22,7 +22,7 @@ from menagerie.envs.common.reading import (
     read_text,
     read_toml,
 )
-from menagerie.envs.common.records import (
+from menagerie.envs.core.records import (
     check_file,
     file_digest,
     read_record,

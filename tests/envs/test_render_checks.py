@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.checks.scenes import RenderChecks, measure
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.identity import entry_identity
 from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.scene import Scene, Thing

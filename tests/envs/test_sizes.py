@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.world_file import load_own_world
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.gallery.kinds import KINDS

@@ -7,7 +7,7 @@ import sys
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.upright import ORIENTATION
 from menagerie.envs.render.worlds import open_renderer
 from menagerie.envs.sampling import random_scenes

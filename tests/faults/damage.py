@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from menagerie.envs.common.records import KEY, sealed
+from menagerie.envs.core.records import KEY, sealed
 
 PAGE = b"<!DOCTYPE html><html><body>404 Not Found</body></html>\n"
 HUGE = 1 << 40  # bytes of a file of zeros that takes no space, and more rows than any memory has

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 SECONDS = 20.0  # in which a small file is read, or refused
 MEMORY = 4 << 30  # bytes beyond what the process has

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from menagerie.envs.common.reading import read_json
-from menagerie.envs.common.records import write_record
+from menagerie.envs.core.reading import read_json
+from menagerie.envs.core.records import write_record
 from menagerie.envs.render.atlas_cache import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -314,11 +314,11 @@ def is_earlier(found: Any, intact: Any) -> bool:
 
 CHECKPOINTS = (
     "menagerie.models.checkpoint",
-    "menagerie.envs.common.noted",
+    "menagerie.envs.core.noted",
     "menagerie.models.library.sources",
-    "menagerie.envs.common.records",
+    "menagerie.envs.core.records",
 )
-CELLS = ("menagerie.envs.common.noted", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
+CELLS = ("menagerie.envs.core.noted", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
 STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
@@ -361,7 +361,7 @@ OURS = [
         "atlas entry",
         atlas_entry,
         read_entry_arrays,
-        ("menagerie.envs.render.atlas_cache", "menagerie.envs.common.arrays"),
+        ("menagerie.envs.render.atlas_cache", "menagerie.envs.core.arrays"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.cache",), is_part),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.processes import in_child
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import in_child
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.server import start_server
 from tests.faults.command_lines import Entry, entries, plain, write_files

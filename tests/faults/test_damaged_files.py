@@ -29,15 +29,15 @@ OPENERS |= {"read_json_list", "read_json_lines", "read_json_rows", "read_csv", "
 ELSEWHERE = ("menagerie.generators.benchmarks", "menagerie.generators.sources")
 EXEMPT = {
     "menagerie.envs.checks.physics": "writes to the null device",
-    "menagerie.envs.common.exports": "reads the source itself",
-    "menagerie.envs.common.reading": "the door",
-    "menagerie.envs.common.records": "the door",
-    "menagerie.envs.common.arrays": "the door",
+    "menagerie.envs.core.exports": "reads the source itself",
+    "menagerie.envs.core.reading": "the door",
+    "menagerie.envs.core.records": "the door",
+    "menagerie.envs.core.arrays": "the door",
     "menagerie.envs.custom.upright": "leaves what is no picture to its reader",
     "menagerie.envs.custom.python_file": "runs a user's code",
     "menagerie.envs.drawing.mesh_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
     "menagerie.envs.drawing.picture_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
-    "menagerie.envs.common.life": "what the kernel says of processes",
+    "menagerie.envs.core.life": "what the kernel says of processes",
     "menagerie.envs.photographs.identity": "reads the source itself",
     "menagerie.envs.stamps.package": "an installed package of Debian's: tests/envs/test_stamps.py",
     "menagerie.envs.stamps.worlds": "pictures that menagerie.envs.photographs.picture reads",
@@ -165,8 +165,8 @@ def test_whatever_opens_files_has_an_entry():
 
 def test_json_and_toml_are_parsed_by_the_door_alone():
     allowed = {
-        "menagerie.envs.common.reading": {"json.loads", "tomllib.loads"},
-        "menagerie.envs.common.identity": {"json.loads"},  # of what it has just written
+        "menagerie.envs.core.reading": {"json.loads", "tomllib.loads"},
+        "menagerie.envs.core.identity": {"json.loads"},  # of what it has just written
         "menagerie.envs.drawing.poses": {"json.loads"},  # of the source's; an edit would render every image anew
     }
     parsers = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}

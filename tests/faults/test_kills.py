@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.files import clear_leftovers, scratch_folder, whole_file
-from menagerie.envs.common.life import Process, is_running, system_name
+from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
+from menagerie.envs.core.life import Process, is_running, system_name
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
 from tests.studies.command import ROOT
 
@@ -25,7 +25,7 @@ IDLE = """
 import sys, time
 from pathlib import Path
 
-from menagerie.envs.common import processes
+from menagerie.envs.core import processes
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.cluster.tasks import Tasks
 
@@ -198,7 +198,7 @@ def test_a_fork_leaves_its_parents_scratch_folder_alone(tmp_path):
 
 LISTEN = """
 from multiprocessing.connection import Listener
-from menagerie.envs.common.processes import keep_sockets_short
+from menagerie.envs.core.processes import keep_sockets_short
 keep_sockets_short()
 listener = Listener(family="AF_UNIX")
 print(listener.address)
@@ -220,7 +220,7 @@ def test_sockets_can_be_made_where_temporary_files_have_long_paths(tmp_path):
 
 
 CUT_OFF = """
-import os, menagerie.envs.common.end_of_server
+import os, menagerie.envs.core.end_of_server
 from multiprocessing import spawn
 reading, writing = os.pipe()
 os.write(writing, b"\\x80\\x04")

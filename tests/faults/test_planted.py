@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.pixels import check_pixels
 from menagerie.generators.audit.regeneration import check_regeneration

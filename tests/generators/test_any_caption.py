@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import menagerie
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.plain_text import plain_text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.exported import PICTURES
 from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats

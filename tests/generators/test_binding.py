@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import TESTS, BindingRecipe, textured_pairs
 from menagerie.generators.splits.pair_roles import pair_roles

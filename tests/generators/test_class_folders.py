@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import read_json
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.class_folders import class_names
 from menagerie.generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
 from menagerie.generators.benchmarks.registry import load

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.phrases import counted, other_number, plural
 from menagerie.generators.parsers.world_grammar import parse

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources import json_stream, registry
 from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
 from menagerie.generators.sources.json_stream import stream_list, stream_object

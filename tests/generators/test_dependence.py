@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
 from menagerie.generators.storage.tables import read_attribute

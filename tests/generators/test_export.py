@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from menagerie import SplitDataset
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, File
 from menagerie.generators.export.write import export

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.folders import existing, files_in
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.rules.groups import with_groups

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.figure_files import png
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.figure_files import png
 from menagerie.envs.facing import place_of
 from menagerie.generators.inspection.co_occurrence import (
     ROLES,

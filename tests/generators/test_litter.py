@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.litter import is_litter
+from menagerie.envs.core.litter import is_litter
 from menagerie.envs.stamps.backgrounds import background_pictures
 from menagerie.envs.stamps.own_folder import own_stamps
 from menagerie.generators.benchmarks.photographs import Place

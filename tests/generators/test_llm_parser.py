@@ -11,7 +11,7 @@ from email.utils import formatdate
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers import chat_server
 from menagerie.generators.parsers.llm_prompt import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import retrieval
 from menagerie.generators.benchmarks.benchmark import Outcome
 from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of

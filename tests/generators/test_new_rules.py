@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, valse
 from menagerie.generators.benchmarks.benchmark import Outcome, Result
 from menagerie.generators.benchmarks.photographs import Place

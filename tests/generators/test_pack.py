@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from menagerie import SplitDataset
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.storage import pack as pack_module

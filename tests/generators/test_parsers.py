@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import sealed, unsealed
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import sealed, unsealed
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption

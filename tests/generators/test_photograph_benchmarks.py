@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import clevr_bind, sugarcrepe
 from menagerie.generators.benchmarks.benchmark import Outcome, first_of_drawn, summarise
 from menagerie.generators.benchmarks.photographs import Place, by_group

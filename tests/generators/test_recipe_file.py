@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.run import audit, check_records
 from menagerie.generators.captions.wording import TEMPLATES
 from menagerie.generators.splits.binding import BindingRecipe

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.sources.nearby import nearby

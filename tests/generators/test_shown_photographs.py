@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry, shown
 from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.shown import images_of_tests

@@ -19,7 +19,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from menagerie import SplitDataset
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, pick
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from menagerie import SplitDataset
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import check_file
 from menagerie.generators.captions.templates import swap_textures

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage import image_store as store_module

@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.cluster.worker import Interruption

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources import shard_index
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId

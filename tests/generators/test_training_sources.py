@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser, Parsed

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load

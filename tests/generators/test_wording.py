@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import states, words

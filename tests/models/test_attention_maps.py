@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.evaluation.attention_maps import (
     Maps,

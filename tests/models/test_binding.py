@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.scorers.oc_clip.binding import (
     competitive_attention,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.carry_over import carry_over, widened, word_rows
 from menagerie.models.checkpoint import CONFIG, build_scorer, save_checkpoint

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import file_digest, read_record, write_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import file_digest, read_record, write_record
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
 from menagerie.models.library.find import find_source
 from menagerie.models.registry import check_scorer, scorer_class, specs

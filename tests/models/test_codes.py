@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
 from menagerie.models.evaluation.codes import Codes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.contract import CHECKS, build, check_contract, contract_texts
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs

@@ -7,7 +7,7 @@ import pytest
 import torch
 from open_clip import SimpleTokenizer
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.recipe import Recipe

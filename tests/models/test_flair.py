@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.sources.mixture import Mixture

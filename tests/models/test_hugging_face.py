@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from menagerie import load_scorer
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.library.find import find_source
 from menagerie.models.library.hugging_face import HuggingFaceReader
 from menagerie.models.library.loaded import NO_GRAPH

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 import menagerie
 from menagerie import load_scorer
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.sources.pictures import open_picture
 from menagerie.models.checkpoint import save_checkpoint

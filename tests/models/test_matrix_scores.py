@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import matrix

@@ -6,7 +6,7 @@ import timm
 import torch
 from open_clip.transformer import QuickGELU
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.towers import paired
 from menagerie.models.towers.build import build_towers, check_towers, patch_tokens

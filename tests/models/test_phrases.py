@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.scorers.clip_phrases.reader import phrases_of
 from menagerie.models.scorers.filip_phrases.model import TextCode

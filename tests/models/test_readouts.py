@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.readouts.fdt import sparsemax
 from menagerie.models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import Stopped, UserError
-from menagerie.envs.common.processes import in_child
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.processes import in_child
 from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.binding import BindingRecipe

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from menagerie import load_scorer
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.carry_over import carry_over, check_start
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.library.find import find_source

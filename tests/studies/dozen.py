@@ -6,7 +6,7 @@ Their results are fabricated: only how tables and figures look is of interest.
 import importlib
 import sys
 
-from menagerie.envs.common.errors import run_command
+from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
 from menagerie.models.spec import Ablations, Claim, ScorerSpec
 from tests.studies.oracles import OracleConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.spec import Claim

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.records import write_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import write_record
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.jobs import Handle, cancel, submit
 from menagerie.generators.cluster.options import Cluster, Slurm, check_cluster

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies import ablations, binding_grid, spatial_grid, tune
 from menagerie.studies.runs.command_line import RENAMED, parse
 

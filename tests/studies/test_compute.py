@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import Stopped, UserError
-from menagerie.envs.common.records import file_digest
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.records import file_digest
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.image_store import ImageStore

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.facing import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives import TASKS

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from menagerie.envs.common.records import read_record, write_record
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.generators.storage.split_file import content_identity
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig

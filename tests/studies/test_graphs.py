@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from safetensors.numpy import load_file
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.cells import cells

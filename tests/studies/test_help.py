@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from menagerie.console import COMMANDS
-from menagerie.envs.common.options import Group, documentation, options_of
+from menagerie.envs.core.options import Group, documentation, options_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED
 from menagerie.models.registry import specs

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common import identity
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
+from menagerie.envs.core import identity
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import completed, defaults_of, differences, differing, digest, identity_of, plain
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe

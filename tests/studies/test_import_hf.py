@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.benchmarks.sugarcrepe import COUNTS

@@ -20,7 +20,7 @@ SHORT = ["--steps", "2", "--batch", "8", "--views", "1", "--test-scenes", "40"]
 OTHER = ('kind = "spatial"', 'world = "tiny"', "views = 1", "test_views = 1", "test_scenes = 12")
 # A script that registers one of them, so that a study of registered scorers takes it; workers run it too.
 ABLATE = """
-from menagerie.envs.common.errors import run_command
+from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
 from menagerie.models.spec import Ablations, ScorerSpec
 from tests.studies.oracles import OracleConfig

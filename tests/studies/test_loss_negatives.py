@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.recipe import Recipe

@@ -10,7 +10,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.storages import RDBStorage, get_storage
 from optuna.trial import TrialState
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.trials.optuna_internals import (
     TESTED,
     HeartbeatStorage,

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.own_code import own_sources
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.own_code import own_sources
 from menagerie.studies.runs.cell import own_files
 from tests.studies.command import QUICK, WAIT_SECONDS
 

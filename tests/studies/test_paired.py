@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.ablation.claims import judged
 from menagerie.studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 

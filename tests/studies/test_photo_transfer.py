@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.stamps.command import Config as PhotosConfig
 from menagerie.envs.stamps.command import run as write_photos
 from menagerie.envs.worlds import load_world

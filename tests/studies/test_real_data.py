@@ -15,7 +15,7 @@ import open_clip
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.recipe import Recipe

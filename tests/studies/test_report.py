@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.envs.common.pages import write_page
+from menagerie.envs.core.pages import write_page
 from tests.studies.browser import CHROMIUM, CUT, TORN, after, assert_readable, verdict
 from tests.studies.command import GRID, QUICK, run_here
 

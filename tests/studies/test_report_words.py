@@ -7,8 +7,8 @@ import json
 import pandas as pd
 import pytest
 
-from menagerie.envs.common.pages import shade
-from menagerie.envs.common.records import write_record
+from menagerie.envs.core.pages import shade
+from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
 from menagerie.studies.analysis.record_counts import Count, counts_in, counts_of, fewest_pairs, record_line
 from menagerie.studies.analysis.same_caption import FLAG, flagged, meaning_of_flags

@@ -12,7 +12,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from menagerie.envs.common.errors import Stopped, UserError
+from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.tasks import still_running
 from menagerie.generators.cluster.worker import Interruption

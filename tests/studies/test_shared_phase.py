@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import Stopped
+from menagerie.envs.core.errors import Stopped
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.ablation.rows import Place as RowPlace

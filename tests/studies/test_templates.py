@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world

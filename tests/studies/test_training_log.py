@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from menagerie.envs.common.errors import Stopped, UserError
-from menagerie.envs.common.progress import PlainLines
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import ImageStore
@@ -325,7 +325,7 @@ def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, c
 
 def test_lines_are_ten_seconds_apart(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("menagerie.envs.common.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("menagerie.envs.core.progress.time.monotonic", lambda: now[0])
     lines, due = PlainLines(last=0.0), []
     for second in range(31):
         now[0] = float(second)

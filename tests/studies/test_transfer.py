@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names

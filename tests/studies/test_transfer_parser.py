@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.identity import digest
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks import sugarcrepe
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load

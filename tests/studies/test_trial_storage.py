@@ -15,7 +15,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.storage import unopened

@@ -12,8 +12,8 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from menagerie.envs.common.identity import completed
-from menagerie.envs.common.records import read_record
+from menagerie.envs.core.identity import completed
+from menagerie.envs.core.records import read_record
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune

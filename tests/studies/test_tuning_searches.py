@@ -12,7 +12,7 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.cluster.worker import Interruption
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from menagerie.envs.common.processes import end_processes
+from menagerie.envs.core.processes import end_processes
 from menagerie.envs.worlds import load_world
 from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import ImageStore

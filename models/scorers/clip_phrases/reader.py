@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.scorers.oc_clip.altered_graphs import pad
 from menagerie.models.scorers.oc_clip.graph_batch import numbered

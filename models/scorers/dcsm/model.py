@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 from menagerie.models.readouts.tokens import end_token, image_tokens, text_tokens
 from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.dcsm.spec import DCSMConfig

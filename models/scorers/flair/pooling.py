@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 
 class TextConditionedPooling(nn.Module):

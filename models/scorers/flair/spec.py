@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.models.spec import Range, ScorerSpec
 
 

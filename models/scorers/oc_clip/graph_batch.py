@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.recipe import ALTERED
 from menagerie.models.scorers.oc_clip.altered_graphs import Altered, pad, shuffled_edges, swapped_edges

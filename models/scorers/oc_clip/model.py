@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import ALTERED, Recipe
 from menagerie.models.scorer import Scorer, tower_parameters

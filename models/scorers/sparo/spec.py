@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from menagerie.envs.common.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
 from menagerie.models.scorers.clip.spec import CLIPConfig
 from menagerie.models.scorers.sparo.ablations import ABLATIONS

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from menagerie.envs.common.files import whole_file
+from menagerie.envs.core.files import whole_file
 
 DOTS_PER_INCH = 110
 # The same figure is the same bytes: ids that matplotlib draws come from this, and no date is written.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.envs.common.reading import Unreadable, read_bytes, reading
+from menagerie.envs.core.reading import Unreadable, read_bytes, reading
 
 LARGEST = 1 << 30  # bytes of a file
 

@@ -18,7 +18,7 @@ def place_compiled(package: Path) -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(PLACE) or is_writable(package) or is_writable(cache):
         return
-    from menagerie.envs.common.files import scratch_folder
+    from menagerie.envs.core.files import scratch_folder
 
     kept = contextlib.ExitStack()
     try:

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.life import is_running, system_name
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.life import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 
-from menagerie.envs.common.machine import lacking
+from menagerie.envs.core.machine import lacking
 
 
 class UserError(Exception):

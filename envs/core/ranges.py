@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.options import markers_of, renamed
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import markers_of, renamed
 
 
 class Range(NamedTuple):

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from menagerie.envs.common.errors import choose
-from menagerie.envs.common.options import Group, Option, options_of
-from menagerie.envs.common.ranges import check_ranges
+from menagerie.envs.core.errors import choose
+from menagerie.envs.core.options import Group, Option, options_of
+from menagerie.envs.core.ranges import check_ranges
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]

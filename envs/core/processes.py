@@ -26,17 +26,17 @@ from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import TypeVar
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.files import scratch_folder
-from menagerie.envs.common.machine import lacking
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.machine import lacking
 
 WAIT_SECONDS = 1.0
 # How long a process that is without its parent may take to save what it has, and between two requests to end.
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
-END_OF_SERVER, PARENT = "menagerie.envs.common.end_of_server", "MENAGERIE_PARENT"
-PRELOAD, MODULES = "menagerie.envs.common.preload", "MENAGERIE_MODULES"
+END_OF_SERVER, PARENT = "menagerie.envs.core.end_of_server", "MENAGERIE_PARENT"
+PRELOAD, MODULES = "menagerie.envs.core.preload", "MENAGERIE_MODULES"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -102,7 +102,7 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in a worker; raises `UserError` for what the machine lacks."""
-    from menagerie.envs.common import preload
+    from menagerie.envs.core import preload
 
     try:
         if preload.failure:

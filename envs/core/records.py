@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.files import write_text
-from menagerie.envs.common.reading import (
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.reading import (
     LARGEST_RECORD,
     Unreadable,
     check_regular,

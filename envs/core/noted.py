@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import UserError
-from menagerie.envs.common.reading import Unreadable
-from menagerie.envs.common.records import read_record
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_record
 
 RESULT = "result.json"
 HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them

@@ -8,7 +8,7 @@ from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 OWN_MODULES = "menagerie_own_"  # how the names of these modules begin
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.common.errors import choose
+from menagerie.envs.core.errors import choose
 
 
 @dataclass(frozen=True)

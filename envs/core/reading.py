@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from menagerie.envs.common.errors import UserError
+from menagerie.envs.core.errors import UserError
 
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours

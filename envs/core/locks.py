@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from menagerie.envs.common.files import Unwritable
+from menagerie.envs.core.files import Unwritable
 
 OF_THE_PLACE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EACCES, errno.EPERM}
 
