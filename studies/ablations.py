@@ -27,7 +27,6 @@ from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHA
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import Sparing
 from menagerie.envs.core.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.ablation.cells import (
@@ -41,6 +40,7 @@ from menagerie.studies.ablation.cells import (
     tuned_alike,
 )
 from menagerie.studies.ablation.rows import ablated
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.cells import cell_line, recipe_line
 from menagerie.studies.grids.grid import EXECUTION, Grid, workers
 from menagerie.studies.grids.launch import check as check_grid

@@ -30,12 +30,12 @@ import tyro
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.budgets.run import run
 from menagerie.studies.budgets.setups import recipe_of, setups_of
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import EXECUTION, Grid, splits
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_unused_options

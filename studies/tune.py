@@ -26,11 +26,11 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
-from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as BINDING
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_files

@@ -5,7 +5,6 @@ from itertools import islice
 
 import numpy as np
 
-from menagerie.envs.checks.scenes import AXIS_OF_RELATION, RenderChecks, measure
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.renderer import Pictures
 from menagerie.envs.render.worlds import open_renderer
@@ -14,6 +13,7 @@ from menagerie.envs.world import World
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import caption
+from menagerie.generators.storage.scene_checks import AXIS_OF_RELATION, RenderChecks, measure
 
 CHUNK = 1024  # scenes
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Float64, UInt8
 
-from menagerie.envs.checks.scenes import measure
 from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
+from menagerie.generators.storage.scene_checks import measure
 
 # Words in the names of places -> the axis of the image along which they come before their opposites.
 BEFORE = {"left": ("right", 1), "above": ("under", 0), "upper": ("lower", 0)}

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from menagerie.envs.atlas.entry import EntryKey
-from menagerie.envs.checks.scenes import RenderChecks
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.atlas_cache import entry_path
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.worlds import atlas_name, entry_builder, open_renderer
 from menagerie.envs.scene import Scene
 from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.scene_checks import RenderChecks
 
 ENTRIES, SCENES, REPEATS = 12, 16, 32
 # What a process that renders takes to start, and a split file to be written and read back: measured once.

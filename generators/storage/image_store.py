@@ -18,7 +18,6 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.checks.scenes import RenderChecks
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
@@ -33,6 +32,7 @@ from menagerie.generators.storage.digests import (
     digests_of,
     write_digests,
 )
+from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.tables import (
     checked_table,
     create_hdf5,

@@ -16,13 +16,13 @@ import tyro
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from menagerie.envs.core.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
-from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import HELD_OUT, test_label
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
 from menagerie.studies.runs.split_file import SplitFile, describe_file

@@ -8,9 +8,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.options import check_cluster
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of, specs
+from menagerie.studies.cluster.options import check_cluster
 from menagerie.studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
 from menagerie.studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
 from menagerie.studies.grids.run import run

@@ -10,12 +10,12 @@ import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from menagerie.envs.core.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
-from menagerie.generators.cluster.options import Cluster
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.scorer_options import ScorerOptions, scorer_options
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.tasks import RECORD, Tasks, jobs_of, still_running
-from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, still_running
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job, finished
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import Latest

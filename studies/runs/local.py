@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines, progress_bar
-from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.server import start_server
 from menagerie.studies.runs.training_log import Latest

@@ -18,9 +18,9 @@ import optuna
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.studies.analysis.pareto import Tally
 from menagerie.studies.budgets.rounds import has_stopped
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Execution, Job, finished
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.train import Watch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import plain
 from menagerie.envs.core.seeds import seed_of
-from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.grid import EXECUTION
 from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
 

@@ -10,9 +10,9 @@ from optuna.exceptions import StorageInternalError
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.locks import FileLock
-from menagerie.generators.cluster.jobs import cancel
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.tasks import Tasks, print_changes, still_running
+from menagerie.studies.cluster.jobs import cancel
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.tasks import Tasks, print_changes, still_running
 from menagerie.studies.runs.dispatch import FOLDER
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.workers import Argument, Body, run_workers

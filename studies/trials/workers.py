@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
-from menagerie.generators.cluster.worker import Interruption
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.server import start_server
 from menagerie.studies.trials.queue import Search, Trials
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import optuna
 from optuna.trial import FrozenTrial
 
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.models.registry import spec_of
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.tuned_recipes import SEARCHED
 from menagerie.studies.runs.cell import Execution, Job

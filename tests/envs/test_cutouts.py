@@ -10,7 +10,6 @@ from PIL import Image
 from menagerie.envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, compare
 from menagerie.envs.checks.against_reference import Config as CheckConfig
 from menagerie.envs.checks.against_reference import run as check
-from menagerie.envs.checks.scenes import RenderChecks
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
@@ -22,6 +21,7 @@ from menagerie.envs.render.worlds import build_any_entry, open_renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.scene_checks import RenderChecks
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw, world_of
 
 SIDE = 48

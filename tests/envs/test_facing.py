@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from menagerie.envs.animals import load_animal
-from menagerie.envs.checks.scenes import RenderChecks
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import required
 from menagerie.envs.drawing.placement import place
@@ -17,6 +16,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.slots import RELATIONS, SLOTS, Slot
 from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.scene_checks import RenderChecks
 
 
 def pair(left, right):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.checks.scenes import RenderChecks, measure
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.storage.scene_checks import RenderChecks, measure
 
 
 def scene(view=0):

@@ -13,8 +13,6 @@ from menagerie.envs.core.records import write_record
 from menagerie.envs.render.atlas_cache import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.cluster.jobs import Handle
-from menagerie.generators.cluster.tasks import RECORD, read_tasks
 from menagerie.generators.parsers.cache import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
 from menagerie.generators.storage.image_store import INDEX, ImageStore
@@ -30,6 +28,8 @@ from menagerie.models.training.state import StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config
+from menagerie.studies.cluster.jobs import Handle
+from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.grids.tuned_recipes import read_tuned
 from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -352,7 +352,7 @@ OURS = [
         "tasks of a cluster",
         make_tasks,
         lambda p: read_tasks(p.parent) or ANEW,
-        ("menagerie.generators.cluster.tasks",),
+        ("menagerie.studies.cluster.tasks",),
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.grids.tuned_recipes",)),

@@ -46,7 +46,7 @@ EXEMPT = {
     "menagerie.generators.audit.file_checks": "reads a split that was read before",
     "menagerie.generators.audit.run": "splits by their own reader",
     "menagerie.generators.audit.shown": "rows of a split that was read before",
-    "menagerie.generators.cluster.jobs": "reads what the kernel says of processes",
+    "menagerie.studies.cluster.jobs": "reads what the kernel says of processes",
     "menagerie.generators.export.formats": "writes",
     "menagerie.generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",

@@ -26,8 +26,8 @@ import sys, time
 from pathlib import Path
 
 from menagerie.envs.core import processes
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.tasks import Tasks
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.tasks import Tasks
 
 def wait(*_):
     Path("ready").touch()

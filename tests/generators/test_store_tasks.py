@@ -4,11 +4,11 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.generators.storage.render_tasks import RenderTask, add_with_tasks, plan, render_parts
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.render_tasks import RenderTask, add_with_tasks, plan, render_parts
+from menagerie.studies.cluster.worker import Interruption
 
 SCENES = BindingRecipe(world="tiny", views=1, test_views=1, test_scenes=24).scenes_to_render()
 
@@ -16,7 +16,7 @@ SCENES = BindingRecipe(world="tiny", views=1, test_views=1, test_scenes=24).scen
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 32)
-    monkeypatch.setattr("menagerie.generators.storage.render_tasks.SHARD_ROWS", 32)
+    monkeypatch.setattr("menagerie.studies.cluster.render_tasks.SHARD_ROWS", 32)
 
 
 def contents(store):

@@ -16,11 +16,11 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import write_record
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.jobs import Handle, cancel, submit
-from menagerie.generators.cluster.options import Cluster, Slurm, check_cluster
-from menagerie.generators.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.cluster.jobs import Handle, cancel, submit
+from menagerie.studies.cluster.options import Cluster, Slurm, check_cluster
+from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_cells

@@ -14,11 +14,11 @@ import pytest
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.tasks import still_running
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
 from menagerie.studies import sample_efficiency
+from menagerie.studies.cluster.tasks import still_running
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Execution, finished
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.folder import run_folder

@@ -13,11 +13,11 @@ from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Execution, Job, finished
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.trunk import trunk_key

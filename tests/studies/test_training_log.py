@@ -17,7 +17,6 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
@@ -25,6 +24,7 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.history import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.budgets.known import diverged
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.grid import chosen_alone, splits

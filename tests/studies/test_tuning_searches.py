@@ -13,9 +13,9 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import data_of
 from menagerie.studies.grids.tuned_recipes import read_tuned
 from menagerie.studies.runs.scorer_options import scorer_options

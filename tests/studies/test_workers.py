@@ -11,11 +11,11 @@ import pytest
 
 from menagerie.envs.core.processes import end_processes
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import chosen_alone, splits
 from menagerie.studies.runs.cell import Execution, Job

@@ -1,4 +1,4 @@
-"""Where tasks run, and the resources that Slurm is requested for each; see `menagerie.generators.cluster.jobs`."""
+"""Where tasks run, and the resources that Slurm is requested for each; see `menagerie.studies.cluster.jobs`."""
 
 import shutil
 import subprocess

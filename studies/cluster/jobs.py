@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.generators.cluster.options import Cluster, check_folder, refused, sbatch_options
+from menagerie.studies.cluster.options import Cluster, check_folder, refused, sbatch_options
 
 ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
@@ -55,7 +55,7 @@ def submit(
     """Submit `function(argument)` for each of `arguments`, on Slurm as one job array; logs go to `folder`.
 
     A function with a method `checkpoint` is queued again when it is interrupted: see
-    `menagerie.generators.cluster.worker.Task`.
+    `menagerie.studies.cluster.worker.Task`.
     """
     import submitit
 

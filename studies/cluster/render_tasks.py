@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.envs.checks.scenes import RenderChecks
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.tasks import Tasks, print_changes
-from menagerie.generators.cluster.worker import Interruption
 from menagerie.generators.storage.image_store import SHARD_ROWS, ImageStore
+from menagerie.generators.storage.scene_checks import RenderChecks
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.tasks import Tasks, print_changes
+from menagerie.studies.cluster.worker import Interruption
 
 PARTS = "parts"
 

@@ -12,10 +12,10 @@ from menagerie.envs.core.files import check_place
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.ranges import PROCESSES, Range
-from menagerie.generators.cluster.options import Cluster, check_cluster
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
+from menagerie.studies.cluster.options import Cluster, check_cluster
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore
@@ -89,7 +89,7 @@ def run(config: Config) -> int:
             serve(RENDERING)
         store.add(scenes, config.workers, config.codec)
     else:
-        from menagerie.generators.storage.render_tasks import add_with_tasks
+        from menagerie.studies.cluster.render_tasks import add_with_tasks
 
         add_with_tasks(store, config.recipe.world, scenes, config.cluster, config.tasks, config.codec)
     print(make_split(store, config.recipe))

@@ -13,9 +13,9 @@ import msgspec
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.generators.cluster.jobs import ENDED, Handle, end_here, states, submit
-from menagerie.generators.cluster.options import Cluster
-from menagerie.generators.cluster.worker import Command, Interruption, Task
+from menagerie.studies.cluster.jobs import ENDED, Handle, end_here, states, submit
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
 Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?$")]

@@ -7,7 +7,7 @@ from typing import Annotated
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.ranges import PROCESSES, SIDE, Range
-from menagerie.generators.commands.make import RENDERING
+from menagerie.studies.commands.make import RENDERING
 
 
 @dataclass(frozen=True)
