@@ -93,8 +93,8 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """All that can draw here; what can't says why."""
+    from menagerie.envs.checks.direct import render_forward
     from menagerie.envs.checks.external_renderers import open_external_renderer
-    from menagerie.envs.checks.reference import render_forward
 
     cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {

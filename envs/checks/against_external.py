@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.atlas.stage import camera, placed
 from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, ExternalRendering, open_external_renderer
 from menagerie.envs.drawing.camera import average, supersampling
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.view import view_of
+from menagerie.envs.render.stage import camera, placed
 from menagerie.envs.scene import Scene
 
 LEAST_OVERLAP = 0.97  # intersection over union of a thing's masks

@@ -7,15 +7,15 @@ import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.animals import load_animal
-from menagerie.envs.atlas.stage import camera, placed
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.camera import Camera, supersampling
+from menagerie.envs.drawing.card import card_of, card_shadow, contact, seen_by
 from menagerie.envs.drawing.raster import EMPTY, trace
 from menagerie.envs.drawing.shading import Light, mix, shade, skin
 from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, receiving_points, shadow_map, visibility
 from menagerie.envs.drawing.view import view_of
-from menagerie.envs.photographs.card import card_of, card_shadow, contact, seen_by
 from menagerie.envs.photographs.surface import lit_and_unlit, skins
+from menagerie.envs.render.stage import camera, placed
 from menagerie.envs.scene import Thing
 from menagerie.envs.textures import load_texture
 

@@ -13,7 +13,7 @@ from menagerie.envs.groups import NAME
 from menagerie.envs.world import World
 
 if TYPE_CHECKING:
-    from menagerie.envs.photographs.cutout import Cutout
+    from menagerie.envs.drawing.cutout import Cutout
 
 FOLDER, KIND = "photographs", "cut-out"  # in the catalog
 FIELDS: dict[str, Any] = {"cutouts": [], "size": 1.4, "hover": 0.0, "mirrored": True, "texture": ""}
@@ -29,7 +29,7 @@ def is_cutout(kind: str, entry: Mapping[str, Any]) -> bool:
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. It may have a built-in animal's name, which it replaces."""
-    from menagerie.envs.photographs.cutout import Cutout
+    from menagerie.envs.drawing.cutout import Cutout
     from menagerie.envs.photographs.identity import sources
     from menagerie.envs.photographs.picture import read_photograph
 

@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.card import card_of
+from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
 from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses
 from menagerie.envs.drawing.raster import to_world
 from menagerie.envs.drawing.view import VIEWS, view_of
 from menagerie.envs.facing import place_of
-from menagerie.envs.photographs.card import card_of
-from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.slots import SLOTS, Slot
 

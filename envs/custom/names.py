@@ -10,7 +10,7 @@ from menagerie.envs.slots import SIZES
 from menagerie.envs.world import World
 
 if TYPE_CHECKING:
-    from menagerie.envs.photographs.cutout import Cutout
+    from menagerie.envs.drawing.cutout import Cutout
 
 
 def chosen_textures(

@@ -144,7 +144,7 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     """Images (n, h, w, 3) uint8 of the scenes by the renderer of `config`."""
     import numpy as np
 
-    from menagerie.envs.checks.reference import render_forward
+    from menagerie.envs.checks.direct import render_forward
     from menagerie.envs.render.worlds import open_renderer
 
     if config.renderer == "menagerie":

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from menagerie.envs.atlas.entry import Entry, EntryKey
-from menagerie.envs.atlas.stage import Ground, camera, ground, to_bytes
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.drawing.camera import average, supersampling
+from menagerie.envs.drawing.card import Card, Seen, card_of, card_shadow, contact, seen_by
+from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.shadows import SOFTNESS, ShadowMap, receiving_points, visibility
 from menagerie.envs.drawing.view import View, view_of
-from menagerie.envs.photographs.card import Card, Seen, card_of, card_shadow, contact, seen_by
-from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.photographs.surface import lit_and_unlit, skins
+from menagerie.envs.render.entry import Entry, EntryKey
+from menagerie.envs.render.stage import Ground, camera, ground, to_bytes
 
 
 def build_cutout_entry(

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float32
 
+from menagerie.envs.drawing.card import Card, Seen
+from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import Light, Skin, shade
 from menagerie.envs.drawing.view import View
-from menagerie.envs.photographs.card import Card, Seen
-from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.photographs.picture import LUMINANCE
 from menagerie.envs.shapes.texture import Texture
 from menagerie.envs.shapes.vectors import unit

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.atlas.entry import Entry, EntryKey, build_entry
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, workers_context
 from menagerie.envs.drawing.view import view_of
 from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
+from menagerie.envs.render.entry import Entry, EntryKey, build_entry
 from menagerie.envs.render.entry_pool import EntryPool
 from menagerie.envs.render.identity import entry_identity
 from menagerie.envs.scene import Scene

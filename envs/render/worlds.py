@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from menagerie.envs.atlas.entry import Entry, EntryKey, build_entry
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
+from menagerie.envs.render.entry import Entry, EntryKey, build_entry
 from menagerie.envs.render.identity import entry_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.world import World

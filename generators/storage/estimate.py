@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from menagerie.envs.atlas.entry import EntryKey
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.atlas_cache import entry_path
+from menagerie.envs.render.entry import EntryKey
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.worlds import atlas_name, entry_builder, open_renderer
 from menagerie.envs.scene import Scene

@@ -37,7 +37,7 @@ COMMANDS = {
     "gallery": "envs.gallery.kinds",
     "photos": "envs.stamps.command",
     "physics": "envs.checks.physics",
-    "check-renderer": "envs.checks.against_reference",
+    "check-renderer": "envs.checks.against_direct",
     "check-world": "studies.commands.check_world",
     "recipes": "studies.commands.recipes",
     "make": "studies.commands.make",

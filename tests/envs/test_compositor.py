@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from menagerie.envs.atlas.entry import EntryKey
-from menagerie.envs.checks.against_reference import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
-from menagerie.envs.checks.reference import render_forward
+from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
+from menagerie.envs.checks.direct import render_forward
+from menagerie.envs.render.entry import EntryKey
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS, Slot

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.checks.against_reference import TOUCHED_WORST, UNCOVERED, compare
-from menagerie.envs.checks.against_reference import Config as CheckConfig
-from menagerie.envs.checks.against_reference import run as check
+from menagerie.envs.checks.against_direct import TOUCHED_WORST, UNCOVERED, compare
+from menagerie.envs.checks.against_direct import Config as CheckConfig
+from menagerie.envs.checks.against_direct import run as check
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
+from menagerie.envs.drawing.card import card_of, contact
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.view import VIEWS, view_of
-from menagerie.envs.photographs.card import card_of, contact
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.worlds import build_any_entry, open_renderer
 from menagerie.envs.scene import Scene, Thing
@@ -66,7 +66,7 @@ def test_the_same_bytes_from_workers_and_from_the_cache(folder):
 
 
 def entry_of(world, slot="center", view=0, resolution=SIDE):
-    from menagerie.envs.atlas.entry import EntryKey
+    from menagerie.envs.render.entry import EntryKey
 
     parts = {"textures": world.textures, "backgrounds": world.backgrounds, "resolution": resolution}
     return build_any_entry(EntryKey("lion", slot, view), dict(world.cutouts), **parts)
@@ -130,7 +130,7 @@ def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
 
 
 def test_the_ground_is_darker_at_its_feet(folder):
-    from menagerie.envs.atlas.stage import ground
+    from menagerie.envs.render.stage import ground
 
     world, view = one(folder), view_of(0)
     cutout = load_cutout(dict(world.cutouts)["lion"])

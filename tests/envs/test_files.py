@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.envs.atlas.entry import EntryKey, build_entry
 from menagerie.envs.core.compiled import PLACE, place_compiled
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import Unwritable, whole_file, write_csv, write_text
 from menagerie.envs.core.life import system_name
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
+from menagerie.envs.render.entry import EntryKey, build_entry
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from menagerie.envs.atlas.stage import ground, to_bytes
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.checks.drawn import Body, Drawn, Photo, blended, joined
 from menagerie.envs.drawing.camera import average, supersampling
 from menagerie.envs.drawing.shading import mix
 from menagerie.envs.drawing.shadows import visibility
 from menagerie.envs.drawing.view import view_of
+from menagerie.envs.render.stage import ground, to_bytes
 from menagerie.envs.scene import Scene, Thing
 
 LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
 from menagerie.envs.animals import load_animal
-from menagerie.envs.atlas.stage import Ground, camera, ground, placed, to_bytes
 from menagerie.envs.backgrounds import load_background
 from menagerie.envs.drawing.camera import average, supersampling
 from menagerie.envs.drawing.raster import Samples, trace
 from menagerie.envs.drawing.shading import shade, skin
 from menagerie.envs.drawing.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
 from menagerie.envs.drawing.view import View, view_of
+from menagerie.envs.render.stage import Ground, camera, ground, placed, to_bytes
 from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.textures import load_texture

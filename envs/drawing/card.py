@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.raster import EMPTY
 from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
-from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.photographs.picture import Photograph
 
 FAINTEST = 1 / 255  # alpha below which nothing is drawn

@@ -74,7 +74,7 @@ def compare(
     """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world."""
     import numpy as np
 
-    from menagerie.envs.checks.reference import render_forward
+    from menagerie.envs.checks.direct import render_forward
 
     oracle = render_forward(scene, len(image), cutouts)
     error = (image.astype(np.float64) - oracle.image) ** 2
