@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.facing import place_of
-from menagerie.envs.slots import RELATIONS
+from menagerie.envs.slots import RELATIONS, place_of
 
 MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """One textured animal in one slot, in a size (see `menagerie.envs.slots`, `menagerie.envs.facing`); "" in a world
-    without sizes."""
+    """One textured animal in one slot, in a size (see `menagerie.envs.slots`); "" in a world without sizes."""
 
     animal: str
     texture: str

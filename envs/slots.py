@@ -1,10 +1,11 @@
-"""Where things may stand, how far a view may move them, and in which sizes they come.
+"""Where things may stand and which way they face there, how far a view may move them, and in which sizes they come.
 
 World units: metres, x to the right of the image, y away from the camera, z up, the ground
 at z = 0. Every animal is built to about the same visual size before `scale` is applied.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from menagerie.envs.core.errors import choose
 
@@ -36,6 +37,7 @@ def size_factor(size: str) -> float:
     return SIZES[choose("size", size, SIZES)] if size else 1.0
 
 
+# The slots of things that face inward, or either way: their names are those of the places.
 SLOTS: dict[str, Slot] = {
     # For scenes of a single thing. Its bounds span the positions and directions of left/right pairs, so that what is
     # learnt of an animal alone covers how it stands in a pair. For above/under pairs see SINGLE_SLOTS.
@@ -51,7 +53,26 @@ SLOTS: dict[str, Slot] = {
     "upper left": Slot((-0.92, 0.15, 1.43), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
     "upper right": Slot((0.92, 0.15, 1.43), 0.68, (-27.0, -153.0), shift_range=(0.08, 0.05)),
 }
+PLACES = tuple(SLOTS)
 COUNTING = ("lower left", "lower right", "upper left", "upper right")
+# Things on the left and right face inward in the slots above, outward in these: the same places, turned round.
+OUTWARD = " outward"
+SLOTS |= {
+    place + OUTWARD: replace(SLOTS[place], yaws=tuple(-180.0 - yaw for yaw in SLOTS[place].yaws))
+    for place in ("left", "right")
+}
+
+
+def place_of(slot: str) -> str:
+    """The slot without its facing: "left" of "left outward"."""
+    return slot.removesuffix(OUTWARD)
+
+
+@cache
+def facings(place: str) -> tuple[str, ...]:
+    """All slots at a place: "left" and "left outward"."""
+    return tuple(slot for slot in SLOTS if place_of(slot) == place)
+
 
 # Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}

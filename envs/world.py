@@ -1,13 +1,17 @@
-"""Closed vocabularies: the animals, textures and backgrounds of a world."""
+"""Closed vocabularies: the animals, textures and backgrounds of a world, and names for groups of its animals."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.groups import Groups
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS, SIZES
+
+NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a group
+# Names with their animals ("felines"), hashable like the world that they are a part of.
+Groups = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,11 @@ class World:
     """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, things have no size."""
     own: str = ""
     """Hash of the ingredients that a world file defines."""
-    source: str = field(default="", repr=False, compare=False)
+    source: str = ""
     """The TOML file that the world was read from."""
-    groups: Groups = field(default=(), repr=False)
-    """Groups of animals that hold-out rules may name; no part of `repr`, which names image stores."""
-    cutouts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    groups: Groups = ()
+    """Groups of animals that hold-out rules may name."""
+    cutouts: tuple[tuple[str, str], ...] = ()
     """The animals that are cut-out photographs, each with the hash of its entry, which `own` has too."""
 
     @property
@@ -49,9 +53,9 @@ class World:
         yield from self.singles(views)
         things = list(product(self.animals, self.textures))
         for view, background, slots in product(views, self.backgrounds, RELATIONS):
-            for (animal, texture), (other, its_texture) in product(things, things):
+            for (animal, texture), (other, other_texture) in product(things, things):
                 if animal != other:
-                    both = Thing(animal, texture, slots[0]), Thing(other, its_texture, slots[1])
+                    both = Thing(animal, texture, slots[0]), Thing(other, other_texture, slots[1])
                     yield from self.in_sizes(Scene(background, both, view))
 
     def in_sizes(self, scene: Scene) -> Iterator[Scene]:
@@ -74,6 +78,34 @@ class World:
                 raise UserError(f"world {self.name!r} has no sizes, but {scene.key} has; give it sizes in a world file")
             choose("size", thing.size, self.sizes or ("",))
         return scene
+
+
+def checked_groups(
+    groups: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
+) -> Groups:
+    """The groups, whose animals must be among `animals`; `error` makes the exception for a mistake."""
+    for name, members in groups.items():
+        if not NAME.fullmatch(name):
+            raise error(f"group {name!r}: a name is lower-case words, as in rules")
+        if name in animals:
+            raise error(f"group {name!r} is named like an animal of the world; rename the group")
+        if not members:
+            raise error(f"group {name!r} is empty; name its animals, or leave it out")
+        try:
+            for member in members:
+                choose("animal", member, animals)
+        except UserError as problem:
+            raise error(f"group {name!r}: {problem}") from problem
+        if len(set(members)) != len(members):
+            raise error(f"group {name!r} names an animal twice: {', '.join(members)}")
+    return tuple((name, tuple(members)) for name, members in groups.items())
+
+
+def within(groups: Groups, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The groups with only those of their members that are among `animals`, without the groups that have none."""
+    known = set(animals)
+    kept = {name: tuple(member for member in members if member in known) for name, members in groups}
+    return {name: members for name, members in kept.items() if members and name not in known}
 
 
 ANIMALS = (

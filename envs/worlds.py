@@ -1,9 +1,15 @@
-"""Worlds by name, or from a user's TOML file."""
+"""Worlds by name or from a user's TOML file, and random scenes of them for checks and contact sheets."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import choose
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS, World
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def load_world(name: str) -> World:
@@ -13,3 +19,25 @@ def load_world(name: str) -> World:
 
         return load_own_world(Path(name))
     return WORLDS[choose("world", name, WORLDS)]
+
+
+def random_thing(world: World, animal: str, slot: str, random: "np.random.Generator") -> Thing:
+    """The animal in a random texture and, if the world has sizes, in a random size."""
+    texture = str(random.choice(world.textures))
+    return Thing(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
+
+
+def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
+    """Scenes over all backgrounds in turn; a share `pairs` shows two animals in any relation, the rest one."""
+    import numpy as np
+
+    random, relations = np.random.default_rng(seed), list(RELATIONS)
+    scenes = []
+    for index in range(count):
+        slots = relations[random.integers(len(relations))] if random.random() < pairs else ("center",)
+        animals = random.choice(world.animals, len(slots), replace=False)
+        things = tuple(
+            random_thing(world, str(animal), slot, random) for animal, slot in zip(animals, slots, strict=True)
+        )
+        scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], things, int(random.integers(views))))
+    return scenes

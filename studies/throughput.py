@@ -74,9 +74,9 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 def composer(config: Rendering, world: "World") -> Draw:
     """Our compositor, into memory that is used again, as a training loop would."""
-    from menagerie.envs.render.worlds import open_renderer
+    from menagerie.envs.render.renderer import Renderer
 
-    ours, buffers = open_renderer(world, config.resolution), {}
+    ours, buffers = Renderer(world, config.resolution), {}
 
     def draw(scenes: list["Scene"]) -> None:
         buffers[len(scenes)] = ours.render(scenes, buffers.get(len(scenes)))
@@ -93,14 +93,14 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     """All that can draw here; what can't says why."""
-    from menagerie.envs.checks.direct import render_forward
+    from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
     cutouts = dict(world.cutouts)
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
         "menagerie, direct": timed(
-            lambda scenes: [render_forward(scene, config.resolution, cutouts) for scene in scenes]
+            lambda scenes: [render_directly(scene, config.resolution, cutouts) for scene in scenes]
         ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
@@ -135,8 +135,7 @@ def rendering(config: Rendering) -> int:
     """Print the table."""
     from statistics import median
 
-    from menagerie.envs.sampling import random_scenes
-    from menagerie.envs.worlds import load_world
+    from menagerie.envs.worlds import load_world, random_scenes
     from menagerie.studies.runs.folder import processor
 
     world = load_world(config.world)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.render.identity import DRAWS, NAMES, PACKAGE
-
 ROOT = Path(__file__).parents[1]
 FLOORS = ("envs", "generators", "models", "studies")
 FILES = {
@@ -70,14 +68,3 @@ def test_floors_import_downwards():
 
     upward = [f"{name} imports {other}" for name in EDGES for other in EDGES[name] if floor(other) > floor(name)]
     assert not upward
-
-
-def test_what_draws_imports_only_what_draws():
-    def inside(name: str, listed: Iterable[str]) -> bool:
-        path = FILES[name].relative_to(PACKAGE)
-        return any(path.as_posix() == place or path.is_relative_to(place) for place in listed)
-
-    drawing = [name for name in FILES if name.startswith("menagerie.envs.") and inside(name, DRAWS)]
-    assert len(drawing) > 40
-    strangers = [f"{name} imports {o}" for name in drawing for o in EDGES[name] if not inside(o, (*DRAWS, *NAMES))]
-    assert not strangers, "list it in envs/render/identity.py, or old images are taken for new ones"

@@ -16,9 +16,8 @@ from menagerie.envs.drawing.background import (
     smoothstep,
 )
 from menagerie.envs.drawing.shading import Light
-from menagerie.envs.shapes.noise import noise
 from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
-from menagerie.envs.shapes.texture import color
+from menagerie.envs.shapes.texture import color, noise
 
 _CACTUS = (
     Capsules([(0, 0, 0), (0, 0, 1.9)], [0.2, 0.18]),

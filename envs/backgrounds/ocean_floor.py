@@ -15,9 +15,8 @@ from menagerie.envs.drawing.background import (
     smoothstep,
 )
 from menagerie.envs.drawing.shading import Light
-from menagerie.envs.shapes.noise import noise
 from menagerie.envs.shapes.sdf import Capsules, Ellipsoid
-from menagerie.envs.shapes.texture import color
+from menagerie.envs.shapes.texture import color, noise
 
 
 def _weed(lean: float) -> tuple[Capsules, ...]:

@@ -1,4 +1,4 @@
-"""Checks the compositor against the oracle on random scenes.
+"""Checks the compositor against the direct renderer on random scenes.
 
     menagerie check-renderer --scenes 100 --resolution 224 --seed 0
     menagerie check-renderer --external --scenes 50
@@ -33,7 +33,7 @@ UNCOVERED = 0.75  # share of a thing that the others leave visible
 
 @dataclass(frozen=True)
 class Config:
-    """Compare the compositor with the oracle; exit 1 if they disagree."""
+    """Compare the compositor with the direct renderer; exit 1 if they disagree."""
 
     scenes: Annotated[int, Range(1, 100_000)] = 100
     """Number of random scenes, of one and of two animals, over views 0 to 3."""
@@ -46,7 +46,7 @@ class Config:
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
     external: bool = False
-    """Compare with external renderers (pyrender, TinyRenderer) instead of our own direct renderer."""
+    """Compare with external renderers (pyrender, TinyRenderer) instead of the direct renderer."""
 
 
 class Result(NamedTuple):
@@ -71,24 +71,47 @@ def psnr(squared_error: "np.ndarray") -> float:
 def compare(
     scene: "Scene", image: "np.ndarray", mask: "np.ndarray", cutouts: Mapping[str, str] | None = None
 ) -> Result:
-    """Compare a composed image and mask of `scene` with the oracle. `cutouts`: those of its world."""
+    """Compare a composed image and mask of `scene` with the direct. `cutouts`: those of its world."""
     import numpy as np
 
-    from menagerie.envs.checks.direct import render_forward
+    from menagerie.envs.checks.direct import render_directly
 
-    oracle = render_forward(scene, len(image), cutouts)
-    error = (image.astype(np.float64) - oracle.image) ** 2
+    direct = render_directly(scene, len(image), cutouts)
+    error = (image.astype(np.float64) - direct.image) ** 2
     border = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
     columns = [np.nonzero((mask == k + 1).any(0))[0] for k in range(len(scene.things))]
     return Result(
         scene.key,
         psnr(error),
-        psnr(error[oracle.touched]),
-        float((mask != oracle.mask).sum() / oracle.touched.sum()),
+        psnr(error[direct.touched]),
+        float((mask != direct.mask).sum() / direct.touched.sum()),
         bool(border.any()),
         tuple(float(np.ptp(c) + 1) / len(image) if len(c) else 0.0 for c in columns),
-        oracle.uncovered,
+        direct.uncovered,
     )
+
+
+def report_limits(world: str) -> bool:
+    """Print the limits of the animals that a world file defines; returns whether all are kept.
+
+    A built-in world has none. The world need not load: it doesn't where an animal misses a required limit.
+    """
+    from menagerie.envs.custom.limits import advice, extents, measures, stand_of
+    from menagerie.envs.custom.world_file import own_animals
+    from menagerie.envs.shapes.mesh import animal_mesh
+
+    kept = True
+    for name, animal in own_animals(Path(world)).items():
+        mesh = animal_mesh(animal)
+        print(f"{name}: length {{:.2f}} m, width {{:.2f}} m, height {{:.2f}} m".format(*extents(mesh)))
+        for measure in measures(name, animal):
+            kept &= measure.kept
+            missed = "" if measure.kept else "  MISSED"
+            value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
+            print(f"  {measure.name:<28} {value}{missed}")
+            if not measure.kept:
+                print(f"    {advice(measure, animal.size, mesh, stand_of(animal))}")
+    return kept
 
 
 def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
@@ -112,10 +135,8 @@ def _table(results: list[Result]) -> list[tuple[str, float, float | None]]:
 
 def run(config: Config) -> int:
     """Print the tables; returns 1 if a bound is missed."""
-    from menagerie.envs.checks.own_animals import report_limits
-    from menagerie.envs.render.worlds import open_renderer
-    from menagerie.envs.sampling import random_scenes
-    from menagerie.envs.worlds import load_world
+    from menagerie.envs.render.renderer import Renderer
+    from menagerie.envs.worlds import load_world, random_scenes
 
     check_place("--cache", config.cache)
     failed = not report_limits(config.world)
@@ -123,7 +144,7 @@ def run(config: Config) -> int:
     scenes = random_scenes(world, config.scenes, config.seed)
     if config.external and world.cutouts:
         raise UserError(f"{config.world} has cut-outs, which external renderers don't draw; leave out --external")
-    images, masks = open_renderer(world, config.resolution, config.cache).render(scenes)
+    images, masks = Renderer(world, config.resolution, config.cache).render(scenes)
     if config.external:
         from menagerie.envs.checks.against_external import report
 

@@ -7,10 +7,9 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, ExternalRendering, open_external_renderer
-from menagerie.envs.drawing.camera import average, supersampling
+from menagerie.envs.drawing.camera import average, supersampling, view_of
 from menagerie.envs.drawing.raster import trace
-from menagerie.envs.drawing.view import view_of
-from menagerie.envs.render.stage import camera, placed
+from menagerie.envs.render.stage import EntryKey, camera, mesh_in_slot
 from menagerie.envs.scene import Scene
 
 LEAST_OVERLAP = 0.97  # intersection over union of a thing's masks
@@ -33,7 +32,7 @@ def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
     """Depth in metres of every sample of our rasteriser; 0 where there is nothing."""
     view = camera(resolution, view_of(scene.view))
     depth = np.zeros((view.size, view.size), np.float32)
-    for samples in trace([placed(thing.animal, thing.slot, scene.view, thing.size) for thing in scene.things], view):
+    for samples in trace([mesh_in_slot(EntryKey.of(thing, scene.view)) for thing in scene.things], view):
         depth[samples.rows, samples.columns] = samples.depth
     return depth
 

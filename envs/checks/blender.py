@@ -9,8 +9,7 @@ import numpy as np
 from menagerie.envs.checks.external_renderers import camera_matrix, painted, thing_matrix
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
-from menagerie.envs.drawing.view import view_of
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.scene import Scene
 
 # Run by Blender's own Python. Loading is not timed: only rendering is.

@@ -1,24 +1,24 @@
-"""The oracle: renders one scene directly, all things in one picture of samples and one shadow map."""
+"""The direct renderer: draws one scene at once, all things at every sample of the image and in one shadow map."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 from menagerie.envs.backgrounds import load_background
-from menagerie.envs.checks.drawn import Body, Drawn, Photo, blended, joined
-from menagerie.envs.drawing.camera import average, supersampling
-from menagerie.envs.drawing.shading import mix
-from menagerie.envs.drawing.shadows import visibility
-from menagerie.envs.drawing.view import view_of
-from menagerie.envs.render.stage import ground, to_bytes
-from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.drawing.camera import Camera, average, supersampling, view_of
+from menagerie.envs.drawing.raster import EMPTY
+from menagerie.envs.drawing.shading import Light, mix, shade
+from menagerie.envs.drawing.shadows import TEXELS, ShadowMap, visibility
+from menagerie.envs.render.entry import to_bytes
+from menagerie.envs.render.stage import EntryKey, Standing, camera, ground, standing
+from menagerie.envs.scene import Scene
 
 LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample
 
 
-class Forward(NamedTuple):
+class DirectRendering(NamedTuple):
     """An image, its instance mask, the pixels that things or their shadows touch, and how much each thing shows."""
 
     image: UInt8[np.ndarray, "h w 3"]
@@ -28,30 +28,67 @@ class Forward(NamedTuple):
     """For each thing, the share that the others leave visible."""
 
 
-def render_forward(scene: Scene, resolution: int, cutouts: Mapping[str, str] | None = None) -> Forward:
+class Layer(NamedTuple):
+    """What the camera sees of one thing alone."""
+
+    alpha: Float32[np.ndarray, "h w"]
+    depth: Float32[np.ndarray, "h w"]  # metres along the view axis
+    colors: Float32[np.ndarray, "h w 3"]  # display values
+
+
+def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | None = None) -> DirectRendering:
     """Render one scene without the atlas. `cutouts`: those of its world, and the hash of each."""
     view, side = view_of(scene.view), supersampling(resolution)
-    things = [drawn(thing, scene.view, resolution, cutouts or {}) for thing in scene.things]
+    things = [standing(EntryKey.of(thing, scene.view), resolution, cutouts or {}) for thing in scene.things]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
     sunlit = visibility(joined([thing.shadows for thing in things]), backdrop.light_points)
     for thing in things:
         sunlit = sunlit * thing.contact(backdrop.light_points)
-    layers = [thing.layer(light, joined([o.shadows for o in things if falls_on(o, thing)])) for thing in things]
+    layers = []
+    for thing, named in zip(things, scene.things, strict=True):
+        shadows = joined([other.shadows for other in things if other is not thing or thing.shades_itself])
+        layers.append(layer(thing, named.texture, light, shadows, camera(resolution, view)))
     picture, shares = blended(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
     touched = average(((sunlit < LIT) | (shares.sum(0) > 0)).astype(np.float32), side) > 0
     visible = (float(share.sum() / layer.alpha.sum()) for share, layer in zip(shares, layers, strict=True))
-    return Forward(to_bytes(average(picture, side)), _majority(shares, side), touched, tuple(visible))
+    return DirectRendering(to_bytes(average(picture, side)), _majority(shares, side), touched, tuple(visible))
 
 
-def drawn(thing: Thing, view: int, resolution: int, cutouts: Mapping[str, str]) -> Drawn:
-    """A thing of a scene, of its kind."""
-    digest = cutouts.get(thing.animal)
-    return Photo(thing, view, resolution, digest) if digest else Body(thing, view, resolution)
+def layer(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
+    """A thing in a texture under a light, in the shadows of a map."""
+    samples, shape = thing.samples, (seen_by.size, seen_by.size)
+    unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
+    empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)
+    colors = mix(unlit, lit, visibility(shadows, thing.light_points))
+    for canvas, values in zip(empty, (samples.alpha, samples.depth, colors), strict=True):
+        canvas[samples.rows, samples.columns] = values
+    return Layer(*empty)
 
 
-def falls_on(caster: Drawn, receiver: Drawn) -> bool:
-    """Whether the shadow of one thing may darken another, or itself."""
-    return caster is not receiver or caster.shades_itself
+def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
+    """One map of several: what is nearest to the sun."""
+    depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
+    for shadows in maps:
+        height, width = shadows.depth.shape
+        part = depth[shadows.row : shadows.row + height, shadows.column : shadows.column + width]
+        np.minimum(part, shadows.depth, out=part)
+    return ShadowMap(0, 0, depth)
+
+
+def blended(
+    below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
+) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "things h w"]]:
+    """Layers over a picture, the farthest first at every sample, and the share of each sample that each one shows."""
+    alphas, depths = (np.stack([layer[part] for layer in layers]) for part in (0, 1))
+    order = np.argsort(-depths, axis=0)
+    picture, shares = below.copy(), np.zeros_like(alphas)
+    for place in range(len(layers)):
+        for index, layer in enumerate(layers):
+            alpha = np.where(order[place] == index, layer.alpha, 0)
+            picture += (layer.colors - picture) * alpha[..., None]
+            shares *= 1 - alpha
+            shares[index] += alpha
+    return picture, shares
 
 
 def _majority(shares: Float32[np.ndarray, "things h w"], side: int) -> UInt8[np.ndarray, "h2 w2"]:

@@ -19,10 +19,9 @@ from menagerie.envs.backgrounds import load_background
 from menagerie.envs.checks.physics import client
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.drawing.placement import place
 from menagerie.envs.drawing.shading import albedo
-from menagerie.envs.drawing.view import view_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.textures import load_texture

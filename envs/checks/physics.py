@@ -19,10 +19,9 @@ import numpy as np
 from menagerie.envs.animals import animal_names, load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses, rotation, write_poses
-from menagerie.envs.facing import facings
+from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, rotation, write_poses
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.slots import RELATIONS, SLOTS, Slot
+from menagerie.envs.slots import RELATIONS, SLOTS, Slot, facings
 
 CELLS = 48  # of a body's mesh: convex parts need no more
 DROP = 0.01  # metres above the ground

@@ -9,13 +9,12 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.custom.source import Ingredient, Source
 from menagerie.envs.custom.upright import check_upright
-from menagerie.envs.groups import NAME
-from menagerie.envs.world import World
+from menagerie.envs.world import NAME, World
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.cutout import Cutout
 
-FOLDER, KIND = "photographs", "cut-out"  # in the catalog
+FOLDER, KIND = "cutouts", "cut-out"  # in the catalog
 FIELDS: dict[str, Any] = {"cutouts": [], "size": 1.4, "hover": 0.0, "mirrored": True, "texture": ""}
 OWN_COLORS = "own"
 NATURAL = "natural"  # the texture's name where there are only own colours
@@ -29,9 +28,7 @@ def is_cutout(kind: str, entry: Mapping[str, Any]) -> bool:
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. It may have a built-in animal's name, which it replaces."""
-    from menagerie.envs.drawing.cutout import Cutout
-    from menagerie.envs.photographs.identity import sources
-    from menagerie.envs.photographs.picture import read_photograph
+    from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
     for key in entry:
         choose(f"field of cut-out {name!r} in {source.path}", key, FIELDS)
@@ -46,7 +43,7 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))
     natural = values["texture"] == OWN_COLORS
-    settings = (sources(), name, size, hover, values["mirrored"], natural)
+    settings = (name, size, hover, values["mirrored"], natural)
     digest = hashlib.sha256(repr(settings).encode())
     for content in contents:
         digest.update(hashlib.sha256(content).digest())

@@ -13,8 +13,8 @@ from menagerie.envs.custom.cutouts import is_cutout, make_cutout
 from menagerie.envs.custom.python_file import python_animal, python_function, try_function
 from menagerie.envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
 from menagerie.envs.custom.upright import check_upright
-from menagerie.envs.drawing.view import VIEWS
-from menagerie.envs.groups import NAME
+from menagerie.envs.drawing.camera import VIEWS
+from menagerie.envs.world import NAME
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.background import Background
@@ -67,16 +67,14 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
 
 def make_backgrounds(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """A background of several pictures, which views share out."""
-    from menagerie.envs.drawing.picture_file import picture_background, read_picture
-    from menagerie.envs.photographs.backdrops import by_view
-    from menagerie.envs.photographs.identity import sources
+    from menagerie.envs.drawing.picture_file import by_view, picture_background, read_picture
 
     for key in entry:
         choose(f"field of background {name!r} in {source.path}", key, ("image", "horizon"))
     files = source.files("background", name, "image", entry["image"], MOST_PICTURES)
     check_upright(files)
     horizon = source.number(name, "horizon", entry.get("horizon", FIELDS["background"]["horizon"]))
-    content = hashlib.sha256(repr(("background", sources(), name, horizon)).encode())
+    content = hashlib.sha256(repr(("background", name, horizon)).encode())
     for path in files:
         content.update(hashlib.sha256(path.read_bytes()).digest())
     pictures = [picture_background(read_picture(path), horizon) for path in files]

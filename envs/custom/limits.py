@@ -12,16 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.camera import VIEWS, Camera, view_of
 from menagerie.envs.drawing.card import card_of
 from menagerie.envs.drawing.cutout import Cutout
-from menagerie.envs.drawing.placement import Pose, place
-from menagerie.envs.drawing.poses import UPRIGHT, Settled, read_poses
+from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, place, read_poses
 from menagerie.envs.drawing.raster import to_world
-from menagerie.envs.drawing.view import VIEWS, view_of
-from menagerie.envs.facing import place_of
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
-from menagerie.envs.slots import SLOTS, Slot
+from menagerie.envs.slots import SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
 WIDTHS = (15.0, 36.0)  # percent of the image's side that an animal of a pair covers, least and greatest

@@ -13,8 +13,7 @@ from menagerie.envs.custom.cutouts import all_cutouts, register_cutout
 from menagerie.envs.custom.ingredients import make_ingredient
 from menagerie.envs.custom.names import check_phrases, chosen_names, chosen_sizes, chosen_textures
 from menagerie.envs.custom.source import Ingredient, Source
-from menagerie.envs.groups import checked_groups, within
-from menagerie.envs.world import WORLDS, World
+from menagerie.envs.world import WORLDS, World, checked_groups, within
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
 LISTS = (*KINDS.values(), "sizes")

@@ -12,8 +12,8 @@ from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.drawing.raster import trace
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.mesh import Mesh, mesh_parts
-from menagerie.envs.shapes.noise import noise
 from menagerie.envs.shapes.sdf import Part
+from menagerie.envs.shapes.texture import noise
 from menagerie.envs.shapes.vectors import dot
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end

@@ -1,22 +1,27 @@
-"""A cut-out in a scene: an upright card that the camera and the sun see, and the shadow where it meets the ground."""
+"""A cut-out in a scene: an upright card that the camera and the sun see, its skin, and where it meets the ground."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.cutout import Cutout
+from menagerie.envs.drawing.cutout import LUMINANCE, Cutout, Photograph
 from menagerie.envs.drawing.placement import place
-from menagerie.envs.drawing.raster import EMPTY
+from menagerie.envs.drawing.raster import EMPTY, Samples
+from menagerie.envs.drawing.shading import Skin
 from menagerie.envs.drawing.shadows import CENTER, REACH, TEXELS, ShadowMap, light_axes, light_space
-from menagerie.envs.photographs.picture import Photograph
+from menagerie.envs.shapes.texture import Texture
+from menagerie.envs.shapes.vectors import unit
 
 FAINTEST = 1 / 255  # alpha below which nothing is drawn
 # Contact with the ground: how dark it is, how far it reaches from the card, and from what height things cause it.
 CONTACT, CONTACT_REACH, CONTACT_HEIGHT = 0.8, 0.13, 0.16  # share of the sun; metres; metres
 ON_GROUND = 0.03  # metres from the height of the ground
+# A photograph's contrast on a texture: the whole would leave nothing of the texture where the photograph is dark.
+CONTRAST, BRIGHTEST = 0.7, 2.2
+LEAN = 0.35  # how far the lit side of a card turns up, so that a sun behind the camera lights it as it does a body
+FOOT = 0.15  # share of the height over which the ground darkens what stands on it
 PROFILE = 64  # places along the card's width at which contact is known
 
 
@@ -56,18 +61,6 @@ class Card:
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
 
 
-class Seen(NamedTuple):
-    """What a camera sees of a card, at every sample of a window of whole pixels."""
-
-    top: int  # first pixel
-    left: int
-    alpha: Float32[np.ndarray, "h w"]
-    colors: Float32[np.ndarray, "h w 3"]  # linear, of the photograph
-    depth: Float32[np.ndarray, "h w"]  # metres along the view axis
-    world: Float32[np.ndarray, "h w 3"]
-    body: Float32[np.ndarray, "h w 3"]  # metres on the thing itself, its scale and mirroring undone
-
-
 def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Card:
     """The card of a cut-out in a slot in a view."""
     pose = place(f"{name} cut-out", slot, view, size)  # a name of its own: no built-in animal's tilt is meant for it
@@ -86,15 +79,16 @@ def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> 
     )
 
 
-def seen_by(camera: Camera, card: Card, side: int) -> Seen:
-    """The card in a camera whose pixels have `side` x `side` samples."""
+def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.ndarray, "n 3"]]:
+    """What a camera whose pixels have `side` x `side` samples sees of the card, at every sample of a window of whole
+    pixels, and the photograph's linear colours there."""
     screen = camera.project(card.corners)
     low, high = screen[:, :2].min(0) / side, screen[:, :2].max(0) / side
     left, top = (int(edge) for edge in np.clip(np.floor(low), 0, camera.size // side - 1))
     right, bottom = (int(edge) for edge in np.clip(np.ceil(high), 1, camera.size // side))
     right_axis, up_axis, forward = camera.axes
-    columns, rows = np.arange(left * side, right * side), np.arange(top * side, bottom * side)
-    x, y = ((index + 0.5 - camera.size / 2) / camera.focal for index in np.meshgrid(columns, rows))
+    columns, rows = np.meshgrid(np.arange(left * side, right * side), np.arange(top * side, bottom * side))
+    x, y = ((index + 0.5 - camera.size / 2) / camera.focal for index in (columns, rows))
     rays = (forward + x[..., None] * right_axis - y[..., None] * up_axis).astype(np.float32)  # 1 m along the view axis
     depth = ((card.foot - camera.eye) @ card.normal / (rays @ card.normal)).astype(np.float32)
     world = camera.eye + rays * depth[..., None]
@@ -105,8 +99,46 @@ def seen_by(camera: Camera, card: Card, side: int) -> Seen:
     found = card.lookup(share, up.astype(np.float32), float(depth.mean()) / camera.focal)
     alpha = np.where(found[..., 3] < FAINTEST, 0, found[..., 3]).astype(np.float32)
     colors = found[..., :3] / np.maximum(found[..., 3:], np.float32(FAINTEST))
+    # Metres on the thing itself, its scale and mirroring undone.
     body = np.stack([share * card.width * (-1 if card.flipped else 1), np.zeros_like(up), up * card.height], -1)
-    return Seen(top, left, alpha, colors, depth, world, (body / card.scale).astype(np.float32))
+    body, world = (body / card.scale).astype(np.float32).reshape(-1, 3), world.reshape(-1, 3)
+    samples = Samples(
+        rows.reshape(-1),
+        columns.reshape(-1),
+        depth.reshape(-1),
+        body,
+        world,
+        np.broadcast_to(unit(card.normal + np.array([0, 0, LEAN], np.float32)), world.shape).astype(np.float32),
+        unit(camera.eye - world),
+        ambient(card, body),
+        alpha.reshape(-1),
+    )
+    return samples, colors.reshape(-1, 3)
+
+
+def ambient(card: Card, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
+    """The share of the sky's light at points of the card: the ground darkens its lower part."""
+    up = np.clip(body[:, 2] * card.scale / card.height / FOOT, 0, 1)
+    return (np.float32(0.7) + np.float32(0.3) * up).astype(np.float32)
+
+
+def card_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
+    """A surface of these linear colours, without highlights."""
+    none = np.zeros((len(colors), 1), np.float32)
+    return Skin(colors.astype(np.float32), none, none)
+
+
+def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
+    """Luminance of colours relative to the photograph's mean, with less contrast."""
+    share = np.maximum(colors @ LUMINANCE, 0) / np.float32(card.photograph.luminance)
+    return np.clip(share ** np.float32(CONTRAST), 0, BRIGHTEST).astype(np.float32)
+
+
+def painted(
+    texture: Texture, body: Float32[np.ndarray, "n 3"], relative: Float32[np.ndarray, " n"]
+) -> Float32[np.ndarray, "n 3"]:
+    """A texture's colours at points in metres, each as bright as the photograph is there."""
+    return np.clip(texture.colors(body) * relative[:, None], 0, 1)
 
 
 def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:

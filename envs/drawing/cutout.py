@@ -1,21 +1,153 @@
-"""Things of a world that are photographs: which one a view shows, how large it is, and how it stands."""
+"""Things of a world that are cut-out photographs: how their files are read and checked, which photograph a view shows,
+how large it is, and how it stands."""
 
+import io
 import zlib
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32, UInt8
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.camera import Camera
+from menagerie.envs.drawing.picture_file import LARGEST
 from menagerie.envs.drawing.placement import Pose
-from menagerie.envs.photographs.picture import Photograph
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.slots import SLOTS
 
+FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # that have an alpha channel and need no other program
+SMALLEST = 24  # pixels along the longest side of what is not transparent
+SOLID = 128  # least alpha of a pixel that counts as the thing's
+LEAST_COVERED = 0.02  # share of the picture that is solid
+LEAST_CLEAR = 0.01  # share of the picture that is transparent
+# The greatest share of each edge of the picture that may be solid. A picture trimmed to its thing touches its edges
+# with an ear or a tail; one that cuts the thing off has a long straight edge. It may lie along the lower edge.
+MOST_SOLID = {"left": 0.25, "right": 0.25, "upper": 0.25, "lower": 0.8}
+GAMMA = np.float32(2.2)
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
+BORDER = 1  # transparent pixels around the thing, so that its edge fades out
 THICKNESS = 0.04  # metres: of the slab that stands for a cut-out where limits are measured
 DISTANCE = 7.3  # metres, about: from the camera to the slots
 LEAST_SHARP = 0.5  # pixels of the photograph for each pixel of the scene
 _YAWS = sorted({yaw for slot in SLOTS.values() for yaw in slot.yaws})
+
+
+@dataclass(frozen=True, eq=False)
+class Photograph:
+    """A cut-out, trimmed to what is not transparent: linear red, green and blue times alpha, and alpha."""
+
+    pixels: Float32[np.ndarray, "h w 4"]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the thing in pixels."""
+        height, width = self.pixels.shape[:2]
+        return width - 2 * BORDER, height - 2 * BORDER
+
+    @cached_property
+    def luminance(self) -> float:
+        """Mean luminance of the thing, 0..1."""
+        return float((self.pixels[..., :3] @ LUMINANCE).sum() / self.pixels[..., 3].sum())
+
+    @cached_property
+    def levels(self) -> tuple[Float32[np.ndarray, "h w 4"], ...]:
+        """The pixels, and again and again at half the size, down to one pixel."""
+        levels = [self.pixels]
+        while min(levels[-1].shape[:2]) > 1:
+            levels.append(halved(levels[-1]))
+        return tuple(levels)
+
+    def lookup(
+        self, across: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
+    ) -> Float32[np.ndarray, "*n 4"]:
+        """Colours times alpha, and alpha, at shares of the thing's width and height from its lower left corner.
+
+        `spacing`: pixels of the photograph between neighbouring places, which decides how far they are averaged.
+        """
+        wanted = int(np.clip(np.round(np.log2(max(spacing, 1.0))), 0, len(self.levels) - 1))
+        width, height = self.size
+        shrunk = np.float32(2.0**-wanted)
+        column = (across * width + BORDER) * shrunk - np.float32(0.5)
+        row = ((1 - up) * height + BORDER) * shrunk - np.float32(0.5)
+        return bilinear(self.levels[wanted], column.astype(np.float32), row.astype(np.float32))
+
+
+def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
+    """Means of 2 x 2 pixels; beyond an odd edge all is transparent."""
+    height, width = pixels.shape[:2]
+    even = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)))
+    return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2, 4).mean((1, 3))
+
+
+def bilinear(
+    pixels: Float32[np.ndarray, "h w 4"], column: Float32[np.ndarray, "*n"], row: Float32[np.ndarray, "*n"]
+) -> Float32[np.ndarray, "*n 4"]:
+    """Values between pixels; beyond the edge all is transparent."""
+    height, width = pixels.shape[:2]
+    edged = np.pad(pixels, ((1, 1), (1, 1), (0, 0)))
+    left, top = np.floor(column).astype(np.int64), np.floor(row).astype(np.int64)
+    x, y = (column - left)[..., None], (row - top)[..., None]
+    columns = [np.clip(left + step + 1, 0, width + 1) for step in (0, 1)]
+    above, below = (
+        edged[at, columns[0]] * (1 - x) + edged[at, columns[1]] * x
+        for at in (np.clip(top + step + 1, 0, height + 1) for step in (0, 1))
+    )
+    return (above * (1 - y) + below * y).astype(np.float32)
+
+
+def read_photograph(path: Path, content: bytes) -> Photograph:
+    """The cut-out in a picture file's content; one that can't be drawn raises with the way out."""
+    return trimmed(read_pixels(path, content), path)
+
+
+def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
+    """Red, green, blue and alpha of a file's content. Its size is known before any pixel is unpacked."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            if max(picture.size) > LARGEST:
+                raise UserError(f"{path} has {picture.size[0]} x {picture.size[1]} pixels, at most {LARGEST} a side")
+            if picture.mode.startswith(("I", "F")):
+                raise UserError(f"{path} has more than 8 bits a channel (mode {picture.mode}); save it with 8")
+            if not picture.has_transparency_data:
+                raise UserError(f"{path} has no alpha channel; cut the thing out, and save it as PNG with transparency")
+            return np.asarray(picture.convert("RGBA"))
+    except UserError:
+        raise
+    except Exception as error:  # cut short, a bomb, no picture: each raises its own type
+        raise UserError(f"{path} can't be read as a cut-out ({type(error).__name__}: {error})") from error
+
+
+def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
+    """The part of a picture that isn't transparent, after all checks."""
+    solid = pixels[..., 3] >= SOLID
+    check_solid(path, solid)
+    rows, columns = (np.flatnonzero((pixels[..., 3] > 0).any(axis)) for axis in (1, 0))
+    inside = pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float32) / 255
+    alpha = inside[..., 3:]
+    linear = np.concatenate([inside[..., :3] ** GAMMA * alpha, alpha], -1)
+    return Photograph(np.pad(linear, ((BORDER, BORDER), (BORDER, BORDER), (0, 0))).astype(np.float32))
+
+
+def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
+    """Raise on a picture that is empty, full, too small, or cuts its thing off."""
+    if solid.mean() < LEAST_COVERED:
+        raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its thing")
+    if 1 - solid.mean() < LEAST_CLEAR:
+        raise UserError(f"{path} has no transparent pixels; cut the thing out of its background")
+    longest = max(int(np.ptp(np.flatnonzero(solid.any(axis)))) + 1 for axis in (0, 1))
+    if longest < SMALLEST:
+        raise UserError(f"{path} shows a thing of {longest} pixels; it must have at least {SMALLEST} along one side")
+    edges = {"left": solid[:, 0], "right": solid[:, -1], "upper": solid[0], "lower": solid[-1]}
+    for name, edge in edges.items():
+        if edge.mean() > MOST_SOLID[name]:
+            raise UserError(
+                f"{path} touches its border along {edge.mean():.0%} of the {name} edge, which cuts the thing off; "
+                f"at most {MOST_SOLID[name]:.0%} may: use a picture that shows it whole"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Textures and backgrounds read from a user's image files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from jaxtyping import Float32
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.drawing.background import Backdrop, Background, Rays, lay_ground
-from menagerie.envs.drawing.camera import FIELD_OF_VIEW
+from menagerie.envs.drawing.camera import FIELD_OF_VIEW, VIEWS
 from menagerie.envs.drawing.shading import Light
 
 SMALLEST, LARGEST = 8, 4096  # pixels a side
@@ -89,5 +90,14 @@ def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) ->
         v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
         colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
         return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)
+
+    return Background(OWN_LIGHT, draw)
+
+
+def by_view(backgrounds: Sequence[Background]) -> Background:
+    """The backgrounds in turn over all cameras and suns: equal views share one, as they share their drawing."""
+
+    def draw(rays: Rays, light: Light) -> Backdrop:
+        return backgrounds[VIEWS.index(rays.camera.view) % len(backgrounds)].draw(rays, light)
 
     return Background(OWN_LIGHT, draw)

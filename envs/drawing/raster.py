@@ -17,7 +17,7 @@ EMPTY = np.float32(1e9)  # depth where there is nothing
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """The visible surface of one thing: one row for each sample that it covers."""
+    """The visible surface of one thing: one row for each sample that it covers, or may cover."""
 
     rows: Int[np.ndarray, " n"]
     columns: Int[np.ndarray, " n"]
@@ -27,6 +27,7 @@ class Samples:
     normals: Float32[np.ndarray, "n 3"]  # unit, in the world
     to_eye: Float32[np.ndarray, "n 3"]  # unit
     ambient: Float32[np.ndarray, " n"]
+    alpha: Float32[np.ndarray, " n"]  # share of the sample that it covers
 
 
 def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
@@ -70,7 +71,8 @@ def _samples(
     body = interpolate(mesh.vertices)
     world = to_world(mesh, pose, body)
     normals = unit(transform(pose.rotation, interpolate(mesh.normals)))
-    return Samples(rows, columns, depth[seen], body, world, normals, unit(eye - world), interpolate(mesh.ambient))
+    to_eye, alpha = unit(eye - world), np.ones(len(rows), np.float32)
+    return Samples(rows, columns, depth[seen], body, world, normals, to_eye, interpolate(mesh.ambient), alpha)
 
 
 @njit(cache=True, nogil=True)

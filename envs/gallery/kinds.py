@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from menagerie.envs.world import World
 
-RENDERERS = ("menagerie", "forward", "pyrender", "tiny")
+RENDERERS = ("menagerie", "direct", "pyrender", "tiny")
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Config:
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""
     renderer: str = "menagerie"
-    """menagerie (the compositor), forward (ours, scene by scene), or an external renderer: pyrender, tiny."""
+    """menagerie (the compositor), direct (ours, scene by scene), or an external renderer: pyrender, tiny."""
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
 
 
 def random_sheet(world: "World", config: Config) -> Sheet:
     """Random scenes, mostly pairs."""
-    from menagerie.envs.sampling import random_scenes
+    from menagerie.envs.worlds import random_scenes
 
     scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
     rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
@@ -118,7 +118,7 @@ def blind_sheet(world: "World", config: Config) -> Sheet:
     """Every animal once, numbered in random order, each in a random texture, background and view."""
     import numpy as np
 
-    from menagerie.envs.sampling import random_thing
+    from menagerie.envs.worlds import random_thing
 
     random = np.random.default_rng(config.seed)
     scenes = []
@@ -144,13 +144,13 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     """Images (n, h, w, 3) uint8 of the scenes by the renderer of `config`."""
     import numpy as np
 
-    from menagerie.envs.checks.direct import render_forward
-    from menagerie.envs.render.worlds import open_renderer
+    from menagerie.envs.checks.direct import render_directly
+    from menagerie.envs.render.renderer import Renderer
 
     if config.renderer == "menagerie":
-        return open_renderer(world, config.resolution, config.cache).render(scenes)[0]
-    if config.renderer == "forward":
-        return np.array([render_forward(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
+        return Renderer(world, config.resolution, config.cache).render(scenes)[0]
+    if config.renderer == "direct":
+        return np.array([render_directly(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
     if world.cutouts:
         raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
     from menagerie.envs.checks.external_renderers import open_external_renderer

@@ -1,41 +1,37 @@
-"""The atlas: what one animal in one slot, view and size adds to any scene, at one resolution.
+"""The atlas: what one animal in one slot, view and size adds to any scene, at one resolution, built and kept on disk.
 
 Scenes are products, so factors are rendered, not scenes. An entry holds the animal's geometry
 once, a lit and an unlit layer for each texture and background, and the shadow it throws on
-each background. `menagerie.envs.render.compositor` puts entries together.
+each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one file, in a folder
+named by the hash of everything that determines its pixels.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
-from menagerie.envs.animals import load_animal
 from menagerie.envs.backgrounds import load_background
-from menagerie.envs.drawing.camera import average, supersampling
-from menagerie.envs.drawing.raster import Samples, trace
-from menagerie.envs.drawing.shading import shade, skin
-from menagerie.envs.drawing.shadows import SOFTNESS, ShadowMap, receiving_points, shadow_map, visibility
-from menagerie.envs.drawing.view import View, view_of
-from menagerie.envs.render.stage import Ground, camera, ground, placed, to_bytes
-from menagerie.envs.scene import Thing
-from menagerie.envs.shapes.mesh import Mesh
-from menagerie.envs.textures import load_texture
+from menagerie.envs.core.arrays import read_arrays
+from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.drawing.camera import average, supersampling, view_of
+from menagerie.envs.drawing.raster import Samples
+from menagerie.envs.drawing.shading import shade
+from menagerie.envs.drawing.shadows import SOFTNESS, visibility
+from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
 
-
-class EntryKey(NamedTuple):
-    """What an entry shows."""
-
-    animal: str
-    slot: str
-    view: int
-    size: str = ""
-
-    @classmethod
-    def of(cls, thing: Thing, view: int) -> "EntryKey":
-        """The key for a thing of a scene; an entry holds all textures."""
-        return cls(thing.animal, thing.slot, view, thing.size)
+OWNER = "of"  # the array beside those of an entry that says which it is
+# Type and number of axes of each array of an entry.
+FORMS = {
+    **{name: (np.dtype(np.int64), 1) for name in ("corner", "map_corner")},
+    **{name: (np.dtype(np.float32), 2) for name in ("depth", "map_depth")},
+    **{"alpha": (np.dtype(np.uint8), 2), "light": (np.dtype(np.float32), 3), "colors": (np.dtype(np.uint8), 5)},
+    **{"shadow_box": (np.dtype(np.int64), 2), "shadow": (np.dtype(np.uint8), 1)},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +59,7 @@ class Entry:
 
 
 class _Window(NamedTuple):
-    """The pixels around an animal."""
+    """The pixels around a thing."""
 
     top: int
     left: int
@@ -72,34 +68,42 @@ class _Window(NamedTuple):
     side: int  # samples along a pixel
 
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
-        """Sum of `values` (one row per sample) within each pixel, divided by the samples per pixel."""
+        """Sum of `values` (one row per sample) times alpha within each pixel, divided by the samples per pixel."""
         canvas = np.zeros((self.height * self.side, self.width * self.side, *values.shape[1:]), np.float32)
-        canvas[samples.rows - self.top * self.side, samples.columns - self.left * self.side] = values
+        covered = values * samples.alpha.reshape(-1, *[1] * (values.ndim - 1))
+        canvas[samples.rows - self.top * self.side, samples.columns - self.left * self.side] = covered
         return average(canvas, self.side)
 
 
-def build_entry(key: EntryKey, textures: tuple[str, ...], backgrounds: tuple[str, ...], resolution: int) -> Entry:
-    """Render the entry of `key` for all the given textures and backgrounds."""
-    thing, view = placed(*key), view_of(key.view)
-    (samples,) = trace([thing], camera(resolution, view))
-    window = _window(samples, supersampling(resolution))
-    shadows = shadow_map([thing], view.sun)
-    receivers = receiving_points(samples.world, samples.normals, view.sun)
+def to_bytes(display: np.ndarray) -> np.ndarray:
+    """Values in 0..1 as uint8."""
+    return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+
+
+def build_entry(
+    key: EntryKey,
+    textures: Sequence[str],
+    backgrounds: Sequence[str],
+    resolution: int,
+    cutouts: Mapping[str, str] | None = None,
+) -> Entry:
+    """Render the entry of `key` for all the given textures and backgrounds. `cutouts`: those of its world, each with
+    its hash."""
+    thing, view = standing(key, resolution, cutouts or {}), view_of(key.view)
+    samples, window = thing.samples, _window(thing.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
     share = np.maximum(coverage, np.float32(1e-6))
-    sunlit = visibility(shadows, receivers)
-    colors = _layers(key.animal, thing[0], samples, view, sunlit, textures, backgrounds, window)
-    masks = [_ground_shadow(ground(name, resolution, view), shadows, samples, window.side) for name in backgrounds]
+    masks = [_ground_shadow(ground(name, resolution, view), thing, window.side) for name in backgrounds]
     return Entry(
         corner=np.array([window.top, window.left], np.int64),
         alpha=to_bytes(coverage),
         depth=window.mean(samples, samples.depth) / share,
-        light=window.mean(samples, receivers) / share[..., None],
-        colors=colors,
+        light=window.mean(samples, thing.light_points) / share[..., None],
+        colors=_layers(thing, view.sun, textures, backgrounds, window),
         shadow_box=np.array([box for box, _ in masks], np.int64).reshape(-1, 4),
         shadow=np.concatenate([mask.reshape(-1) for _, mask in masks]),
-        map_corner=np.array([shadows.row, shadows.column], np.int64),
-        map_depth=shadows.depth,
+        map_corner=np.array([thing.shadows.row, thing.shadows.column], np.int64),
+        map_depth=thing.shadows.depth,
     )
 
 
@@ -110,44 +114,38 @@ def _window(samples: Samples, side: int) -> _Window:
 
 
 def _layers(
-    animal_name: str,
-    mesh: Mesh,
-    samples: Samples,
-    view: View,
-    sunlit: Float32[np.ndarray, " n"],
-    textures: tuple[str, ...],
-    backgrounds: tuple[str, ...],
+    thing: Standing,
+    sun: Float32[np.ndarray, "3"],
+    textures: Sequence[str],
+    backgrounds: Sequence[str],
     window: _Window,
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
-    """Lit (with the animal's shadow on itself) and unlit layers."""
-    animal = load_animal(animal_name)
+    """Lit (with a body's shadow on itself) and unlit layers."""
+    sunlit = visibility(thing.shadows, thing.light_points)[:, None] if thing.shades_itself else None
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     for row, texture in zip(layers, textures, strict=True):
-        surface = skin(samples, animal, mesh, load_texture(texture), view.sun)
+        surface = thing.skin(texture)
         for layer, background in zip(row, backgrounds, strict=True):
-            unlit, lit = shade(samples, surface, load_background(background).light, view.sun)
-            lit = unlit + (lit - unlit) * sunlit[:, None]
-            layer[:] = to_bytes(window.mean(samples, np.concatenate([lit, unlit], 1)))
+            unlit, lit = shade(thing.samples, surface, load_background(background).light, sun)
+            lit = lit if sunlit is None else unlit + (lit - unlit) * sunlit
+            layer[:] = to_bytes(window.mean(thing.samples, np.concatenate([lit, unlit], 1)))
     return layers
 
 
 def _ground_shadow(
-    backdrop: Ground, shadows: ShadowMap, samples: Samples, side: int
+    backdrop: Ground, thing: Standing, side: int
 ) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]:
-    """The share of the sun that the animal leaves on a background, cut to where it is below 1.
-
-    A pixel's mean is taken over the samples that the animal does not cover, because only
-    those show the background.
-    """
-    points = backdrop.light_points
+    """The share of the sun that a thing leaves on a background, cut to where it is below 1 (row, column, height,
+    width). A pixel's mean counts a sample by what the thing leaves visible of it: only that shows the background."""
+    points, shadows, samples = backdrop.light_points, thing.shadows, thing.samples
     height, width = shadows.depth.shape
     near = (np.abs(points[..., 0] - shadows.column - width / 2) < width / 2 + SOFTNESS) & (
         np.abs(points[..., 1] - shadows.row - height / 2) < height / 2 + SOFTNESS
     )
-    sunlit = np.ones(near.shape, np.float32)
-    sunlit[near] = visibility(shadows, points[near])
+    sunlit = thing.contact(points)
+    sunlit[near] *= visibility(shadows, points[near])
     bare = np.ones(near.shape, np.float32)
-    bare[samples.rows, samples.columns] = 0
+    bare[samples.rows, samples.columns] -= samples.alpha
     uncovered = average(bare, side)
     mean = np.where(uncovered > 0, average(sunlit * bare, side) / np.maximum(uncovered, np.float32(1e-6)), 1)
     mask = to_bytes(mean.astype(np.float32))
@@ -156,3 +154,49 @@ def _ground_shadow(
         return (0, 0, 0, 0), mask[:0, :0]
     top, left, bottom, right = rows.min(), columns.min(), rows.max() + 1, columns.max() + 1
     return (int(top), int(left), int(bottom - top), int(right - left)), mask[top:bottom, left:right]
+
+
+def entry_path(folder: Path, key: EntryKey) -> Path:
+    """The file of the entry of `key`."""
+    parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
+    return folder / f"{'-'.join(map(str, parts))}.npz"
+
+
+def write_entry(path: Path, entry: Entry) -> None:
+    """Write an entry with the name that it has there, whole or not at all."""
+    with whole_file(path) as temporary:
+        np.savez(temporary, **entry.arrays(), **{OWNER: owner(path)})
+
+
+def read_entry(path: Path) -> Entry | None:
+    """The entry in a file; None if it is missing, cut short, damaged, of another form or another one under this name,
+    or doesn't say which it is, as those of before: then it is rendered anew."""
+    try:
+        arrays = read_arrays(path)
+        if not np.array_equal(arrays.pop(OWNER, None), owner(path)):
+            return None
+        entry = Entry(**arrays)
+    except (Unreadable, TypeError):
+        return None
+    return entry if is_sound(entry) else None
+
+
+def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
+    """What a file at `path` is, as it says itself: its folder, which is named by what decides pixels, and its key."""
+    return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
+
+
+def is_sound(entry: Entry) -> bool:
+    """Whether all arrays have the types and sizes that the compositor relies on."""
+    if any((array.dtype, array.ndim) != FORMS[name] for name, array in entry.arrays().items()):
+        return False
+    sides, (_, grounds, *inner, layers) = entry.alpha.shape, entry.colors.shape
+    boxes = entry.shadow_box
+    return (
+        entry.corner.shape == entry.map_corner.shape == (2,)
+        and entry.depth.shape == sides == entry.light.shape[:2] == tuple(inner)
+        and (entry.light.shape[2], layers) == (3, 6)
+        and boxes.shape == (grounds, 4)
+        and bool((boxes >= 0).all())
+        and len(entry.shadow) == int((boxes[:, 2] * boxes[:, 3]).sum())
+    )

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from menagerie.envs.drawing.camera import average, supersampling
-from menagerie.envs.drawing.view import View, view_of
+from menagerie.envs.drawing.camera import View, average, supersampling, view_of
 from menagerie.envs.render.compositor import ENTRY_COLUMNS, MOST_THINGS, compose
-from menagerie.envs.render.entry import Entry, EntryKey
-from menagerie.envs.render.stage import ground, to_bytes
+from menagerie.envs.render.entry import Entry, to_bytes
+from menagerie.envs.render.stage import EntryKey, ground
 from menagerie.envs.scene import Scene
 
 

@@ -12,11 +12,12 @@ from jaxtyping import UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, workers_context
-from menagerie.envs.drawing.view import view_of
-from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
-from menagerie.envs.render.entry import Entry, EntryKey, build_entry
+from menagerie.envs.custom.cutouts import check_sharp, load_cutout
+from menagerie.envs.drawing.camera import view_of
+from menagerie.envs.render import entry_identity
+from menagerie.envs.render.entry import Entry, build_entry, entry_path, read_entry, write_entry
 from menagerie.envs.render.entry_pool import EntryPool
-from menagerie.envs.render.identity import entry_identity
+from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
@@ -44,19 +45,24 @@ class Pictures(NamedTuple):
 class Renderer:
     """Renders a world's scenes at one resolution.
 
-    A scene's pixels depend on nothing but the scene, the resolution and this package's code:
+    A scene's pixels depend on nothing but the scene, the resolution and `RENDER_VERSION`:
     not on the other scenes, their order, `workers`, or on what `cache` holds.
     """
 
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
         if not SMALLEST <= resolution <= LARGEST:
             raise UserError(f"resolution {resolution} is out of range; choose {SMALLEST} to {LARGEST} pixels a side")
+        for name, digest in world.cutouts:
+            check_sharp(world.name, name, load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers
-        self._build = partial(
-            build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution
+        self.build = partial(
+            build_entry,
+            textures=world.textures,
+            backgrounds=world.backgrounds,
+            resolution=resolution,
+            cutouts=dict(world.cutouts),
         )
-        name = entry_identity(resolution, world)
-        self._folder = None if cache is None else Path(cache) / name
+        self._folder = None if cache is None else Path(cache) / entry_identity(resolution, world)
         self._pool: EntryPool | None = None
         self._areas: dict[EntryKey, int] = {}
 
@@ -65,11 +71,15 @@ class Renderer:
 
         `progress` is called with the number built so far and the total.
         """
-        missing = [key for key in self._keys(scenes) if not self._has(key)]
+        missing = self.missing(scenes)
         for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
             self._keep(key, entry)
             if progress is not None:
                 progress(done, len(missing))
+
+    def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
+        """The entries that `scenes` need and that are not there yet, those of one camera and sun together."""
+        return [key for key in self._keys(scenes) if not self._has(key)]
 
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
         """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
@@ -117,7 +127,7 @@ class Renderer:
 
     def _entries(self, keys: list[EntryKey]) -> Iterator[Entry]:
         if self.workers <= 1 or len(keys) <= 1:
-            yield from map(self._build, keys)
+            yield from map(self.build, keys)
             return
         with ProcessPoolExecutor(
             min(self.workers, len(keys)),
@@ -125,7 +135,7 @@ class Renderer:
             initializer=partial(start_worker, self.world),
         ) as workers:
             try:
-                yield from workers.map(self._build, keys)
+                yield from workers.map(self.build, keys)
             except BrokenProcessPool as error:
                 raise UserError(
                     "a process that renders has ended: killed, out of memory, or the world's files changed while it "
@@ -156,6 +166,6 @@ class Renderer:
         path = entry_path(self._folder, key)
         entry = read_entry(path)
         if entry is None:
-            entry = self._build(key)
+            entry = self.build(key)
             write_entry(path, entry)
         return entry

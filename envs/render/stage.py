@@ -1,20 +1,27 @@
-"""What scenes share at one resolution: placed animals, and backgrounds along the camera's rays."""
+"""What scenes share at one resolution: backgrounds along the camera's rays, and what stands in a slot in a view."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float32
 
 from menagerie.envs.animals import load_animal
 from menagerie.envs.backgrounds import load_background
+from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.drawing.background import Rays
-from menagerie.envs.drawing.camera import Camera, supersampling
+from menagerie.envs.drawing.camera import Camera, View, supersampling, view_of
+from menagerie.envs.drawing.card import brightness, card_of, card_shadow, card_skin, contact, painted, seen_by
+from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import Pose, place
-from menagerie.envs.drawing.shading import tonemap
-from menagerie.envs.drawing.shadows import light_space
-from menagerie.envs.drawing.view import View
+from menagerie.envs.drawing.raster import Samples, trace
+from menagerie.envs.drawing.shading import Skin, skin, tonemap
+from menagerie.envs.drawing.shadows import ShadowMap, light_space, receiving_points, shadow_map
+from menagerie.envs.scene import Thing
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
+from menagerie.envs.textures import load_texture
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +48,89 @@ def ground(name: str, resolution: int, view: View) -> Ground:
     return Ground(lit, unlit, light_space(drawn.points, view.sun), drawn.distance)
 
 
-def placed(animal: str, slot: str, view: int, size: str = "") -> tuple[Mesh, Pose]:
-    """The mesh and pose of an animal in a slot in a view."""
-    return animal_mesh(load_animal(animal)), place(animal, slot, view, size)
+class EntryKey(NamedTuple):
+    """An animal in a slot, in a view and a size: what an entry of the atlas shows, in all textures."""
+
+    animal: str
+    slot: str
+    view: int
+    size: str = ""
+
+    @classmethod
+    def of(cls, thing: Thing, view: int) -> "EntryKey":
+        """The key for a thing of a scene."""
+        return cls(thing.animal, thing.slot, view, thing.size)
 
 
-def to_bytes(display: np.ndarray) -> np.ndarray:
-    """Values in 0..1 as uint8."""
-    return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+class Standing(Protocol):
+    """What stands in a slot in a view, a body or a cut-out: its surface as the camera sees it, and its shadow."""
+
+    samples: Samples
+    light_points: Float32[np.ndarray, "n 3"]  # where the samples receive light, in light space
+    shadows: ShadowMap
+    shades_itself: bool
+
+    def skin(self, texture: str) -> Skin:
+        """Its surface in the texture of that name, at the samples."""
+
+    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
+        """The share of the sun that its feet leave on points of the ground (in light space), besides its shadow."""
+
+
+class Body:
+    """A modelled animal, whose shadow begins at its feet."""
+
+    shades_itself = True
+
+    def __init__(self, key: EntryKey, resolution: int) -> None:
+        view = view_of(key.view)
+        placed = mesh_in_slot(key)
+        self.animal, self.mesh, self.sun = load_animal(key.animal), placed[0], view.sun
+        (self.samples,) = trace([placed], camera(resolution, view))
+        self.light_points = receiving_points(self.samples.world, self.samples.normals, self.sun)
+        self.shadows = shadow_map([placed], self.sun)
+
+    def skin(self, texture: str) -> Skin:
+        """See `Standing`."""
+        return skin(self.samples, self.animal, self.mesh, load_texture(texture), self.sun)
+
+    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
+        """See `Standing`."""
+        return np.ones(points.shape[:-1], np.float32)
+
+
+class StandingCard:
+    """A cut-out, whose flat card throws no shadow on itself."""
+
+    shades_itself = False
+
+    def __init__(self, key: EntryKey, resolution: int, cutout: Cutout) -> None:
+        view = view_of(key.view)
+        self.card, self.natural, self.sun = card_of(cutout, *key), cutout.natural, view.sun
+        self.samples, self.colors = seen_by(camera(resolution, view), self.card, supersampling(resolution))
+        self.brightness = brightness(self.card, self.colors)
+        normals = np.broadcast_to(self.card.normal, self.samples.world.shape)
+        self.light_points = receiving_points(self.samples.world, normals, self.sun)
+        self.shadows = card_shadow(self.card, self.sun)
+
+    def skin(self, texture: str) -> Skin:
+        """The photograph's own colours where it is natural, else the texture's, as bright as the photograph."""
+        if self.natural:
+            return card_skin(self.colors)
+        return card_skin(painted(load_texture(texture), self.samples.body, self.brightness))
+
+    def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
+        """See `Standing`."""
+        return contact(self.card, points, self.sun)
+
+
+def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Standing:
+    """What stands in the slot of `key`. `cutouts`: those of its world, each with its hash."""
+    if key.animal in cutouts:
+        return StandingCard(key, resolution, load_cutout(cutouts[key.animal]))
+    return Body(key, resolution)
+
+
+def mesh_in_slot(key: EntryKey) -> tuple[Mesh, Pose]:
+    """The mesh and the pose of a modelled animal."""
+    return animal_mesh(load_animal(key.animal)), place(*key)

@@ -1,17 +1,59 @@
-"""What a texture is: a colour that noise varies, and how it shines."""
+"""What a texture is: a colour that noise varies, and how it shines. The noise is a small tileable volume in four bands,
+coarse to fine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float32
+from numba import njit
 
-from menagerie.envs.shapes.noise import noise
+SIDE = 64  # cells
+CELLS_PER_METRE = 32.0
+BANDS = ((1, 4), (4, 10), (10, 22), (18, 32))  # waves per side
+
+
+@lru_cache(maxsize=1)
+def _volume() -> Float32[np.ndarray, "64 64 64 4"]:
+    waves = np.fft.fftfreq(SIDE) * SIDE
+    radius = np.sqrt(waves[:, None, None] ** 2 + waves[None, :, None] ** 2 + waves[None, None] ** 2)
+    random = np.random.default_rng(0)
+    channels = []
+    for low, high in BANDS:
+        spectrum = np.fft.fftn(random.standard_normal((SIDE, SIDE, SIDE)))
+        channel = np.fft.ifftn(spectrum * ((radius >= low) & (radius < high))).real
+        channels.append(channel / channel.std())
+    return np.stack(channels, -1).astype(np.float32)
+
+
+@njit(cache=True, nogil=True)
+def _sample(volume, points, out):  # pragma: no cover
+    for i in range(points.shape[0]):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        ix, iy, iz = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
+        fx, fy, fz = x - ix, y - iy, z - iz
+        for c in range(4):
+            out[i, c] = 0.0
+        for corner in range(8):
+            dx, dy, dz = corner & 1, (corner >> 1) & 1, corner >> 2
+            weight = (fx if dx else 1 - fx) * (fy if dy else 1 - fy) * (fz if dz else 1 - fz)
+            cell = volume[(ix + dx) & (SIDE - 1), (iy + dy) & (SIDE - 1), (iz + dz) & (SIDE - 1)]
+            for c in range(4):
+                out[i, c] += weight * cell[c]
+
+
+def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:
+    """Noise of zero mean and unit variance at points in metres; features grow as `scale` shrinks."""
+    flat = np.ascontiguousarray(points, np.float32).reshape(-1, 3) * np.float32(scale * CELLS_PER_METRE)
+    out = np.empty((len(flat), 4), np.float32)
+    _sample(_volume(), flat, out)
+    return out.reshape(*points.shape[:-1], 4)
 
 
 @dataclass(frozen=True)
 class Texture:
-    """`albedo` maps noise, coarse to fine (`menagerie.envs.shapes.noise`), to linear colour in 0..1."""
+    """`albedo` maps `noise`, coarse to fine, to linear colour in 0..1."""
 
     albedo: Callable[[Float32[np.ndarray, "n 4"]], Float32[np.ndarray, "n 3"]]
     specular: float  # strength of the highlight

@@ -7,7 +7,7 @@ from menagerie.envs.core.litter import is_litter
 from menagerie.envs.custom.ingredients import MOST_PICTURES
 from menagerie.envs.custom.upright import check_upright
 from menagerie.envs.drawing.picture_file import read_picture
-from menagerie.envs.groups import NAME
+from menagerie.envs.world import NAME
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 

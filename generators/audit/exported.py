@@ -16,9 +16,8 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.reading import open_file, parse_json, read_bytes, read_text
-from menagerie.envs.render.identity import image_identity
+from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import LARGEST, Renderer
-from menagerie.envs.render.worlds import open_renderer
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -104,7 +103,7 @@ def compared(
 ) -> Iterator[Finding]:
     """The files of an export beside those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
-    reader = RenderedReader(open_renderer(world, side, cache), list(made.values()))
+    reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
     files = list(FORMATS[export.form](list(parts.values())))
     here = image_identity(world, side)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from menagerie.envs.facing import OUTWARD
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import OUTWARD
 from menagerie.generators.audit.findings import Finding, first, within
 from menagerie.generators.storage.split_file import Split
 

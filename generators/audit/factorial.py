@@ -6,8 +6,7 @@ from itertools import islice
 import numpy as np
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.render.renderer import Pictures
-from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.phrases import phrase
@@ -31,7 +30,7 @@ def check_factorial(
     """The number of scenes, and one line for each problem of any of them."""
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
     with scratch_folder() as cache:
-        renderer = open_renderer(world, resolution, cache, workers)
+        renderer = Renderer(world, resolution, cache, workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Float64, UInt8
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import place_of
 from menagerie.generators.storage.scene_checks import measure
 
 # Words in the names of places -> the axis of the image along which they come before their opposites.

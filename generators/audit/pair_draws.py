@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import place_of
 from menagerie.generators.audit.candidates import Stratum, different, left, scenes_of, shown_textures, stratum_of
 from menagerie.generators.audit.findings import Finding, animal_pair, rules_of
 from menagerie.generators.audit.tallies import Tallies

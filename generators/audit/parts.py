@@ -3,9 +3,8 @@
 from dataclasses import replace
 from itertools import combinations
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import COUNTING
+from menagerie.envs.slots import COUNTING, place_of
 
 
 def bare(scene: Scene, sizes: bool = False) -> Scene:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.render.identity import image_identity
+from menagerie.envs.render import image_identity
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.again import check_again

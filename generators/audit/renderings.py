@@ -9,7 +9,6 @@ from pathlib import Path
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.custom.cutouts import natural_names
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.worlds import open_renderer
 from menagerie.envs.world import World
 from menagerie.generators.audit.colors import Reference, reference_colors
 from menagerie.generators.audit.held import Held
@@ -32,7 +31,7 @@ class Renderings:
     def of(self, world: World, resolution: int) -> tuple[Renderer, Reference | None]:
         """A world's renderer, and its reference colours unless its things have colours of their own."""
         if (world, resolution) not in self._made:
-            renderer = open_renderer(world, resolution, self.folder, self.workers)
+            renderer = Renderer(world, resolution, self.folder, self.workers)
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
             self._made[world, resolution] = renderer, reference
         return self._made[world, resolution]
@@ -46,7 +45,7 @@ class Renderings:
         world's other backgrounds isn't drawn."""
         alone = replace(world, backgrounds=(background,))
         if (alone, resolution) not in self._places:
-            self._places[alone, resolution] = open_renderer(alone, resolution, self.folder, self.workers)
+            self._places[alone, resolution] = Renderer(alone, resolution, self.folder, self.workers)
         return self._places[alone, resolution]
 
 

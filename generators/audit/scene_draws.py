@@ -11,9 +11,8 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import COUNTING
+from menagerie.envs.slots import COUNTING, place_of
 from menagerie.generators.audit.balance import SIGNS, TOGETHER, signs_of
 from menagerie.generators.audit.facing import outward
 from menagerie.generators.audit.findings import Finding, rules_of, world_of

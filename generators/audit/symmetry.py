@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import place_of
 from menagerie.generators.audit.findings import rules_of
 from menagerie.generators.captions.templates import swap_places, swap_textures
 from menagerie.generators.rules.hold_out import HELD_OUT

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.groups import checked_groups
-from menagerie.envs.world import World
+from menagerie.envs.world import World, checked_groups
 
 FORM = "felines={cat, lion}"
 

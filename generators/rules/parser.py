@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
-from menagerie.envs.facing import PLACES
 from menagerie.envs.scene import MOST_THINGS
+from menagerie.envs.slots import PLACES
 from menagerie.envs.world import World
 from menagerie.generators.rules.tokens import Token, Tokens
 from menagerie.generators.rules.tree import (

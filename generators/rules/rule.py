@@ -36,9 +36,8 @@ comparison with something that a scene lacks (an index beyond its things, the `f
 
 from dataclasses import dataclass, field
 
-from menagerie.envs.groups import Groups
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import World
+from menagerie.envs.world import Groups, World
 from menagerie.generators.rules.parser import Parser
 from menagerie.generators.rules.tree import Expression
 

@@ -4,9 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import RELATIONS
+from menagerie.envs.slots import RELATIONS, place_of
 
 Value = str | int | tuple[str, ...]
 

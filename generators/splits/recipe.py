@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.ranges import SCENES, VIEWS, check_ranges
 from menagerie.envs.core.seeds import generator
-from menagerie.envs.facing import facings
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import SWAPS, Caption, caption, hard_negative

@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.render.atlas_cache import entry_path
-from menagerie.envs.render.entry import EntryKey
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.worlds import atlas_name, entry_builder, open_renderer
+from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.scene_checks import RenderChecks
@@ -31,9 +29,9 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
     missing = store.missing(scenes)
     if not missing:
         return Estimate(0, SPLIT_SECONDS, 0.0)
-    drawn = open_renderer(store.world, store.resolution)
-    waiting = entries_to_build(store, missing)
-    entry_seconds, entry_bytes = entry_cost(store, waiting)
+    drawn = Renderer(store.world, store.resolution)
+    waiting = store.renderer(workers=1).missing(missing)
+    entry_seconds, entry_bytes = entry_cost(drawn, waiting)
     scene_seconds = scene_cost(drawn, store, missing[:: max(1, len(missing) // SCENES)][:SCENES])
     at_once = min(workers, max(len(waiting), 1))
     building = len(waiting) * entry_seconds / at_once + (START_SECONDS if at_once > 1 else 0)
@@ -41,22 +39,14 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
     return Estimate(len(missing), building + len(missing) * scene_seconds + SPLIT_SECONDS, size / 1e6)
 
 
-def entries_to_build(store: ImageStore, scenes: Sequence[Scene]) -> list[EntryKey]:
-    """The entries of the atlas that `scenes` need and that aren't there, neighbours in view together."""
-    folder = store.atlas / atlas_name(store.world, store.resolution)
-    keys = {EntryKey.of(thing, scene.view) for scene in scenes for thing in scene.things}
-    return sorted((key for key in keys if not entry_path(folder, key).exists()), key=lambda key: (key.view, key))
-
-
-def entry_cost(store: ImageStore, waiting: Sequence[EntryKey]) -> tuple[float, float]:
+def entry_cost(renderer: Renderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
     """Seconds and bytes of an entry; neighbours are sampled, which share a background."""
     if not waiting:
         return 0.0, 0.0
-    build = entry_builder(store.world, store.resolution)
     middle = len(waiting) // 2
     sample = waiting[middle : middle + ENTRIES]
-    build(sample[0])  # compiles, and draws the background
-    seconds, built = timed(lambda: list(map(build, sample)))
+    renderer.build(sample[0])  # compiles, and draws the background
+    seconds, built = timed(lambda: list(map(renderer.build, sample)))
     return seconds / len(sample), sum(a.nbytes for entry in built for a in entry.arrays().values()) / len(sample)
 
 

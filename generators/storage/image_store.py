@@ -85,7 +85,7 @@ class ImageStore:
     """The store of one world at one resolution, in a folder of its own below `root`."""
 
     def __init__(self, root: Path, world: World, resolution: int) -> None:
-        from menagerie.envs.render.identity import image_identity
+        from menagerie.envs.render import image_identity
 
         check_resolution(resolution)
         self.root = root
@@ -154,9 +154,9 @@ class ImageStore:
 
     def renderer(self, workers: int):
         """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
-        from menagerie.envs.render.worlds import open_renderer
+        from menagerie.envs.render.renderer import Renderer
 
-        return open_renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
+        return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import place_of
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
 from menagerie.studies.analysis.tables import DASH

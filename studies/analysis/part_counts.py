@@ -19,8 +19,7 @@ class Row(NamedTuple):
 
 def captions_of(world: str, count: int) -> list["Caption"]:
     """Captions that state a relation, of random scenes."""
-    from menagerie.envs.sampling import random_scenes
-    from menagerie.envs.worlds import load_world
+    from menagerie.envs.worlds import load_world, random_scenes
     from menagerie.generators.captions.templates import caption
 
     return [caption(scene, 0, "relation") for scene in random_scenes(load_world(world), count, seed=0, pairs=1.0)]

@@ -74,12 +74,12 @@ def draw_pictures(world: World, folder: Path) -> Path:
     """Rendered animals cut out along their masks, in the place of photographs: a world's, and a few further ones."""
     from PIL import Image
 
-    from menagerie.envs.render.worlds import open_renderer
+    from menagerie.envs.render.renderer import Renderer
     from menagerie.envs.scene import Scene, Thing
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
     scenes = [Scene("desert", (Thing(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
-    images, masks = open_renderer(PUG, SIDE).render(scenes)
+    images, masks = Renderer(PUG, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
         box = tuple(slice(max(its[0] - MARGIN, 0), its[-1] + 1 + MARGIN) for its in (rows, columns))

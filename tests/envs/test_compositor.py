@@ -1,18 +1,18 @@
-"""The compositor agrees with the oracle, in colours, shadows, depth and masks."""
+"""The compositor agrees with the direct renderer, in colours, shadows, depth and masks."""
 
 import numpy as np
 import pytest
 
 from menagerie.envs.checks.against_direct import TOUCHED_MEAN, TOUCHED_WORST, WHOLE_MEAN, compare, psnr
-from menagerie.envs.checks.direct import render_forward
-from menagerie.envs.render.entry import EntryKey
+from menagerie.envs.checks.direct import render_directly
 from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS, Slot
 from tests.envs.conftest import RESOLUTION
 
 
-def test_agrees_with_the_oracle(renderer, scenes):
+def test_agrees_with_the_direct_renderer(renderer, scenes):
     images, masks = renderer.render(scenes)
     results = [compare(*row) for row in zip(scenes, images, masks, strict=True)]
     assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
@@ -57,10 +57,10 @@ def test_a_thing_darkens_the_thing_behind_it(near_slots, world):
     alone = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[0][0]
     darker = far & (alone.astype(int).sum(-1) - image.astype(int).sum(-1) > 60)
     assert darker.sum() > 0.05 * far.sum()
-    oracle = render_forward(scene, RESOLUTION)
-    right = psnr((image.astype(float) - oracle.image)[oracle.touched] ** 2)
+    direct = render_directly(scene, RESOLUTION)
+    right = psnr((image.astype(float) - direct.image)[direct.touched] ** 2)
     off = _without_shadows_on_things(renderer, scene)
-    wrong = psnr((off.astype(float) - oracle.image)[oracle.touched] ** 2)
+    wrong = psnr((off.astype(float) - direct.image)[direct.touched] ** 2)
     assert right >= TOUCHED_WORST
     assert wrong < right - 6
 
@@ -73,7 +73,7 @@ def test_the_nearer_thing_hides_the_farther(near_slots, world):
     other = renderer.render([Scene("desert", (Thing("rabbit", "white", "far"),))])[1][0] == 1
     assert (alone & other).sum() > 10, "they overlap"
     assert (mask[alone & other] == near).mean() > 0.97
-    assert (mask != render_forward(scene, RESOLUTION).mask).mean() < 0.003
+    assert (mask != render_directly(scene, RESOLUTION).mask).mean() < 0.003
 
 
 def test_four_things_in_one_scene(monkeypatch, world):

@@ -10,12 +10,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import measures, misplaced
 from menagerie.envs.drawing.background import Rays
 from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.placement import place
-from menagerie.envs.drawing.poses import read_poses
+from menagerie.envs.drawing.placement import place, read_poses
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.animal import TAGS
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.shapes.noise import noise
+from menagerie.envs.shapes.texture import noise
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.textures import load_texture, texture_names
 from menagerie.envs.world import WORLDS

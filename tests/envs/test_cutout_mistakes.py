@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.render.worlds import open_renderer
+from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
 from tests.envs.cutout_files import draw, world_of
 
@@ -116,9 +116,9 @@ def test_own_colors_have_one_word(tmp_path):
 def test_too_small_for_a_resolution(tmp_path):
     draw(tmp_path / "lion.png", width=45, height=40)
     world = load_world(world_of(tmp_path, GOOD, '["lion", "penguin"]'))
-    open_renderer(world, 64)
+    Renderer(world, 64)
     with pytest.raises(UserError, match="pixels along its longest side, too few for scenes of 224; it needs 4"):
-        open_renderer(world, 224)
+        Renderer(world, 224)
 
 
 def test_the_pictures_decide_the_identity(tmp_path):

@@ -1,8 +1,5 @@
 """Cut-outs as animals of a world: how they are drawn, and that nothing else is drawn differently."""
 
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -13,11 +10,11 @@ from menagerie.envs.checks.against_direct import run as check
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.cutouts import load_cutout
 from menagerie.envs.custom.limits import measures
+from menagerie.envs.drawing.camera import VIEWS, view_of
 from menagerie.envs.drawing.card import card_of, contact
 from menagerie.envs.drawing.placement import place
-from menagerie.envs.drawing.view import VIEWS, view_of
+from menagerie.envs.render.entry import build_entry
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.render.worlds import build_any_entry, open_renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.worlds import load_world
@@ -48,7 +45,7 @@ def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
     pug = load_world("pug")
     before = Renderer(pug, SIDE).render([scene])
     world = one(folder)
-    ours = open_renderer(world, SIDE).render([scene])
+    ours = Renderer(world, SIDE).render([scene])
     assert np.array_equal(Renderer(pug, SIDE).render([scene]).images, before.images), "pug's lion is as it was"
     assert set(np.unique(ours.masks)) == {0, 1, 2}
     assert not np.array_equal(ours.masks == 1, before.masks == 1)
@@ -58,18 +55,18 @@ def test_it_stands_in_for_a_built_in_animal_in_its_own_world_only(folder):
 def test_the_same_bytes_from_workers_and_from_the_cache(folder):
     world = one(folder)
     scenes = [Scene(b, (Thing("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
-    images = open_renderer(world, SIDE).render(scenes).images
-    parallel = open_renderer(world, SIDE, folder / "cache", workers=2)
+    images = Renderer(world, SIDE).render(scenes).images
+    parallel = Renderer(world, SIDE, folder / "cache", workers=2)
     parallel.prepare(scenes)
     assert np.array_equal(parallel.render(scenes).images, images)
-    assert np.array_equal(open_renderer(world, SIDE, folder / "cache").render(scenes[::-1]).images[::-1], images)
+    assert np.array_equal(Renderer(world, SIDE, folder / "cache").render(scenes[::-1]).images[::-1], images)
 
 
 def entry_of(world, slot="center", view=0, resolution=SIDE):
-    from menagerie.envs.render.entry import EntryKey
+    from menagerie.envs.render.stage import EntryKey
 
     parts = {"textures": world.textures, "backgrounds": world.backgrounds, "resolution": resolution}
-    return build_any_entry(EntryKey("lion", slot, view), dict(world.cutouts), **parts)
+    return build_entry(EntryKey("lion", slot, view), cutouts=dict(world.cutouts), **parts)
 
 
 def test_edges_are_soft_and_the_inside_is_solid(folder):
@@ -83,7 +80,7 @@ def test_edges_are_soft_and_the_inside_is_solid(folder):
 def test_a_texture_is_as_bright_as_the_photograph(folder):
     world = one(folder)
     scenes = [Scene("desert", (Thing("lion", texture, "left"),)) for texture in world.textures]
-    images, masks = open_renderer(world, 96).render(scenes)
+    images, masks = Renderer(world, 96).render(scenes)
     red, white, green = (mean_color(image, mask) for image, mask in zip(images, masks, strict=True))
     assert red[0] > 2 * max(red[1:]), "red"
     assert np.ptp(white) < 40
@@ -97,7 +94,7 @@ def test_a_texture_is_as_bright_as_the_photograph(folder):
 def test_own_colors_are_those_of_the_photograph(folder):
     world = one(folder, '[animal.lion]\ncutouts = ["tall.png"]\ntexture = "own"\n' + DRAWN_CAT, '["lion", "cat"]')
     assert world.textures == ("natural",)
-    (image,), (mask,) = open_renderer(world, 96).render([Scene("desert", (Thing("lion", "natural", "left"),))])
+    (image,), (mask,) = Renderer(world, 96).render([Scene("desert", (Thing("lion", "natural", "left"),))])
     color = mean_color(image, mask)
     assert np.abs(color / color.max() - np.array(ORANGE) / max(ORANGE)).max() < 0.15
 
@@ -120,7 +117,7 @@ def test_views_share_out_the_photographs(folder):
 def test_what_faces_left_is_mirrored_or_not(folder, mirrored):
     world = one(folder, f"{LION}mirrored = {str(mirrored).lower()}\n")
     scenes = [Scene("desert", (Thing("lion", "white", slot),)) for slot in ("left", "left outward")]
-    masks = open_renderer(world, SIDE).render(scenes).masks
+    masks = Renderer(world, SIDE).render(scenes).masks
     heads = []
     for mask in masks == 1:
         rows, columns = np.nonzero(mask)
@@ -144,12 +141,12 @@ def test_the_ground_is_darker_at_its_feet(folder):
 
 
 @pytest.mark.parametrize("slots", [("left", "right"), ("above", "under")])
-def test_the_compositor_agrees_with_the_oracle(folder, slots):
+def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
     more = '[animal.cat]\ncutouts = ["tall.png"]\n'
     world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
     for other in ("cat", "rabbit"):
         scene = Scene("city", (Thing("lion", "grass", slots[0]), Thing(other, "red", slots[1])), 2)
-        images, masks = open_renderer(world, SIDE).render([scene])
+        images, masks = Renderer(world, SIDE).render([scene])
         result = compare(scene, images[0], masks[0], dict(world.cutouts))
         assert result.touched > TOUCHED_WORST
         assert result.masks_differ < 0.05
@@ -162,7 +159,7 @@ def test_the_render_checks_hold_on_every_scene(folder):
     lists = 'textures = ["red", "white"]\nbackgrounds = ["desert"]\nsizes = ["small", "big"]\n'
     world = one(folder, LION + more, '["lion", "cat"]', lists)
     scenes = list(world.factorial((0, 1)))
-    renderer = open_renderer(world, 32)
+    renderer = Renderer(world, 32)
     assert RenderChecks().problems(scenes, *renderer.render(scenes), renderer.areas(scenes)) == []
 
 
@@ -192,19 +189,9 @@ def test_a_background_of_several_pictures_has_one_in_each_view(folder):
     world = load_world(str(path))
     numbers = {VIEWS.index(view_of(view)) % 2: view for view in range(30)}
     scenes = [Scene("park", (Thing("rabbit", "white", "center"),), numbers[k]) for k in (0, 1)]
-    first, second = open_renderer(world, SIDE).render(scenes).images[:, 2, 2].astype(int)
+    first, second = Renderer(world, SIDE).render(scenes).images[:, 2, 2].astype(int)
     assert first[0] > first[1]
     assert second[1] > second[0]
-
-
-def test_only_open_renderer_makes_renderers(folder):
-    with pytest.raises(ValueError, match="use `open_renderer`"):
-        Renderer(one(folder), SIDE)
-    root = Path(__file__).parents[2]
-    for floor in ("envs", "generators", "models", "studies"):
-        for path in sorted((root / floor).rglob("*.py")):
-            calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-            assert "Renderer" not in {getattr(call.func, "id", "") for call in calls}, path
 
 
 def test_external_renderers_refuse_cut_outs(folder):

@@ -7,7 +7,7 @@ from menagerie.envs.checks.against_external import LEAST_OVERLAP, LEAST_WITHIN, 
 from menagerie.envs.checks.external_renderers import EXTERNAL_RENDERERS, open_external_renderer
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.sampling import random_scenes
+from menagerie.envs.worlds import random_scenes
 
 RESOLUTION = 96
 

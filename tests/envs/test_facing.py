@@ -8,13 +8,11 @@ import pytest
 from menagerie.envs.animals import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import required
-from menagerie.envs.drawing.placement import place
-from menagerie.envs.drawing.poses import UPRIGHT, read_poses
-from menagerie.envs.facing import OUTWARD, PLACES, facings, place_of
+from menagerie.envs.drawing.placement import UPRIGHT, place, read_poses
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.slots import RELATIONS, SLOTS, Slot
+from menagerie.envs.slots import OUTWARD, PLACES, RELATIONS, SLOTS, Slot, facings, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.scene_checks import RenderChecks
 

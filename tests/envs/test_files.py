@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import Unwritable, whole_file, write_csv, write_text
 from menagerie.envs.core.life import system_name
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
-from menagerie.envs.render.entry import EntryKey, build_entry
+from menagerie.envs.render.entry import build_entry, entry_path, read_entry, write_entry
+from menagerie.envs.render.stage import EntryKey
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import trimesh
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.limits import advice, measures
 from menagerie.envs.custom.world_file import own_animals
-from menagerie.envs.render.identity import entry_identity, image_identity
+from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
@@ -94,7 +94,7 @@ def test_a_file_of_two_words_and_one_under_another_name(tmp_path, own):
 def test_its_content_decides_the_identity(tmp_path, own):
     """In processes of their own: one knows one version of an animal."""
     program = (
-        "import sys; from menagerie.envs.worlds import load_world; from menagerie.envs.render.identity import *\n"
+        "import sys; from menagerie.envs.worlds import load_world; from menagerie.envs.render import *\n"
         "world = load_world(sys.argv[1]); print(image_identity(world, 64), entry_identity(64, world))"
     )
 

@@ -8,7 +8,7 @@ import pytest
 from menagerie.envs.animals import animal_names
 from menagerie.envs.checks import physics
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.drawing.poses import Settled, read_poses
+from menagerie.envs.drawing.placement import Settled, read_poses
 from menagerie.envs.slots import SLOTS, Slot
 
 pytest.importorskip("pybullet", reason="pybullet has no wheel for this Python")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.render.identity import entry_identity
+from menagerie.envs.render import entry_identity
 from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World

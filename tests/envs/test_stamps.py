@@ -9,13 +9,12 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.upright import ORIENTATION
-from menagerie.envs.render.worlds import open_renderer
-from menagerie.envs.sampling import random_scenes
+from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.stamps.backgrounds import background_pictures
 from menagerie.envs.stamps.command import Config as PhotosConfig
 from menagerie.envs.stamps.command import run as main
 from menagerie.envs.stamps.package import OF_PUG, stamps, stamps_folder
-from menagerie.envs.worlds import load_world
+from menagerie.envs.worlds import load_world, random_scenes
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.command import run_here
 
@@ -80,7 +79,7 @@ def test_the_worlds_that_it_writes(package, tmp_path, capsys):
     wide = load_world(str(out / "photos-wide-natural.toml"))
     assert set(wide.animals) == {*shared.animals, "tiger", "sea lion", "peacock", "spiny lobster"}
     assert wide.textures == ("natural",)
-    _, masks = open_renderer(wide, 32).render(random_scenes(wide, 4, 0))
+    _, masks = Renderer(wide, 32).render(random_scenes(wide, 4, 0))
     assert masks.max() == 2
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from menagerie.envs.drawing.camera import Camera
-from menagerie.envs.drawing.view import CAMERAS, SUNS, TARGET, View, view_of
+from menagerie.envs.drawing.camera import CAMERAS, SUNS, TARGET, Camera, View, view_of
 
 
 def test_views_use_every_camera_and_sun():

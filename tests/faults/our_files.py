@@ -10,7 +10,7 @@ import torch
 
 from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import write_record
-from menagerie.envs.render.atlas_cache import read_entry
+from menagerie.envs.render.entry import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.cache import ParseCache
@@ -361,7 +361,7 @@ OURS = [
         "atlas entry",
         atlas_entry,
         read_entry_arrays,
-        ("menagerie.envs.render.atlas_cache", "menagerie.envs.core.arrays"),
+        ("menagerie.envs.render.entry", "menagerie.envs.core.arrays"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.cache",), is_part),

@@ -38,11 +38,9 @@ EXEMPT = {
     "menagerie.envs.drawing.mesh_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
     "menagerie.envs.drawing.picture_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
     "menagerie.envs.core.life": "what the kernel says of processes",
-    "menagerie.envs.photographs.identity": "reads the source itself",
     "menagerie.envs.stamps.package": "an installed package of Debian's: tests/envs/test_stamps.py",
-    "menagerie.envs.stamps.worlds": "pictures that menagerie.envs.photographs.picture reads",
-    "menagerie.envs.drawing.poses": "a table that is part of the source",
-    "menagerie.envs.render.identity": "reads the source itself",
+    "menagerie.envs.stamps.worlds": "pictures that menagerie.envs.drawing.cutout reads",
+    "menagerie.envs.drawing.placement": "a table that is part of the source",
     "menagerie.generators.audit.file_checks": "reads a split that was read before",
     "menagerie.generators.audit.run": "splits by their own reader",
     "menagerie.generators.audit.shown": "rows of a split that was read before",
@@ -167,7 +165,7 @@ def test_json_and_toml_are_parsed_by_the_door_alone():
     allowed = {
         "menagerie.envs.core.reading": {"json.loads", "tomllib.loads"},
         "menagerie.envs.core.identity": {"json.loads"},  # of what it has just written
-        "menagerie.envs.drawing.poses": {"json.loads"},  # of the source's; an edit would render every image anew
+        "menagerie.envs.drawing.placement": {"json.loads"},  # of the source's; part of what RENDER_VERSION stands for
     }
     parsers = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
     found = {module: parsers & calls(tree) for module, tree in modules().items()}

@@ -9,7 +9,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.seeds import generator
-from menagerie.envs.facing import OUTWARD, place_of
+from menagerie.envs.slots import OUTWARD, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes

@@ -15,7 +15,7 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figure_files import png
-from menagerie.envs.facing import place_of
+from menagerie.envs.slots import place_of
 from menagerie.generators.inspection.co_occurrence import (
     ROLES,
     animal_counts,

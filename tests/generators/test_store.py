@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.render import RENDER_VERSION
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage import image_store as store_module
@@ -188,7 +189,7 @@ def test_identity_names_world_resolution_and_renderer(tmp_path, monkeypatch):
     first = ImageStore(tmp_path, WORLD, 32).identity
     assert ImageStore(tmp_path, WORLD, 64).identity != first
     assert ImageStore(tmp_path, load_world("pug"), 32).identity != first
-    monkeypatch.setattr("menagerie.envs.render.identity.DRAWS", ("shapes",))  # as if other sources decided pixels
+    monkeypatch.setattr("menagerie.envs.render.RENDER_VERSION", RENDER_VERSION + 1)
     assert ImageStore(tmp_path, WORLD, 32).identity != first
 
 

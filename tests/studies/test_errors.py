@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.facing import place_of
+from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives import TASKS
 from menagerie.generators.captions.phrases import phrase
