@@ -34,7 +34,7 @@ from menagerie.envs.core.errors import run_command
 # Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read
 # in a way of its own.
 COMMANDS = {
-    "gallery": "envs.gallery.kinds",
+    "gallery": "envs.checks.gallery",
     "photos": "envs.stamps.command",
     "physics": "envs.checks.physics",
     "check-renderer": "envs.checks.against_direct",

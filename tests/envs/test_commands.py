@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
-from menagerie.envs.gallery.kinds import KINDS
+from menagerie.envs.checks.gallery import KINDS
 from tests.studies.command import run_here
 
 

@@ -7,6 +7,7 @@ Each picture shows one ingredient among plain ones that are made here, so that a
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,8 @@ LIST = SHEET.with_suffix(".json")
 SIDE, COLUMNS = 32, 10  # pixels of a picture; pictures in a row
 # Processors round differently: numpy's powers with AVX-512 and without differ by one level in some values of a million.
 LEVELS, SHARE = 1, 0.005
-EGG, PLAIN, CUTOUT, NATURAL, MESH, PICTURE = (
-    f"golden {word}" for word in ["egg", "plain", "cutout", "natural", "mesh", "picture"]
-)
+EGG, PLAIN, CUTOUT, NATURAL = "golden egg", "golden plain", "golden cutout", "golden natural"
+MESH, PICTURE = "golden mesh", "golden picture"
 OTHER_VIEW = next(n for n in range(100) if view_of(n).camera != VIEWS[0].camera and view_of(n).light != VIEWS[0].light)
 
 
@@ -79,19 +79,17 @@ def arrow() -> np.ndarray:
     return np.round(255 * np.concatenate([colors, alpha[..., None]], -1)).astype(np.uint8)
 
 
-def alone(
-    animal: str = EGG, texture: str = PLAIN, slot: str = "center", size: str = "", on: str = PLAIN, view: int = 0
-):
-    """A scene of one thing."""
-    return Scene(on, (Thing(animal, texture, slot, size),), view)
+def alone(animal: str = EGG, texture: str = PLAIN, slot: str = "center", size: str = "", **where) -> Scene:
+    """A scene of one thing; `where`: its background and view."""
+    return Scene(**{"background": PLAIN, "things": (Thing(animal, texture, slot, size),)} | where)
 
 
 def ingredients() -> Iterator[tuple[str, Scene]]:
     """Each ingredient with a scene that shows it."""
     yield from ((f"animal {name}", alone(name)) for name in (*animal_names(), MESH))
     yield from ((f"texture {name}", alone(texture=name)) for name in (*texture_names(), PICTURE))
-    for view in (0, OTHER_VIEW):
-        yield from ((f"background {n} in view {view}", alone(on=n, view=view)) for n in (*background_names(), PICTURE))
+    for name, view in product((*background_names(), PICTURE), (0, OTHER_VIEW)):
+        yield f"background {name} in view {view}", alone(background=name, view=view)
     yield from ((f"slot {slot}", alone(slot=slot)) for slot in SLOTS)
     yield from ((f"size {size}", alone(size=size)) for size in SIZES)
     numbers = {view_of(number): number for number in reversed(range(200))}

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from menagerie.envs.checks.gallery import KINDS
+from menagerie.envs.checks.gallery import Config as GalleryConfig
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.custom.world_file import load_own_world
 from menagerie.envs.drawing.placement import place
-from menagerie.envs.gallery.kinds import KINDS
-from menagerie.envs.gallery.kinds import Config as GalleryConfig
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SIZES, SLOTS

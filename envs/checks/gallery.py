@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from menagerie.envs.checks.sheets import Sheet
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.ranges import FIRST_SEED, Range
-from menagerie.envs.gallery.sheets import Sheet
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
 
 def run(config: Config) -> None:
     """Write the sheet."""
-    from menagerie.envs.gallery.sheets import write_page, write_picture
+    from menagerie.envs.checks.sheets import write_page, write_picture
     from menagerie.envs.render.renderer import LARGEST, SMALLEST
     from menagerie.envs.worlds import load_world
 
