@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 from menagerie.envs.core.errors import UserError, choose
@@ -26,8 +26,8 @@ class World:
     """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, things have no size."""
     own: str = ""
     """Hash of the ingredients that a world file defines."""
-    source: str = ""
-    """The TOML file that the world was read from."""
+    source: str = field(default="", compare=False)
+    """The TOML file that the world was read from; a copy of it elsewhere is the same world."""
     groups: Groups = ()
     """Groups of animals that hold-out rules may name."""
     cutouts: tuple[tuple[str, str], ...] = ()
