@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.drawing.placement import read_poses
 from menagerie.envs.render import entry_identity
 from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS, Slot
 from menagerie.envs.world import World
 from tests.envs.conftest import RESOLUTION
 
@@ -78,6 +80,32 @@ def test_identity_depends_on_what_determines_pixels():
     names = {entry_identity(64, world), entry_identity(65, world), *(entry_identity(64, other) for other in others)}
     assert len(names) == 5
     assert entry_identity(64, replace(world, name="another", animals=("dog",))) == entry_identity(64, world)
+
+
+def test_a_mask_is_where_its_thing_is_drawn(renderer, rendered, scenes):
+    """Another texture changes every pixel of a thing's mask, and none beyond its soft edge."""
+    for scene, mask in zip(scenes[:4], rendered.masks, strict=False):
+        for number, thing in enumerate(scene.things, start=1):
+            other = thing._replace(texture="red" if thing.texture == "white" else "white")
+            things = tuple(other if named == thing else named for named in scene.things)
+            before, after = renderer.render([scene, replace(scene, things=things)]).images.astype(int)
+            moved, inside = np.abs(after - before).max(-1) > 0, np.pad(mask == number, 1)
+            near = np.any([np.roll(inside, (y, x), (0, 1)) for y in (-1, 0, 1) for x in (-1, 0, 1)], 0)[1:-1, 1:-1]
+            assert (moved[mask == number]).mean() > 0.9  # tagged parts, as eyes, keep their colours
+            assert not (moved & ~near).any()
+
+
+def test_turned_round_in_the_mirrored_place_it_is_its_mirror_image(world, monkeypatch):
+    """Bodies are symmetric, and so is the first camera: only light tells left from right."""
+    still = {"yaw_range": 0.0, "shift_range": (0.0, 0.0), "scale_range": 0.0}
+    monkeypatch.setitem(SLOTS, "here", Slot((-0.6, 0.2, 0.0), 0.9, (-27.0,), **still))
+    monkeypatch.setitem(SLOTS, "there", Slot((0.6, 0.2, 0.0), 0.9, (-153.0,), **still))
+    animals = [name for name in world.animals if read_poses()[name].roll == 0][:3]
+    few = replace(world, textures=("red",), backgrounds=("desert",))
+    scenes = [Scene("desert", (Thing(name, "red", slot),)) for name in animals for slot in ("here", "there")]
+    masks = Renderer(few, RESOLUTION).render(scenes).masks
+    assert animals
+    assert (masks[::2] != masks[1::2, :, ::-1]).mean() < 0.002
 
 
 def test_memory_given_is_used(renderer, rendered, scenes):
