@@ -71,7 +71,7 @@ def psnr(squared_error: "np.ndarray") -> float:
 def compare(
     scene: "Scene", image: "np.ndarray", mask: "np.ndarray", cutouts: Mapping[str, str] | None = None
 ) -> Result:
-    """Compare a composed image and mask of `scene` with the direct. `cutouts`: those of its world."""
+    """Compare a composed image and mask of `scene` with the direct renderer's. `cutouts`: those of its world."""
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly

@@ -47,15 +47,15 @@ def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | 
     layers = []
     for thing, named in zip(things, scene.things, strict=True):
         shadows = joined([other.shadows for other in things if other is not thing or thing.shades_itself])
-        layers.append(layer(thing, named.texture, light, shadows, camera(resolution, view)))
+        layers.append(alone(thing, named.texture, light, shadows, camera(resolution, view)))
     picture, shares = blended(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
     touched = average(((sunlit < LIT) | (shares.sum(0) > 0)).astype(np.float32), side) > 0
     visible = (float(share.sum() / layer.alpha.sum()) for share, layer in zip(shares, layers, strict=True))
     return DirectRendering(to_bytes(average(picture, side)), _majority(shares, side), touched, tuple(visible))
 
 
-def layer(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
-    """A thing in a texture under a light, in the shadows of a map."""
+def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
+    """What the camera sees of a thing in a texture under a light, in the shadows of a map."""
     samples, shape = thing.samples, (seen_by.size, seen_by.size)
     unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)

@@ -69,7 +69,7 @@ def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], t
     scenes = enumerate((scene for row in sheet.scenes for scene in row), start=1)
     captions = [in_words(scene) if sheet.named else str(number) for number, scene in scenes]
     shown = iter([Shown(picture(image), text) for image, text in zip(images, captions, strict=True)])
-    rows = [(label, [next(shown) for _ in its]) for label, its in zip(sheet.rows, sheet.scenes, strict=True)]
+    rows = [(label, [next(shown) for _ in scenes]) for label, scenes in zip(sheet.rows, sheet.scenes, strict=True)]
     columns = sheet.columns if any(sheet.columns) else []
     template = Path(__file__).with_name("sheet_page.html")
     fill(path, template, title=title, note=note, side=images.shape[1], columns=columns, rows=rows)

@@ -73,18 +73,20 @@ def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
+def _overlap(i, j, box, table):  # pragma: no cover
+    """Whether two things' boxes overlap: row, column, height and width in the columns of `table` from `box` on."""
+    above = table[i, box] < table[j, box] + table[j, box + 2] and table[j, box] < table[i, box] + table[i, box + 2]
+    left, right = table[i, box + 1] + table[i, box + 3], table[j, box + 1] + table[j, box + 3]
+    return above and table[i, box + 1] < right and table[j, box + 1] < left
+
+
+@njit(cache=True, nogil=True)
 def _find_meetings(things, table, meets):  # pragma: no cover
     """meets[i]: the box of thing i in the image overlaps that of another."""
     for i in range(things):
         meets[i] = False
         for j in range(things):
-            above = (
-                table[i, TOP] < table[j, TOP] + table[j, HEIGHT] and table[j, TOP] < table[i, TOP] + table[i, HEIGHT]
-            )
-            beside = (
-                table[i, LEFT] < table[j, LEFT] + table[j, WIDTH] and table[j, LEFT] < table[i, LEFT] + table[i, WIDTH]
-            )
-            meets[i] |= i != j and above and beside
+            meets[i] |= i != j and _overlap(i, j, TOP, table)
 
 
 @njit(cache=True, nogil=True)
@@ -130,15 +132,7 @@ def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # prag
 def _falls_alone(k, things, table):  # pragma: no cover
     """Whether no other thing's shadow box overlaps that of thing k."""
     for j in range(things):
-        above = (
-            table[k, SHADOW_TOP] < table[j, SHADOW_TOP] + table[j, SHADOW_HEIGHT]
-            and table[j, SHADOW_TOP] < table[k, SHADOW_TOP] + table[k, SHADOW_HEIGHT]
-        )
-        beside = (
-            table[k, SHADOW_LEFT] < table[j, SHADOW_LEFT] + table[j, SHADOW_WIDTH]
-            and table[j, SHADOW_LEFT] < table[k, SHADOW_LEFT] + table[k, SHADOW_WIDTH]
-        )
-        if j != k and above and beside:
+        if j != k and _overlap(k, j, SHADOW_TOP, table):
             return False
     return True
 

@@ -60,4 +60,4 @@ def test_without_pybullet_the_error_names_the_remedy(monkeypatch):
 
 def test_the_table_is_part_of_the_package():
     text = (Path(physics.__file__).parents[2] / "pyproject.toml").read_text()
-    assert 'envs = ["drawing/poses.json", "*/*.html"]' in text
+    assert '"menagerie.envs" = ["drawing/poses.json", "*/*.html"]' in text
