@@ -112,7 +112,9 @@ def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no c
 def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # pragma: no cover
     """Mix the lit and the unlit background where a thing's shadow falls."""
     for k in range(things):
-        alone = _falls_alone(k, things, table)
+        alone = True  # no other thing's shadow box overlaps this one's
+        for j in range(things):
+            alone &= j == k or not _overlap(k, j, SHADOW_TOP, table)
         for y in range(table[k, SHADOW_HEIGHT]):
             row, start = y + table[k, SHADOW_TOP], table[k, SHADOW] + y * table[k, SHADOW_WIDTH]
             for x in range(table[k, SHADOW_WIDTH]):
@@ -126,15 +128,6 @@ def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # prag
                 for c in range(3):
                     lit, unlit = backdrops[backdrop, 0, row, column, c], backdrops[backdrop, 1, row, column, c]
                     images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
-
-
-@njit(cache=True, nogil=True)
-def _falls_alone(k, things, table):  # pragma: no cover
-    """Whether no other thing's shadow box overlaps that of thing k."""
-    for j in range(things):
-        if j != k and _overlap(k, j, SHADOW_TOP, table):
-            return False
-    return True
 
 
 @njit(cache=True, nogil=True)

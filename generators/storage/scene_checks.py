@@ -41,7 +41,7 @@ class RenderChecks:
                 if covered[n, k] == 0 or visible < LEAST_VISIBLE:
                     lines.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
             if border[n].any():
-                lines.append(f"{scene.key}: the {_thing(scene, border[n].max())} is cut by the frame")
+                lines.append(f"{scene.key}: the {_thing(scene, int(border[n].max()))} is cut by the frame")
             if scene.relation in AXIS_OF_RELATION:
                 first, second = centers[n, :2, AXIS_OF_RELATION[scene.relation]]
                 if not first < second:
