@@ -1,6 +1,6 @@
 """Every ingredient's pixels are those of tests/data/golden.png, or `RENDER_VERSION` has been raised.
 
-    python -m tests.envs.test_golden     # writes the pictures anew, after the version was raised
+    python -m tests.envs.test_golden     # adds new ingredients; writes all anew after the version was raised
 
 Each picture shows one ingredient among plain ones that are made here, so that a test that fails names what changed.
 """
@@ -137,7 +137,7 @@ def now() -> dict[str, np.ndarray]:
 def test_pixels_are_those_of_their_version(now):
     assert json.loads(LIST.read_text())["version"] == RENDER_VERSION, f"run {WRITE}"
     moved = changed(now, golden())
-    assert moved == [], f"raise RENDER_VERSION in envs/render/__init__.py and run {WRITE}"
+    assert moved == [], f"raise RENDER_VERSION in envs/render/__init__.py, if any of these is not new, and run {WRITE}"
 
 
 def test_one_pixel_of_one_ingredient_is_enough(now):
