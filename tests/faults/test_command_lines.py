@@ -14,8 +14,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.server import start_server
+from tests.command import run_here
 from tests.faults.command_lines import Entry, entries, plain, write_files
-from tests.studies.command import run_here
 
 ENTRIES = list(entries())
 STEP = 1 if "MENAGERIE_EXAMPLES" in os.environ else 2  # half of them, always the same, take half a minute
