@@ -79,6 +79,3 @@ def check_animal_fraction(split: Split) -> Iterator[Finding]:
     n = len(split.vocabulary.animals)
     held = sum(max(round(share * n), share > 0) for share in (split.recipe["reserve"], split.recipe["validation"]))
     yield nearest("counted animals", len(counted), split.recipe["pairs"], [n - held])
-
-
-CHECKS = (check_same_things, check_stated_numbers, check_held_animals, check_animal_fraction)

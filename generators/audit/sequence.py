@@ -33,7 +33,7 @@ def check_sequence(split: Split) -> Iterator[Finding]:
     if split.recipe["kind"] not in PLACES_OF:
         yield skipped(CLAIM, f"the order of {split.recipe['kind']} isn't written")
         return
-    wrong = (f"{its.key} of {name}" for name in split.subsets if (its := out_of_order(split, name)))
+    wrong = (f"{scene.key} of {name}" for name in split.subsets if (scene := out_of_order(split, name)))
     yield Finding(CLAIM, *first(wrong))
 
 
@@ -42,17 +42,17 @@ def out_of_order(split: Split, name: str) -> Scene | None:
     place = held_out_place if name.startswith(HELD_OUT) else PLACES_OF[split.recipe["kind"]]
     scenes = split.subsets[name].scenes
     places = [place(split, name, scene) for scene in scenes]
-    for before, own, scene in zip(places, places[1:], scenes[1:], strict=False):
-        same = (before.outer, before.part) == (own.outer, own.part)
-        if own.outer < before.outer or (same and own.inner <= before.inner):
+    for before, here, scene in zip(places, places[1:], scenes[1:], strict=False):
+        same = (before.outer, before.part) == (here.outer, here.part)
+        if here.outer < before.outer or (same and here.inner <= before.inner):
             return scene
-    parts = one_sequence([[part for part, _ in groupby(group, lambda its: its.part)] for group in by_outer(places)])
-    return next((scene for scene, own in zip(scenes, places, strict=True) if own.part in parts), None)
+    parts = one_sequence([[part for part, _ in groupby(group, lambda spot: spot.part)] for group in by_outer(places)])
+    return next((scene for scene, here in zip(scenes, places, strict=True) if here.part in parts), None)
 
 
 def by_outer(places: Sequence[Place]) -> Iterator[Iterator[Place]]:
     """The places of each turn of the outer loops."""
-    return (group for _, group in groupby(places, lambda its: its.outer))
+    return (group for _, group in groupby(places, lambda spot: spot.outer))
 
 
 def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
@@ -91,8 +91,8 @@ def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int
     """The animals of a pair as the world has them, their textures, and whether they stand the other way round."""
     v = split.vocabulary
     things = [described(v, thing.animal, thing.texture, "")[:2] for thing in scene.things]
-    (one, its), (other, others) = sorted(things)
-    return (one, other), (its, others), int(things[0][0] == other)
+    (one, textures), (other, other_textures) = sorted(things)
+    return (one, other), (textures, other_textures), int(things[0][0] == other)
 
 
 def binding_place(split: Split, name: str, scene: Scene) -> Place:
@@ -148,8 +148,8 @@ def held_out_place(split: Split, name: str, scene: Scene) -> Place:
     if split.recipe["kind"] == "binding":
         return Place((), "", (*animals, *textures, ground, turned, *sizes, scene.view))
     relation = list(split.recipe["relations"]).index(scene.relation)
-    own = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
-    return Place((), "", (relation, ground, *animals, turned, *own, *sizes, scene.view))
+    textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
+    return Place((), "", (relation, ground, *animals, turned, *textures, *sizes, scene.view))
 
 
 PLACES_OF: dict[str, Callable[[Split, str, Scene], Place]] = {
@@ -158,5 +158,3 @@ PLACES_OF: dict[str, Callable[[Split, str, Scene], Place]] = {
     "dependence": dependence_place,
     "counting": counting_place,
 }
-
-CHECKS = (check_sequence,)

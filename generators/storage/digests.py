@@ -16,7 +16,7 @@ from menagerie.envs.scene import Scene
 PIXELS = ("images", "masks")  # in the order of a row's digests
 DIGESTS = "digests"
 DIGEST_BYTES = 16
-DIGEST = "digest"  # of tables of scenes, beside them; files of before there were any have none
+DIGEST = "digest"  # of tables of scenes, beside them
 
 
 def digest_of_table(*tables: np.ndarray) -> str:

@@ -74,7 +74,7 @@ def write_pixels(
 ) -> None:
     """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
 
-    Digests are copied if all rows have one; none are computed here, where an image could be another one already.
+    Digests are copied, not computed here, where an image could be another one already.
     """
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
     of_row = 4 * math.prod(size)  # bytes of an image and a mask, which no codec makes more than `ROW_BYTES` longer
@@ -86,9 +86,7 @@ def write_pixels(
         for name, table in tables.items():
             table[new] = reader.read(old, name)
         report("pack", new + 1, len(rows))
-    digests = reader.digests(rows)
-    if all(its is not None for its in digests):
-        write_digests(group, np.stack(digests))
+    write_digests(group, reader.digests(rows))
 
 
 def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:

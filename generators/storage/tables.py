@@ -91,7 +91,7 @@ def text_column(texts: Sequence[str]) -> np.ndarray:
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts, of any length in files of before; see `checked_table`."""
+    """A column of texts; see `checked_table`."""
     return checked_table(group, name, None).asstr()[:].tolist()
 
 
@@ -109,7 +109,8 @@ def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: 
     table = group[name]
     if not isinstance(table, h5py.Dataset) or table.ndim != 1 + len(sides):
         raise ValueError(f"{table.name} is no table with {1 + len(sides)} axes")
-    if table.dtype != dtype if dtype else h5py.check_string_dtype(table.dtype) is None:
+    texts = h5py.check_string_dtype(table.dtype)
+    if table.dtype != dtype if dtype else texts is None or texts.length is None:
         raise ValueError(f"{table.name} is no table of {dtype or 'texts'}, but of {table.dtype}")
     held, size = table.id.get_storage_size(), table.file.id.get_filesize()
     if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(held, size):

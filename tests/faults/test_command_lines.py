@@ -12,6 +12,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
+from menagerie.generators.storage.pack import pack
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.server import start_server
 from tests.command import run_here
@@ -33,10 +34,11 @@ COMMANDS = sorted({command_of(entry) for entry in ENTRIES})
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory, sound) -> Path:
     """With the files that command lines name."""
     place = tmp_path_factory.mktemp("lines")
     write_files(place)
+    pack(sound, place / "split.h5")
     start_server(1)
     in_child(abs, 1)  # loads what the checks of studies need
     importlib.import_module("menagerie.models.contract")  # here too, for classes of users

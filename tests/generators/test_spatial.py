@@ -133,7 +133,7 @@ def test_training_captions_may_leave_out_textures(attributes, template):
     assert 1 - bare / total == pytest.approx(attributes, abs=0.06)
 
 
-def test_whole_training_captions_are_those_of_before():
+def test_whole_captions_are_the_templates_own():
     for scene in RECIPE.subsets()["train"][::7]:
         assert replace(RECIPE, attributes=1.0).texts("train", scene)[0] == caption(scene, 0, "relation")
         assert replace(RECIPE, attributes=0.2).texts("validation", scene)[0] == caption(scene, 0, "relation")
