@@ -3,20 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
 from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import COUNTING
-from menagerie.envs.world import World
-from menagerie.generators.rules import hold_out
-from menagerie.generators.rules.groups import with_groups
-from menagerie.generators.rules.hold_out import HELD_OUT
-from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.generators.rules.hold_out import HELD_OUT, recorded_rules, world_of
+from menagerie.generators.rules.hold_out import leave_any as leave_any_of
+from menagerie.generators.rules.rule import Rule
 from menagerie.generators.storage.split_file import Split
-from menagerie.generators.vocabulary import Vocabulary
 
 REQUESTED_FRACTION = ": the requested fraction"  # ends the claims of `nearest`
 
@@ -68,21 +64,9 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
     return animals if len(animals) == 2 else None
 
 
-@cache
-def _rules(texts: tuple[str, ...], vocabulary: Vocabulary, groups: tuple[str, ...]) -> tuple[Rule, ...]:
-    world = with_groups(world_of(vocabulary), groups)
-    return tuple(parse_rule(text, world) for text in texts)
-
-
-def world_of(vocabulary: Vocabulary) -> World:
-    """A world with the names of a vocabulary, for rules only: it can't be rendered."""
-    return World("", vocabulary.animals, vocabulary.textures, vocabulary.backgrounds, vocabulary.sizes)
-
-
 def rules_of(split: Split) -> tuple[Rule, ...]:
-    """The hold-out rules in the split's recipe, with the groups that it records."""
-    texts, groups = (tuple(split.recipe.get(name, ())) for name in ("hold_out", "groups"))
-    return _rules(texts, split.vocabulary, groups)
+    """The hold-out rules in the split's recipe."""
+    return recorded_rules(split.recipe, split.vocabulary)
 
 
 def rule_number(subset: str) -> int:
@@ -99,7 +83,7 @@ def rules_for(split: Split, subset: str) -> tuple[Rule, ...]:
 
 def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
     """Whether the rules leave any of `scenes`, in any sizes of its animals."""
-    return hold_out.leave_any(rules_of(split), world_of(split.vocabulary), scenes)
+    return leave_any_of(rules_of(split), world_of(split.vocabulary), scenes)
 
 
 def trainable(split: Split, unusable: int) -> range:

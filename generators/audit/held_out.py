@@ -16,7 +16,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING, SLOTS_OF
 from menagerie.generators.audit.candidates import assignments, left, orders_of, scenes_of
 from menagerie.generators.audit.findings import Finding, animal_pair, bare, first, rule_number, rules_for, rules_of
-from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.rules.hold_out import HELD_OUT, matched
 from menagerie.generators.storage.split_file import Split
 

@@ -29,10 +29,10 @@ from menagerie.generators.audit.rendered import (
     wrong_colors,
 )
 from menagerie.generators.audit.rows import CLAIMS, Block, Problems, ShownRows, Sound
-from menagerie.generators.storage.digests import PIXELS, digest_of
 from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.scene_checks import measure
 from menagerie.generators.storage.split_file import REMEDY, Split
+from menagerie.generators.storage.tables import PIXELS, digest_of
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
 

@@ -19,8 +19,8 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.rows import Problems, ShownRows, Sound
-from menagerie.generators.storage.digests import PIXELS
 from menagerie.generators.storage.image_store import Progress
+from menagerie.generators.storage.tables import PIXELS
 
 MOST_WORKERS = 8
 SAMPLE = 24  # rows of a sample at least; it has one of each shard

@@ -11,7 +11,7 @@ from jaxtyping import Int64, UInt8
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding
-from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Split
 from menagerie.generators.storage.tables import open_hdf5

@@ -19,9 +19,9 @@ from menagerie.generators.audit.findings import Finding, bare, first, rules_of, 
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.audit.texts import NO, mentioned_phrases, phrasing_in, requested_chances, salient_of
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.templates import SWAPS
-from menagerie.generators.captions.wording import template_of
+from menagerie.generators.captions.templates import template_of
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Records, Split
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 from menagerie.envs.facing import place_of
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding
-from menagerie.generators.captions.templates import swap_places, swap_textures
+from menagerie.generators.captions.hard_negatives.swaps import swap_places, swap_textures
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
 

@@ -11,7 +11,7 @@ from menagerie.generators.audit.findings import Finding, first, within
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import attributes, counted, phrase, with_article
 from menagerie.generators.captions.relations import edge_holds
-from menagerie.generators.captions.wording import template_of
+from menagerie.generators.captions.templates import template_of
 from menagerie.generators.parsers.world_grammar import Reading, parse, read
 from menagerie.generators.storage.split_file import Split
 

@@ -1,6 +1,7 @@
-"""NegBench's multiple choice (Alhamoud et al. 2025, "Vision-language models do not understand negation").
+"""NegBench (Alhamoud et al. 2025, "Vision-language models do not understand negation"): multiple choice and retrieval.
 
-Four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
+`negbench`: four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
+`negbench-retrieval`: COCO captions as they are, and with what isn't in the picture denied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
 from menagerie.generators.sources.csv_file import Row, read_csv
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
@@ -88,4 +90,43 @@ BENCHMARK = BenchmarkSpec(
             **{"voc2007 positive": 82.6, "voc2007 negative": 3.3, "voc2007 hybrid": 59.0},
         }
     },
+)
+
+
+RETRIEVAL_FILES = {
+    "original": "negbench/COCO_val_retrieval.csv",
+    "negated": "negbench/COCO_val_negated_retrieval_llama3.1_rephrased_affneg_true.csv",
+}
+
+
+def build_retrieval(place: Place) -> Retrieval:
+    """Both files, each a pool of its own."""
+    records = [
+        record
+        for group, file in RETRIEVAL_FILES.items()
+        for record in records_of(
+            (
+                (row.text("filepath").rpartition("/")[2], tuple(row.literal_texts("captions")))
+                for row in read_csv(place.path(file), ("filepath", "captions"))
+            ),
+            group,
+        )
+    ]
+    return Retrieval("negbench-retrieval", IMAGES, records, place)
+
+
+def shown_in_retrieval(path: Path) -> Iterator[PhotographId]:
+    """The photographs of a file."""
+    return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
+
+
+BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
+    name="negbench-retrieval",
+    about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
+    files=tuple(RETRIEVAL_FILES.values()),
+    images=(IMAGES,),
+    source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
+    licence="MIT; images: see COCO",
+    build=build_retrieval,
+    photographs=shown_in_retrieval,
 )

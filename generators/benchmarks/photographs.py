@@ -17,11 +17,11 @@ from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.nearby import hint
 from menagerie.generators.sources.place import given_above
-from menagerie.generators.sources.searched_folders import ITSELF, Given, SearchedFolders
 
 Rule = Callable[[Scores], Outcome]
 

@@ -1,7 +1,9 @@
-"""Retrieval of photographs and captions, which several benchmarks share: R@1 and R@5 of texts and of images.
+"""Retrieval of photographs and captions: R@1 and R@5 of texts and of images, on test splits of COCO and Flickr30k.
 
 An image is right where any of its captions is among the best k of all captions, a caption where its image is among the
-best k of all images. Captions are taken as they are, all of them.
+best k of all images. Captions are taken as they are, all of them. The usual figures are of Karpathy and Fei-Fei's
+(2015) test splits: 5000 images of COCO with 25 010 captions, and 1000 of Flickr30k with 5000. COCO val2017, whose
+images many have, has other images, so other figures.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,14 +13,15 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_photographs
 from menagerie.generators.sources.json_file import is_text, read_json, read_json_list, read_text
-from menagerie.generators.sources.kept_out import PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
-Captioned = tuple[str, tuple[str, ...]]  # an image file and its captions
+CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
 
 class Retrieval(MatrixBenchmark):
@@ -43,12 +46,12 @@ class Retrieval(MatrixBenchmark):
         return Pool(group, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
+def records_of(captioned: Iterable[CaptionedImage], group: str = "") -> list[Record]:
     """Records from image files with their captions."""
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
-def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
+def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of Karpathy's test split, from the first of its `forms` that is there.
 
     They are his own file of all splits, BLIP's list of this one, and CLIP_benchmark's file of it.
@@ -59,7 +62,7 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
     return captions_in(path, forms)
 
 
-def captions_in(path: Path, forms: Sequence[str]) -> list[Captioned]:
+def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of a file that is called like one of the forms."""
     own, blip, _ = (Path(form).name for form in forms)
     if path.name == own:
@@ -69,14 +72,14 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[Captioned]:
     return table_of_captions(path) if path.suffix == ".txt" else coco_captions(path)
 
 
-def karpathy_images(path: Path) -> list[Captioned]:
+def karpathy_images(path: Path) -> list[CaptionedImage]:
     """The test split of Karpathy's file, which is large and read once: retrieval and word orders share it."""
     state = path.stat()
     return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=2)
-def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, ...]:
+def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
     """The same of a file of `size` bytes that was `changed` at this time."""
     entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
     return tuple(
@@ -85,18 +88,18 @@ def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, .
     )
 
 
-def listed_images(path: Path) -> list[Captioned]:
+def listed_images(path: Path) -> list[CaptionedImage]:
     """The images of BLIP's list of the test split."""
     entries = read_json_list(path)
     return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
 
 
-def coco_captions(path: Path) -> list[Captioned]:
+def coco_captions(path: Path) -> list[CaptionedImage]:
     """The images of a test split that CLIP_benchmark has as COCO has its captions."""
     return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
-def table_of_captions(path: Path) -> list[Captioned]:
+def table_of_captions(path: Path) -> list[CaptionedImage]:
     """The images of a test split that CLIP_benchmark has as lines FILE.jpg,CAPTION below a line "image,caption"."""
     captions: dict[str, list[str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):
@@ -121,3 +124,89 @@ def photographs_of_test(collection: str, forms: Sequence[str]) -> Callable[[Path
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
     return shown
+
+
+COCO_FORMS = ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json")
+COCO_IMAGES = "coco/val2014"
+
+
+def coco(place: Place) -> Retrieval:
+    """The images of the test split."""
+    return Retrieval("retrieval-coco", COCO_IMAGES, records_of(karpathy_test(place, COCO_FORMS)), place)
+
+
+BENCHMARK_RETRIEVAL_COCO = BenchmarkSpec(
+    name="retrieval-coco",
+    about="which of all captions is an image's, and the other way: Karpathy's test split of COCO",
+    files=(),
+    one_of=COCO_FORMS,
+    images=(COCO_IMAGES,),
+    source=(
+        "cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), BLIP's coco_karpathy_test.json, or "
+        "CLIP_benchmark's coco_test_karpathy.json (github.com/mehdidc/retrieval_annotations); images: "
+        "cocodataset.org, 2014 Val images"
+    ),
+    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
+    build=coco,
+    photographs=photographs_of_test(COCO, COCO_FORMS),
+    counts={"all": 5000},
+)
+
+
+VAL2017, VAL2017_IMAGES = "coco/annotations/captions_val2017.json", "coco/val2017"
+
+
+def coco_val2017(place: Place) -> Retrieval:
+    """All images of its file."""
+    photographs = read_photographs(place.path(VAL2017))
+    records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
+    return Retrieval("retrieval-coco-val2017", VAL2017_IMAGES, records, place)
+
+
+def shown_in_val2017(path: Path) -> Iterator[PhotographId]:
+    """Its photographs."""
+    return file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path)))
+
+
+BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
+    name="retrieval-coco-val2017",
+    about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
+    files=(VAL2017,),
+    images=(VAL2017_IMAGES,),
+    source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
+    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
+    build=coco_val2017,
+    photographs=shown_in_val2017,
+    counts={"all": 5000},
+)
+
+
+FLICKR_FORMS = (
+    "flickr30k/dataset_flickr30k.json",
+    "flickr30k/flickr30k_test.json",
+    "flickr30k/flickr30k_test_karpathy.txt",
+)
+FLICKR_IMAGES = "flickr30k/images"
+
+
+def flickr30k(place: Place) -> Retrieval:
+    """The images of the test split."""
+    return Retrieval("retrieval-flickr30k", FLICKR_IMAGES, records_of(karpathy_test(place, FLICKR_FORMS)), place)
+
+
+BENCHMARK_RETRIEVAL_FLICKR30K = BenchmarkSpec(
+    name="retrieval-flickr30k",
+    about="which of all captions is an image's, and the other way: Karpathy's test split of Flickr30k",
+    files=(),
+    one_of=FLICKR_FORMS,
+    images=(FLICKR_IMAGES,),
+    source=(
+        "cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), BLIP's flickr30k_test.json, or "
+        "CLIP_benchmark's flickr30k_test_karpathy.txt (github.com/mehdidc/retrieval_annotations); images: "
+        "shannon.cs.illinois.edu/DenotationGraph, by request"
+    ),
+    licence="research only; images: Flickr's terms",
+    build=flickr30k,
+    photographs=photographs_of_test(FLICKR, FLICKR_FORMS),
+    counts={"all": 1000},
+)

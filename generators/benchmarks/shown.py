@@ -6,10 +6,10 @@ from types import MappingProxyType
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import numbers_of
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.genome import IMAGE_DATA, image_numbers
 from menagerie.generators.sources.json_file import read_json
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
 from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
 VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})

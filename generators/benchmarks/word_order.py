@@ -1,10 +1,11 @@
-"""ARO's word orders (Yuksekgonul et al. 2023), which two benchmarks share: a caption against four shuffles of itself.
+"""COCO-order and Flickr30k-order of ARO (Yuksekgonul et al. 2023): a caption against four shuffles of itself.
 
-The options are the caption, one with its nouns exchanged and its adjectives exchanged, one with all other words
-exchanged, one with the words of each three exchanged, and one with the threes exchanged. All are cleaned and cut to 30
-words as ARO does it. A shuffle may give the caption again; officially the first of equal scores counts, so that is
-right. ARO's own shuffles are another draw for each version of its libraries: ours depend on the record and `SEED`
-alone, besides the tagger, whose tokens are used for threes too, and what was used is kept with the results.
+Captions are those of Karpathy's test splits. The options are the caption, one with its nouns exchanged and its
+adjectives exchanged, one with all other words exchanged, one with the words of each three exchanged, and one with the
+threes exchanged. All are cleaned and cut to 30 words as ARO does it. A shuffle may give the caption again; officially
+the first of equal scores counts, so that is right. ARO's own shuffles are another draw for each version of its
+libraries: ours depend on the record and `SEED` alone, besides the tagger, whose tokens are used for threes too, and
+what was used is kept with the results.
 """
 
 import re
@@ -15,6 +16,16 @@ import numpy as np
 from menagerie.envs.core.seeds import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import (
+    BENCHMARK_RETRIEVAL_COCO,
+    BENCHMARK_RETRIEVAL_FLICKR30K,
+    COCO_FORMS,
+    COCO_IMAGES,
+    FLICKR_FORMS,
+    FLICKR_IMAGES,
+    karpathy_test,
+)
 from menagerie.generators.benchmarks.tagging import Tagger
 
 SEED = 1
@@ -95,3 +106,43 @@ def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Genera
     """The words with those at some places exchanged among these."""
     moved = dict(zip(places, rng.permutation(places).tolist(), strict=True))
     return [words[moved.get(k, k)] for k in range(len(words))]
+
+
+def coco(place: Place) -> WordOrder:
+    """Every caption."""
+    return WordOrder("coco-order", COCO_IMAGES, karpathy_test(place, COCO_FORMS), place)
+
+
+BENCHMARK_COCO_ORDER = BenchmarkSpec(
+    name="coco-order",
+    about="a caption against itself with its words in other orders",
+    files=(),
+    one_of=COCO_FORMS,
+    images=(COCO_IMAGES,),
+    source=BENCHMARK_RETRIEVAL_COCO.source,
+    licence=BENCHMARK_RETRIEVAL_COCO.licence,
+    build=coco,
+    photographs=BENCHMARK_RETRIEVAL_COCO.photographs,
+    counts={"all": 25010},
+    published={"CLIP ViT-B/32, OpenAI": {"all": 47.4}},
+)
+
+
+def flickr(place: Place) -> WordOrder:
+    """Every caption."""
+    return WordOrder("flickr-order", FLICKR_IMAGES, karpathy_test(place, FLICKR_FORMS), place)
+
+
+BENCHMARK_FLICKR_ORDER = BenchmarkSpec(
+    name="flickr-order",
+    about="a caption against itself with its words in other orders",
+    files=(),
+    one_of=FLICKR_FORMS,
+    images=(FLICKR_IMAGES,),
+    source=BENCHMARK_RETRIEVAL_FLICKR30K.source,
+    licence=BENCHMARK_RETRIEVAL_FLICKR30K.licence,
+    build=flickr,
+    photographs=BENCHMARK_RETRIEVAL_FLICKR30K.photographs,
+    counts={"all": 5000},
+    published={"CLIP ViT-B/32, OpenAI": {"all": 58.8}},
+)

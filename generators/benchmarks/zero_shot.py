@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Place, Recor
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.instead import found_instead
+from menagerie.generators.sources.nearby import found_instead
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")

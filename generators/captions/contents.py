@@ -12,8 +12,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
 from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of
-from menagerie.generators.captions.wording import Phrasing, template_of
+from menagerie.generators.captions.templates import Caption, Phrasing, build_caption, phrasing_of, template_of
 from menagerie.generators.vocabulary import Vocabulary
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from menagerie.generators.benchmarks import (
+    aro,
     bivlc,
     colorswap,
     sugarcrepe,
     sugarcrepe_pp,
     valse,
-    vg_attribution,
-    vg_relation,
     winoground,
 )
 from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
@@ -184,7 +183,7 @@ FORMS = (
         columns=("image", *CAPTIONS, "relation_name"),
         more=BOX,
         images=ARO_IMAGES,
-        file=vg_relation.FILE,
+        file=aro.RELATION,
         record=aro_record,
     ),
     Form(
@@ -193,7 +192,7 @@ FORMS = (
         columns=("image", *CAPTIONS, "attributes"),
         more=BOX,
         images=ARO_IMAGES,
-        file=vg_attribution.FILE,
+        file=aro.ATTRIBUTION,
         record=aro_record,
     ),
     Form(

@@ -9,7 +9,7 @@ from PIL import Image, UnidentifiedImageError
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.hub.cache import is_cached
+from menagerie.generators.hub.put import is_cached
 from menagerie.generators.sources.folders import inside
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture

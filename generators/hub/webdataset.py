@@ -14,11 +14,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.benchmarks.class_folders import lines, some
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
-from menagerie.generators.hub.cache import own_name
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, put_below, scratch_below
-from menagerie.generators.sources.instead import CLASSES
+from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
 from menagerie.generators.sources.json_file import Entry, read_text
+from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"

@@ -7,18 +7,19 @@ from menagerie.envs.core.figure_files import data_uri, png
 from menagerie.envs.core.pages import write_page as fill
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.export.formats import ExportPart
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     Counts,
     animal_counts,
     background_counts,
+    count_matrix,
     mentioned_relations,
     pair_coverage,
+    role_matrix,
     size_counts,
     texture_counts,
 )
-from menagerie.generators.inspection.matrices import count_matrix, role_matrix
 from menagerie.generators.inspection.summary import COLUMNS, facts, subset_rows
-from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Split
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import choose
 from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from menagerie.generators.audit.run import CHECKS_OF
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     Counts,
     in_relation,
     mentioned_relations,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import plain_phrase
 
-KINDS = ("nodes", "attributes", "edges")
+COMPARED = ("nodes", "attributes", "edges")
 # What follows one of these describes the noun before it: "woman in red", "cup of coffee".
 BEHIND = ("in", "of", "with", "on", "at", "from", "for")
 
@@ -30,14 +30,18 @@ def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Ag
     describes it, an edge its predicate with the nouns at both ends. All words must be equal; what stands twice in a
     graph is counted twice.
     """
-    totals = {kind: [0, 0, 0] for kind in (*KINDS, "graphs")}
+    totals = {kind: [0, 0, 0] for kind in (*COMPARED, "graphs")}
     for one, other in pairs:
         first, second = parts(one), parts(other)
-        for kind in KINDS:
+        for kind in COMPARED:
             add(totals[kind], first[kind], second[kind])
-        whole = [Counter({tuple(map(frozenset, (its[kind].items() for kind in KINDS))): 1}) for its in (first, second)]
-        add(totals["graphs"], *whole)
+        add(totals["graphs"], *(Counter([whole(kinds)]) for kinds in (first, second)))
     return {kind: scored(*counts) for kind, counts in totals.items()}
+
+
+def whole(kinds: Mapping[str, Counter]) -> tuple[frozenset, ...]:
+    """All of a graph, to be compared at once."""
+    return tuple(frozenset(kinds[kind].items()) for kind in COMPARED)
 
 
 def add(totals: list[int], first: Counter, second: Counter) -> None:

@@ -28,7 +28,7 @@ VERBS = {"VERB", "AUX"}
 MODIFIERS = {"amod", "compound", "nummod", "nmod", "neg", "quantmod", "advmod", "predet"}
 JOINED = {"cc", "conj", "punct", "hyph"}
 # "on the left of X": such a noun is no thing, but part of the relation.
-PLACES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
+SIDES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
 # "a group of X" is one thing, and "a photo of X" is X.
 AMOUNTS = {"group", "bunch", "couple", "pair", "herd", "flock", "crowd", "piece", "slice", "stack", "pile", "row"}
 PICTURES = {"photo", "picture", "image", "photograph", "closeup", "shot", "view"}
@@ -85,7 +85,7 @@ class Tree:
 
     def is_place(self, place: int) -> bool:
         """Whether a noun is the "left" of "on the left of"."""
-        return self.text(place) in PLACES and self.words[place].label == "pobj" and self.of(place) is not None
+        return self.text(place) in SIDES and self.words[place].label == "pobj" and self.of(place) is not None
 
     def counted(self, place: int) -> bool:
         """Whether a noun is the "people" of "a group of people"."""

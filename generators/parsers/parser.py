@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.graph_json import ParseCache
 
 
 class Parsed(NamedTuple):

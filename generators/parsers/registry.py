@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.exports import Exports
 from menagerie.envs.core.options import documentation, written
-from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 
 DEFAULT = "one-node"

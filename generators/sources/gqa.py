@@ -14,13 +14,21 @@ from menagerie.generators.sources.annotated import (
     Relation,
     relation_or_objects,
 )
-from menagerie.generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inside
-from menagerie.generators.sources.image_folders import ImageFolders
+from menagerie.generators.sources.image_files import ImageFolders
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.json_stream import stream_object
 from menagerie.generators.sources.kept_out import VISUAL_GENOME
 from menagerie.generators.sources.place import SourcePlace
 from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.visual_genome import (
+    FOLDERS,
+    IMAGE_DATA,
+    UNKNOWN,
+    Numbers,
+    Selection,
+    image_numbers,
+    inside,
+)
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 

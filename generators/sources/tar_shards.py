@@ -22,9 +22,9 @@ from menagerie.envs.core.litter import is_litter
 from menagerie.envs.core.reading import check_accessible
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.instead import or_instead
 from menagerie.generators.sources.json_file import read_text
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from menagerie.generators.sources.nearby import or_instead
 from menagerie.generators.sources.photographs import Photographs, some_left
 from menagerie.generators.sources.pictures import open_picture, square
 from menagerie.generators.sources.place import SourcePlace, one_node

@@ -20,8 +20,9 @@ from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
-from menagerie.generators.captions.templates import Caption, build_caption, hard_negative, mention_order, phrasing_of
+from menagerie.generators.captions.templates import Caption, build_caption, mention_order, phrasing_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles

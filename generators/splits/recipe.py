@@ -2,7 +2,7 @@
 
 A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
 test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
-negatives is an entry of `menagerie.generators.captions.templates.SWAPS`.
+negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWAPS`.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,19 @@ from menagerie.envs.facing import facings
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.templates import SWAPS, Caption, caption, hard_negative
-from menagerie.generators.captions.wording import TEMPLATES, Template, template_of
-from menagerie.generators.parsers.round_trip import check_phrasings
-from menagerie.generators.rules.groups import group_texts, with_groups
-from menagerie.generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
+from menagerie.generators.captions.templates import TEMPLATES, Caption, Template, caption, template_of
+from menagerie.generators.parsers.world_grammar import check_phrasings
+from menagerie.generators.rules.hold_out import (
+    HELD_OUT,
+    check_rules,
+    group_texts,
+    held_out_tests,
+    kept,
+    matched,
+    parsed,
+    with_groups,
+)
 from menagerie.generators.rules.rule import Rule
 
 FACING = ("drawn", "inward")

@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, options_of
 from menagerie.envs.core.reading import Unreadable, read_toml
-from menagerie.generators.rules.groups import checked_table, group_texts
+from menagerie.generators.rules.hold_out import checked_table, group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe

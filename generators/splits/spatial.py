@@ -29,7 +29,7 @@ from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
-KINDS = ("unseen_order", "unseen_pairs")
+TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
 UNSEEN_UNDER = ("all", "own")
 
@@ -93,7 +93,7 @@ class SpatialRecipe(SplitRecipe):
     @property
     def tests(self) -> tuple[str, ...]:
         """The test subsets of each relation."""
-        kinds = (SEEN, *KINDS) if self.seen_order else KINDS
+        kinds = (SEEN, *TESTED) if self.seen_order else TESTED
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:

@@ -11,11 +11,11 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import choose
-from menagerie.generators.captioned import Captioned, Indices, all_texts
-from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
+from menagerie.generators.captioned import Captioned, Example, Indices, all_texts
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import names_in
-from menagerie.generators.captions.templates import SWAPS, Caption
-from menagerie.generators.examples import Example
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import Records, Split
 
@@ -27,7 +27,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
 
     complete_captions = True  # also where a caption states less than all: graphs are compared by what they claim
-    text_negatives = KINDS
+    text_negatives = TEXT_NEGATIVES
 
     def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
         self.split = split = path if isinstance(path, Split) else open_split(Path(path))
@@ -70,7 +70,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """The hard negative of each of `indices`, or one that is drawn; None where there is none.
 
-        Of train those that give away what tests keep are left out (`menagerie.generators.captions.false_captions`).
+        Of train those that give away what tests keep are left out (`hard_negatives.false_captions`).
         """
         r, pairs = self.records, list(zip(indices, draws, strict=True))
         if kind != "swap":

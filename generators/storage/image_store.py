@@ -4,7 +4,7 @@ A store is a folder of immutable HDF5 shards. `index.h5` lists every row of ever
 shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
 i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image against
 damage on disk, and `/digests` uint8 (n, 2, 16) of each image and mask as they were rendered
-(generators/storage/digests.py). Rows are numbered through all shards. Writers of one store wait for each other.
+(generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
@@ -22,24 +22,22 @@ from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.storage.digests import (
+from menagerie.generators.storage.scene_checks import RenderChecks
+from menagerie.generators.storage.tables import (
     DIGEST,
     DIGEST_BYTES,
     DIGESTS,
     PIXELS,
-    digest_of_table,
-    digests_of,
-    write_digests,
-)
-from menagerie.generators.storage.scene_checks import RenderChecks
-from menagerie.generators.storage.tables import (
     checked_table,
     create_hdf5,
+    digest_of_table,
+    digests_of,
     hdf5_bytes,
     open_hdf5,
     read_attribute,
     read_table,
     write_attribute,
+    write_digests,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 

@@ -9,10 +9,18 @@ from jaxtyping import Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_accessible, check_regular
-from menagerie.generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
 from menagerie.generators.storage.image_store import ShardLocation, codec_options
 from menagerie.generators.storage.split_file import Split, check_store, read_split
-from menagerie.generators.storage.tables import BROKEN, open_hdf5, open_to_read, read_table
+from menagerie.generators.storage.tables import (
+    BROKEN,
+    DIGEST_BYTES,
+    DIGESTS,
+    PIXELS,
+    digest_of,
+    open_hdf5,
+    open_to_read,
+    read_table,
+)
 
 
 class PixelReader:

@@ -23,7 +23,7 @@ from menagerie.envs.core.identity import defaults_version, digest, identity_of, 
 from menagerie.envs.core.reading import Inaccessible, parse_json, shaped
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.storage.image_store import (
     ImageStore,

@@ -16,18 +16,19 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figure_files import png
 from menagerie.envs.facing import place_of
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     ROLES,
     animal_counts,
     background_counts,
+    count_matrix,
     pair_coverage,
+    role_matrix,
     texture_counts,
 )
-from menagerie.generators.inspection.matrices import count_matrix, role_matrix
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split

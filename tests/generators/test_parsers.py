@@ -17,9 +17,8 @@ from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers import spacy_rules, t5
 from menagerie.generators.parsers.agreement import agreement, parts
-from menagerie.generators.parsers.cache import ParseCache
 from menagerie.generators.parsers.dependency_rules import Word, graph_of
-from menagerie.generators.parsers.graph_json import NotAGraph, as_json, from_json, plain_phrase
+from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache, as_json, from_json, plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.parsers.registry import describe, load, names, open_parser
 from menagerie.generators.sources.captions_file import parse_file, read_captions

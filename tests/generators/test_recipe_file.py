@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.run import audit, check_records
-from menagerie.generators.captions.wording import TEMPLATES
+from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
-from menagerie.generators.captions.templates import caption, hard_negative, swap_places
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative, swap_places
+from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split, recorded, split_name

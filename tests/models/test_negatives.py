@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.hard_negatives.false_captions import KINDS
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.splits.binding import BindingRecipe

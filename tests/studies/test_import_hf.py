@@ -25,7 +25,7 @@ from menagerie.generators.hub.put import Made
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import SourcePlace
 from menagerie.generators.sources.registry import load as load_source
-from menagerie.generators.sources.state import state
+from menagerie.generators.sources.registry import state
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.transferring.check import state_of
 from tests.command import ROOT, run_here

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import absent_things
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import (
@@ -19,7 +20,6 @@ from menagerie.generators.captions.templates import (
     as_template,
     build_caption,
     caption,
-    hard_negative,
     mention_order,
     phrasing_of,
     predicate_for,
