@@ -61,7 +61,7 @@ class Captioned(ABC):
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         """`count` captions of each index, as that many lists: the first that of `captions`, the others drawn anew."""
         others = ([seed_of(draw, "another caption", k) for draw in draws] for k in range(1, count))
-        return [self.captions(indices, own) for own in (draws, *others)]
+        return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """For each index a caption that is false of its image, made from the caption of the same draw; None where there

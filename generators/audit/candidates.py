@@ -93,6 +93,12 @@ def different(split: Split) -> list[Textures]:
     return list(permutations(split.vocabulary.textures, 2))
 
 
+def unusable(split: Split, relation: str, textures: Iterable[Textures]) -> int:
+    """The number of pairs of which the hold-out rules leave no scene in a relation and any of these textures."""
+    pairs = all_pairs(split, relation) if rules_of(split) else []
+    return sum(not leave_any(split, scenes_of(split, pair, textures)) for pair in pairs)
+
+
 def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
     """A subset of pairs that a share of the recipe sets apart, of which train shows none."""
     total, records = all_pairs(split, relation), records_of(split, name, relation)

@@ -1,12 +1,12 @@
 """Checks of the kinds of splits that hold out pairs of animals: binding, dependence and spatial."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations, product
+from itertools import product
 from typing import NamedTuple
 
-from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import SLOTS_OF
-from menagerie.generators.audit.findings import Finding, animal_pair, first, leave_any, nearest, rules_of, trainable
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.candidates import different, unusable
+from menagerie.generators.audit.findings import Finding, animal_pair, first, nearest, trainable
 from menagerie.generators.storage.split_file import Records, Split
 
 
@@ -58,7 +58,7 @@ def check_fractions(split: Split) -> Iterator[Finding]:
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
             assignments.setdefault(pair, set()).add(textured(scene))
-    totals = trainable(split, unusable_pairs(split))
+    totals = trainable(split, unusable(split, "left/right", different(split)))
     swapped = [pair for pair, textured_pairs in assignments.items() if len(textured_pairs) == 2]
     yield nearest("training pairs", len(assignments), split.recipe["pairs"], totals)
     fraction = split.recipe["hard_negatives"]
@@ -66,23 +66,6 @@ def check_fractions(split: Split) -> Iterator[Finding]:
     odd = [sorted(pair) for pair, textured_pairs in assignments.items() if not sound_assignment(textured_pairs)]
     claim = "each training pair has one assignment of two different textures, or that and its swap"
     yield Finding(claim, not odd, f"first: {odd[0]}" if odd else "")
-
-
-def unusable_pairs(split: Split) -> int:
-    """Number of pairs of which the hold-out rules leave no scene with two different textures."""
-    v = split.vocabulary
-    if not rules_of(split):
-        return 0
-    scenes = {
-        pair: (
-            Scene(background, (Thing(left, one, "left"), Thing(right, other, "right")))
-            for (left, right), (one, other), background in product(
-                permutations(pair), permutations(v.textures, 2), v.backgrounds
-            )
-        )
-        for pair in combinations(v.animals, 2)
-    }
-    return sum(not leave_any(split, shown) for shown in scenes.values())
 
 
 def sound_assignment(textured_pairs: set[frozenset[tuple[str, str]]]) -> bool:
@@ -202,34 +185,14 @@ def check_relations(split: Split) -> Iterator[Finding]:
         yield Finding(f"every caption of a pair of {name} states its relation", *first(silent))
 
 
-def left_of(order: Order, split: Split) -> set[Scene]:
-    """The scenes of an order, in one view and without sizes, that the rules leave in some sizes."""
-    v = split.vocabulary
-    slots = SLOTS_OF[order.relation]
-    scenes = (
-        Scene(background, (Thing(order.first, one, slots[0]), Thing(order.second, other, slots[1])))
-        for background, one, other in product(v.backgrounds, v.textures, v.textures)
-    )
-    return {scene for scene in scenes if leave_any(split, [scene])}
-
-
-def unusable_in(split: Split, relation: str) -> int:
-    """Number of pairs of which the hold-out rules leave no scene in a relation."""
-    if not rules_of(split):
-        return 0
-    both = (
-        (Order(relation, *pair), Order(relation, *reversed(pair))) for pair in combinations(split.vocabulary.animals, 2)
-    )
-    return sum(not any(left_of(order, split) for order in orders) for orders in both)
-
-
 def check_order_fractions(split: Split) -> Iterator[Finding]:
     """The realised fractions of each relation are the nearest to the requested ones."""
+    textures = list(product(split.vocabulary.textures, repeat=2))
     train = orders_of(split.subsets["train"].scenes)
     for relation in split.recipe["relations"]:
         orders = {order for order in train if order.relation == relation}
         pairs = {order.pair for order in orders}
-        totals = trainable(split, unusable_in(split, relation))
+        totals = trainable(split, unusable(split, relation, textures))
         yield nearest(f"training pairs, {relation}", len(pairs), split.recipe["pairs"], totals)
         swapped = len(orders) - len(pairs)
         yield nearest(f"pairs in both orders, {relation}", swapped, split.recipe["hard_negatives"], [len(pairs)])

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import SIZES
 from menagerie.generators.audit.findings import Finding, first, within
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.phrases import attributes, counted, phrase, with_article
 from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.captions.templates import template_of
@@ -42,7 +42,7 @@ def check_texts(split: Split) -> Iterator[Finding]:
     """
     v = split.vocabulary
     for name, r in split.subsets.items():
-        incomplete = name == "train" and requested_chances(split) != RequestedChances()
+        incomplete = name == "train" and requested_chances(split) != Chances()
         holds = states_in_part if incomplete else states
         rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
         untrue = (s.key for s, c, g, _, _ in rows if not (holds(g, s) and parse(c, v) == g))
@@ -61,18 +61,9 @@ def check_texts(split: Split) -> Iterator[Finding]:
 NO = "no "
 
 
-class RequestedChances(NamedTuple):
-    """The probabilities in a recipe; by default captions are complete."""
-
-    mentioned: float = 1.0
-    attributes: float = 1.0
-    salient: float = 0.0
-    negated: float = 0.0
-
-
-def requested_chances(split: Split) -> RequestedChances:
+def requested_chances(split: Split) -> Chances:
     """The probabilities that the split's recipe sets for its training captions."""
-    return RequestedChances(**{name: split.recipe[name] for name in RequestedChances._fields if name in split.recipe})
+    return Chances(**{name: split.recipe[name] for name in Chances._fields if name in split.recipe})
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
@@ -105,7 +96,7 @@ def salient_of(scene: Scene) -> int:
 def check_shares(split: Split) -> Iterator[Finding]:
     """Animals and textures are mentioned as often as requested."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
-    if chances == RequestedChances():
+    if chances == Chances():
         return
     train = split.subsets["train"]
     phrases_of = [

@@ -45,7 +45,7 @@ class VGAttribution(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over pairs of attributes with enough records, as the official notebook has it, and over all."""
-        parts = [summarise(its) for its in by_group(items, outcomes).values()]
+        parts = [summarise(group) for group in by_group(items, outcomes).values()]
         return {
             "macro over attributes": macro([part for part in parts if part.n >= FEWEST]),
             "micro": summarise(outcomes),
@@ -83,7 +83,7 @@ class VGRelation(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over the relations that the official notebook keeps, and over all records."""
         excluded = set(read_json(EXCLUDED, list[str]))
-        parts = {name: summarise(its) for name, its in by_group(items, outcomes).items()}
+        parts = {name: summarise(group) for name, group in by_group(items, outcomes).items()}
         kept = [part for name, part in parts.items() if name not in excluded]
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}
 

@@ -40,7 +40,7 @@ class FourWay(Photographs):
             for part in self.parts[item.cluster]:
                 parts.setdefault(f"{part}: {item.group}", []).append(outcome)
         return {rule: summarise(whole.get(rule, [])) for rule in RULES} | {
-            name: summarise(its) for name, its in sorted(parts.items())
+            name: summarise(part) for name, part in sorted(parts.items())
         }
 
 

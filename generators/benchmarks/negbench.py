@@ -31,8 +31,8 @@ class NegBench(Photographs):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Right where no caption before the true one scores as high, and none behind it higher."""
-        own, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
-        official = float((others[:place] < own).all() and (others[place:] <= own).all())
+        true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
+        official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -40,7 +40,7 @@ class NegBench(Photographs):
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
             parts.setdefault(item.group.partition(" ")[0], []).append(outcome)
-        return {name: summarise(its) for name, its in parts.items()}
+        return {name: summarise(part) for name, part in parts.items()}
 
 
 def build(place: Place) -> NegBench:

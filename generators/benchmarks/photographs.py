@@ -96,9 +96,9 @@ class Place:
     def images(self, name: str) -> SearchedFolders:
         """A folder of images, with all folders that are given for it and for folders in it."""
         within = {
-            PurePosixPath(own).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
-            for own, paths in self.folders.items()
-            if PurePosixPath(own).is_relative_to(name)
+            PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
+            for given, paths in self.folders.items()
+            if PurePosixPath(given).is_relative_to(name)
         }
         places = tuple(path.resolve() for path in self.places(name))
         return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
@@ -253,7 +253,7 @@ def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader
         return ""
     first = min(lost)
     places = folder.places(reader.file_of(first))
-    where, near = " and ".join(str(its.folder) for its in places), "".join(hint(*its) for its in places)
+    where, near = " and ".join(str(place.folder) for place in places), "".join(hint(*place) for place in places)
     return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}{near}"
 
 
@@ -276,4 +276,4 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
 
 def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
     """What the items of each group have."""
-    return {group: summarise(its) for group, its in by_group(items, outcomes).items()}
+    return {group: summarise(part) for group, part in by_group(items, outcomes).items()}

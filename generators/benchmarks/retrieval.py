@@ -6,7 +6,7 @@ best k of all images. Captions are taken as they are, all of them. The usual fig
 images many have, has other images, so other figures.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -64,8 +64,8 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of a file that is called like one of the forms."""
-    own, blip, _ = (Path(form).name for form in forms)
-    if path.name == own:
+    karpathys, blip, _ = (Path(form).name for form in forms)
+    if path.name == karpathys:
         return karpathy_images(path)
     if path.name == blip:
         return listed_images(path)
@@ -117,96 +117,69 @@ def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def photographs_of_test(collection: str, forms: Sequence[str]) -> Callable[[Path], Iterator[PhotographId]]:
-    """Reads which photographs of a collection a file has that is called like one of the `forms` of a test split."""
+def karpathy(
+    name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
+) -> BenchmarkSpec:
+    """Karpathy's test split of a collection: `count` images in a folder, their captions in one of several forms."""
+
+    def build(place: Place) -> Retrieval:
+        return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
-    return shown
+    return BenchmarkSpec(
+        name=name,
+        about=f"which of all captions is an image's, and the other way: Karpathy's test split of {title}",
+        files=(),
+        one_of=tuple(forms),
+        images=(images,),
+        source=f"cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), {source}",
+        licence=licence,
+        build=build,
+        photographs=shown,
+        counts={"all": count},
+    )
 
 
-COCO_FORMS = ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json")
-COCO_IMAGES = "coco/val2014"
-
-
-def coco(place: Place) -> Retrieval:
-    """The images of the test split."""
-    return Retrieval("retrieval-coco", COCO_IMAGES, records_of(karpathy_test(place, COCO_FORMS)), place)
-
-
-BENCHMARK_RETRIEVAL_COCO = BenchmarkSpec(
-    name="retrieval-coco",
-    about="which of all captions is an image's, and the other way: Karpathy's test split of COCO",
-    files=(),
-    one_of=COCO_FORMS,
-    images=(COCO_IMAGES,),
-    source=(
-        "cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), BLIP's coco_karpathy_test.json, or "
-        "CLIP_benchmark's coco_test_karpathy.json (github.com/mehdidc/retrieval_annotations); images: "
-        "cocodataset.org, 2014 Val images"
-    ),
-    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    build=coco,
-    photographs=photographs_of_test(COCO, COCO_FORMS),
-    counts={"all": 5000},
-)
-
-
-VAL2017, VAL2017_IMAGES = "coco/annotations/captions_val2017.json", "coco/val2017"
-
-
-def coco_val2017(place: Place) -> Retrieval:
-    """All images of its file."""
+def val2017(place: Place) -> Retrieval:
+    """All images of COCO val2017."""
     photographs = read_photographs(place.path(VAL2017))
     records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
-    return Retrieval("retrieval-coco-val2017", VAL2017_IMAGES, records, place)
+    return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)
 
 
-def shown_in_val2017(path: Path) -> Iterator[PhotographId]:
-    """Its photographs."""
-    return file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path)))
-
-
+VAL2017 = "coco/annotations/captions_val2017.json"
+BENCHMARK_RETRIEVAL_COCO = karpathy(
+    "retrieval-coco",
+    "COCO",
+    COCO,
+    "coco/val2014",
+    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json"),
+    5000,
+    "BLIP's coco_karpathy_test.json, or CLIP_benchmark's coco_test_karpathy.json "
+    "(github.com/mehdidc/retrieval_annotations); images: cocodataset.org, 2014 Val images",
+    "captions CC BY 4.0; images: Flickr's terms, see COCO",
+)
+BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
+    "retrieval-flickr30k",
+    "Flickr30k",
+    FLICKR,
+    "flickr30k/images",
+    ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json", "flickr30k/flickr30k_test_karpathy.txt"),
+    1000,
+    "BLIP's flickr30k_test.json, or CLIP_benchmark's flickr30k_test_karpathy.txt "
+    "(github.com/mehdidc/retrieval_annotations); images: shannon.cs.illinois.edu/DenotationGraph, by request",
+    "research only; images: Flickr's terms",
+)
 BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
     name="retrieval-coco-val2017",
     about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
     files=(VAL2017,),
-    images=(VAL2017_IMAGES,),
+    images=("coco/val2017",),
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    build=coco_val2017,
-    photographs=shown_in_val2017,
+    build=val2017,
+    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path))),
     counts={"all": 5000},
-)
-
-
-FLICKR_FORMS = (
-    "flickr30k/dataset_flickr30k.json",
-    "flickr30k/flickr30k_test.json",
-    "flickr30k/flickr30k_test_karpathy.txt",
-)
-FLICKR_IMAGES = "flickr30k/images"
-
-
-def flickr30k(place: Place) -> Retrieval:
-    """The images of the test split."""
-    return Retrieval("retrieval-flickr30k", FLICKR_IMAGES, records_of(karpathy_test(place, FLICKR_FORMS)), place)
-
-
-BENCHMARK_RETRIEVAL_FLICKR30K = BenchmarkSpec(
-    name="retrieval-flickr30k",
-    about="which of all captions is an image's, and the other way: Karpathy's test split of Flickr30k",
-    files=(),
-    one_of=FLICKR_FORMS,
-    images=(FLICKR_IMAGES,),
-    source=(
-        "cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), BLIP's flickr30k_test.json, or "
-        "CLIP_benchmark's flickr30k_test_karpathy.txt (github.com/mehdidc/retrieval_annotations); images: "
-        "shannon.cs.illinois.edu/DenotationGraph, by request"
-    ),
-    licence="research only; images: Flickr's terms",
-    build=flickr30k,
-    photographs=photographs_of_test(FLICKR, FLICKR_FORMS),
-    counts={"all": 1000},
 )

@@ -47,11 +47,11 @@ class VLCheckList(Photographs):
         """Object, Attribute and Relation as the authors average them, of all records and of each file's first 1000; the
         means over files and over records."""
         parts = by_group(items, outcomes)
-        whole = {name: summarise(its) for name, its in parts.items()}
-        first = {name: summarise(its[:FIRST]) for name, its in parts.items()}
+        whole = {name: summarise(part) for name, part in parts.items()}
+        first = {name: summarise(part[:FIRST]) for name, part in parts.items()}
         return {
             **dimensions(whole),
-            **{f"{name}, first {FIRST}": its for name, its in dimensions(first).items()},
+            **{f"{name}, first {FIRST}": part for name, part in dimensions(first).items()},
             "macro over files": macro(list(whole.values())),
             f"macro over files, first {FIRST}": macro(list(first.values())),
             "micro": summarise(outcomes),
@@ -70,7 +70,7 @@ def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
         sets = tree.setdefault(dimension, {}).setdefault(kind, {})
         sets.setdefault(named_in(name, SETS), []).append(summary)
     return {
-        dimension: macro([macro([macro(its) for its in sets.values()]) for sets in kinds.values()])
+        dimension: macro([macro([macro(summaries) for summaries in sets.values()]) for sets in kinds.values()])
         for dimension, kinds in tree.items()
     }
 

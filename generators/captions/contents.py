@@ -73,8 +73,8 @@ class Contents:
     def shown(self, scene: Scene, node: str) -> list[Thing]:
         """The things of `scene` that a node describes, with the attributes that it states."""
         stated = self.known[node]
-        own = [thing for thing in scene.things if thing.animal == stated.animal]
-        return [thing._replace(texture=stated.texture, size=stated.size) for thing in own]
+        alike = [thing for thing in scene.things if thing.animal == stated.animal]
+        return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Captions of parts of a content, drawn by a seed."""

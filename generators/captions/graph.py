@@ -56,10 +56,10 @@ def with_moved_attributes(
     received: dict[int, list[str]] = {}
     draws, steps = random.random(len(things)), random.integers(1, len(things), len(things))
     for place, i in enumerate(things):
-        own = attributes(known[graph.nodes[i]])
-        if own and draws[place] < share:
-            nodes[i] = nodes[i].replace(f"{own} ", "", 1)
-            received.setdefault(things[(place + int(steps[place])) % len(things)], []).append(own)
-    for i, words in received.items():
-        nodes[i] = " ".join([*words, nodes[i]])
+        words = attributes(known[graph.nodes[i]])
+        if words and draws[place] < share:
+            nodes[i] = nodes[i].replace(f"{words} ", "", 1)
+            received.setdefault(things[(place + int(steps[place])) % len(things)], []).append(words)
+    for i, moved in received.items():
+        nodes[i] = " ".join([*moved, nodes[i]])
     return graph._replace(nodes=tuple(nodes))

@@ -39,13 +39,13 @@ class PictureFolder:
         content, path = self.read(row, column)
         digest = hashlib.sha256(content).hexdigest()
         ending = suffix_of(row, column, content)
-        own = (Path(path.replace("\\", "/")).name, f"{digest[:LETTERS]}{ending}")
-        for free in filter(PLAIN.fullmatch, (name,) if name else own):
+        made = (Path(path.replace("\\", "/")).name, f"{digest[:LETTERS]}{ending}")
+        for free in filter(PLAIN.fullmatch, (name,) if name else made):
             if self.digests.setdefault(free.lower(), digest) == digest:
                 self.out.mkdir(parents=True, exist_ok=True)
                 (self.out / free).write_bytes(content)
                 return free
-        raise row.error(f"calls its picture in {column!r} as another one is called: {name or own[1]!r}")
+        raise row.error(f"calls its picture in {column!r} as another one is called: {name or made[1]!r}")
 
     def read(self, row: Entry, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and the name that it has in the table, which may be empty."""

@@ -39,14 +39,15 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     with scratch_below(root) as scratch:
         images = Counter[int]()
         for row in (row for shard in shards(folder / split) for row in samples(shard, refused)):
-            own = class_of(row, names)
-            pictures = PictureFolder(folder, scratch / place / str(own))
+            number = class_of(row, names)
+            pictures = PictureFolder(folder, scratch / place / str(number))
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
-            images[own] += 1
+            images[number] += 1
         check_classes(folder / split, names, images)
-        for file, its in {"classes": [f"{k}\t{name}" for k, name in enumerate(names)], "templates": templates}.items():
-            if its:
-                (scratch / place / f"{file}.txt").write_text("\n".join((*its, "")), encoding="utf-8")
+        classes = [f"{k}\t{name}" for k, name in enumerate(names)]
+        for file, texts in {"classes": classes, "templates": templates}.items():
+            if texts:
+                (scratch / place / f"{file}.txt").write_text("\n".join((*texts, "")), encoding="utf-8")
         put_below(root, scratch)
     left_out = [f"{why} ({number})" for why, number in refused.items()]
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})

@@ -60,18 +60,18 @@ def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
     taken = []
     named = of_split(tables, split)
     for configuration in dict.fromkeys(table.configuration for table in named):
-        own = [table for table in named if table.configuration == configuration]
-        tests = [table for table in own if table.split == SPLIT]
-        if len(own) > 1 and not all(part_in(form, table.split) for table in own):
+        here = [table for table in named if table.configuration == configuration]
+        tests = [table for table in here if table.split == SPLIT]
+        if len(here) > 1 and not all(part_in(form, table.split) for table in here):
             if not tests:
-                raise UserError(f"{own[0].files[0].parent} has {table_names(own)}; name one with --split")
-            own = tests
-        if not split and len(own) == 1 and OTHERS.search(own[0].split) and not part_in(form, own[0].split):
+                raise UserError(f"{here[0].files[0].parent} has {table_names(here)}; name one with --split")
+            here = tests
+        if not split and len(here) == 1 and OTHERS.search(here[0].split) and not part_in(form, here[0].split):
             raise UserError(
-                f"{own[0].files[0]} is of the split {own[0].split!r}, and there is no test; to read it all the same, "
-                f"give --split {own[0].split}"
+                f"{here[0].files[0]} is of the split {here[0].split!r}, and there is no test; to read it all the same, "
+                f"give --split {here[0].split}"
             )
-        taken += own
+        taken += here
     if len(taken) > 1 and not form.parts:
         raise UserError(f"{taken[0].files[0]} is one of several tables, {table_names(taken)}; name the folder of one")
     if other := next((table for table in taken if not fits(form, columns_of(table))), None):
@@ -113,7 +113,7 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
         images = sum(1 for _ in pictures.out.glob("*"))
         warning = unnumbered(scratch, form, records)
         put_below(root, scratch, form.images.partition("/")[0])
-    counts = {own: len(its) for own, its in records.items()} if form.file else {}
+    counts = {name: len(rows) for name, rows in records.items()} if form.file else {}
     left_out = [table.name for table in tables if table not in taken]
     read = [table.name for table in taken]
     return Made(form.benchmark, form.images, counts, images, read, left_out, form.note, warning)
@@ -139,14 +139,14 @@ def records_of(
     """The records of all rows by part; their pictures are written."""
     records: dict[str, list[Any]] = {}
     for table in tables:
-        own: dict[str, list[Any]] = {}
+        by_part: dict[str, list[Any]] = {}
         for part, record in read_table(table, form, part_of(table), pictures):
-            own.setdefault(part, []).append(record)
-        if again := next((part for part in own if part in records), None):
+            by_part.setdefault(part, []).append(record)
+        if again := next((part for part in by_part if part in records), None):
             raise UserError(
                 f"{table.files[0]} has rows of {again or form.benchmark}, as another table; name one folder"
             )
-        records |= own
+        records |= by_part
     if not records:
         raise UserError(f"{tables[0].files[0]} has no rows; get it again")
     return records
@@ -155,23 +155,23 @@ def records_of(
 def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> Iterator[tuple[str, Any]]:
     """The record of each row, and the part of the benchmark that it belongs to."""
     for row in rows_of(table, (*form.columns, *form.more)):
-        own = part_in(form, row.text(form.part_column)) if form.part_column else part
-        if form.part_column and not own:
+        row_part = part_in(form, row.text(form.part_column)) if form.part_column else part
+        if form.part_column and not row_part:
             raise row.error(f"has a {form.part_column!r} that is none of {', '.join(form.parts)}")
-        if form.parts and not own:
+        if form.parts and not row_part:
             raise UserError(f"{row.file} doesn't say which of {', '.join(form.parts)} it is; name it with --part")
-        yield own, form.record(row, partial(pictures.keep, row))
+        yield row_part, form.record(row, partial(pictures.keep, row))
 
 
 def write_annotations(scratch: Path, form: Form, records: Records) -> None:
     """Write the annotation file of each part."""
-    for part, its in records.items() if form.file else ():
+    for part, rows in records.items() if form.file else ():
         path = scratch / form.file.format(part=part)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
-            text = "".join(json.dumps(record) + "\n" for record in its)
+            text = "".join(json.dumps(record) + "\n" for record in rows)
         else:
-            text = json.dumps({str(k): record for k, record in enumerate(its)} if form.keyed else its)
+            text = json.dumps({str(k): record for k, record in enumerate(rows)} if form.keyed else rows)
         path.write_text(text, encoding="utf-8")
 
 

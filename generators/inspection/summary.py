@@ -112,11 +112,11 @@ def fractions(split: Split) -> dict[str, str]:
     """The realised fractions and the requested ones, by the audit's checks."""
     findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
     return {
-        its.claim.removesuffix(REQUESTED_FRACTION): its.detail
-        if its.holds
-        else f"{its.detail}: not the nearest; audit this file"
-        for its in findings
-        if its.claim.endswith(REQUESTED_FRACTION)
+        finding.claim.removesuffix(REQUESTED_FRACTION): finding.detail
+        if finding.holds
+        else f"{finding.detail}: not the nearest; audit this file"
+        for finding in findings
+        if finding.claim.endswith(REQUESTED_FRACTION)
     }
 
 

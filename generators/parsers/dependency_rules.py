@@ -102,10 +102,10 @@ class Tree:
 
     def modified(self, place: int) -> set[int]:
         """The words before a word that belong to it, with those that belong to them."""
-        own = [child for child in self.below(place, *MODIFIERS) if child < place]
-        own += [child for child in self.below(place, "det") if self.text(child) == "no"]
-        own += [child for outer in own for child in self.below(outer, *JOINED) if child < place]
-        return {inner for child in own for inner in {child, *self.modified(child)}}
+        before = [child for child in self.below(place, *MODIFIERS) if child < place]
+        before += [child for child in self.below(place, "det") if self.text(child) == "no"]
+        before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
+        return {inner for child in before for inner in {child, *self.modified(child)}}
 
 
 def graph_of(words: Sequence[Word]) -> SceneGraph | None:
@@ -187,13 +187,13 @@ def verb(tree: Tree, place: int) -> str:
 def subjects(tree: Tree, place: int) -> list[int]:
     """The nouns that do what a verb says."""
     word = tree.words[place]
-    own = tree.below(place, *SUBJECTS)
-    if found := tree.nouns(own):
+    named = tree.below(place, *SUBJECTS)
+    if found := tree.nouns(named):
         return found
     if tree.below(place, "expl"):  # "there is a cat"
         return tree.nouns(tree.below(place, "attr"))
     if word.label in ("acl", "relcl"):  # "a cat sitting", "a cat that sits"
         return tree.nouns([word.head])[:1]
-    if not own and word.label in DEPENDENT and word.head != place:
+    if not named and word.label in DEPENDENT and word.head != place:
         return subjects(tree, word.head) if tree.words[word.head].part in VERBS else tree.nouns([word.head])[:1]
     return []

@@ -149,8 +149,8 @@ class LanguageModel:
 
     def identity(self) -> Mapping[str, Any]:
         """The model, the messages before the caption, and how its answers are read; not which server it is."""
-        own = {"model": self.options.model, "answers": self.options.answers, "tokens": self.options.tokens}
-        return {"parser": "llm", "version": VERSION, **own, "prompt": prompt()}
+        options = {"model": self.options.model, "answers": self.options.answers, "tokens": self.options.tokens}
+        return {"parser": "llm", "version": VERSION, **options, "prompt": prompt()}
 
     def spent(self) -> Mapping[str, int]:
         """Requests, repeated ones, and tokens, as the server counts them."""

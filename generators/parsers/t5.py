@@ -82,15 +82,15 @@ def graph_of(text: str) -> SceneGraph:
     attributes: dict[str, list[str]] = {}
     edges: dict[tuple[str, str, str], None] = {}
     for subject, *rest in facts:
-        its = attributes.setdefault(subject, [])
+        words = attributes.setdefault(subject, [])
         if rest and rest[0] == "is":
-            its.append(rest[1])
+            words.append(rest[1])
         elif rest:
             attributes.setdefault(rest[1], [])
             edges[rest[0], subject, rest[1]] = None
     places = {name: place for place, name in enumerate(attributes)}
     ends = [(predicate, places[one], places[other]) for predicate, one, other in edges if one != other]
-    return plain_graph(checked([phrase(name, its) for name, its in attributes.items()], ends))
+    return plain_graph(checked([phrase(name, words) for name, words in attributes.items()], ends))
 
 
 def phrase(name: str, attributes: Sequence[str]) -> str:

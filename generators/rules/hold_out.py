@@ -60,12 +60,12 @@ def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 @lru_cache(maxsize=64)
 def with_groups(world: World, texts: tuple[str, ...]) -> World:
     """`world` with the groups of a recipe besides its own; a mistake in one, or a second meaning of a name, raises."""
-    groups, own = dict(world.groups), checked_groups(read_groups(texts), world.animals)
-    for name, members in own:
+    groups, added = dict(world.groups), checked_groups(read_groups(texts), world.animals)
+    for name, members in added:
         if set(groups.get(name, members)) != set(members):
-            theirs, ours = (", ".join(its) for its in (groups[name], members))
+            theirs, ours = (", ".join(names) for names in (groups[name], members))
             raise UserError(f"group {name!r} is {theirs} in the world {world.name!r} and {ours} here; rename one")
-    return replace(world, groups=tuple((groups | dict(own)).items())) if own else world
+    return replace(world, groups=tuple((groups | dict(added)).items())) if added else world
 
 
 HELD_OUT = "held_out"

@@ -107,10 +107,10 @@ class AnnotatedPhotographs(Photographs):
         self.names_of_images: list[str] = []
         numbers: dict[str, int] = {}  # of different texts
         phrases, relations, ends = [], [], [(0, 0)]
-        for image, its in known:
+        for image, annotations in known:
             self.names_of_images.append(image)
-            phrases += [numbers.setdefault(text, len(numbers)) for text in its.phrases]
-            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in its.relations]
+            phrases += [numbers.setdefault(text, len(numbers)) for text in annotations.phrases]
+            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in annotations.relations]
             ends.append((len(phrases), len(relations)))
         self.left_out, self.refused_texts = dict(left_out), dict(refused_texts)
         some_left(name, len(self.names_of_images), self.left_out)

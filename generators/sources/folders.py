@@ -8,6 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -36,16 +37,11 @@ def existing(root: Path, names: Iterable[str]) -> set[str]:
     for name in names:
         folders[os.path.split(name)[0]].append(name)
     there = set()
-    for folder, own in folders.items():
-        inside(root, own[0])  # whose error names the file
-        plain = plain_files(inside(root, folder))
-        there |= {n for n in own if os.path.split(n)[1] in plain or os.path.isfile(inside(root, n))}
+    for folder, files in folders.items():
+        inside(root, files[0])  # whose error names the file
+        plain = file_names_in(inside(root, folder), links=False)
+        there |= {n for n in files if os.path.split(n)[1] in plain or os.path.isfile(inside(root, n))}
     return there
-
-
-def plain_files(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder that are no links; none where there is no such folder."""
-    return file_names_in(folder, links=False)
 
 
 def files_in(folder: Path) -> frozenset[str]:
@@ -54,7 +50,7 @@ def files_in(folder: Path) -> frozenset[str]:
 
 
 def file_names_in(folder: Path, links: bool) -> frozenset[str]:
-    """The names of the files in a folder, and of links to files."""
+    """The names of the files in a folder, also of `links` to files or not; none where there is no such folder."""
     try:
         with os.scandir(folder) as entries:
             return frozenset(entry.name for entry in entries if entry.is_file(follow_symlinks=links))
@@ -88,6 +84,14 @@ class SearchedFolders:
     """The folder, or the first that was given for it; resolved."""
     given: Given = field(default_factory=dict)
     """By path below the folder, `ITSELF` for all of it: the resolved folders that are searched in its place."""
+    alike: bool = True
+    """Whether a file that lies in several folders must be the same one in all of them."""
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> "SearchedFolders":
+        """Several folders that together are one: a file is that of the first folder that has it."""
+        resolved = tuple(folder.resolve() for folder in folders)
+        return cls(resolved[0], {ITSELF: resolved}, alike=False)
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))
@@ -103,18 +107,18 @@ class SearchedFolders:
     def found(self, names: Iterable[str]) -> dict[str, Located]:
         """Those of `names` that are files, each in the first folder that has it.
 
-        Raises for one that would lie elsewhere, and for two different files of one name.
+        Raises for one that would lie elsewhere, and for two different files of one name if they must be `alike`.
         """
         places = {name: self.places(name) for name in names}
         wanted: dict[Path, set[str]] = {}
-        for place in (place for its in places.values() for place in its):
+        for place in chain.from_iterable(places.values()):
             wanted.setdefault(place.folder, set()).add(place.file)
-        files = {folder: existing(folder, own) for folder, own in wanted.items()}
+        files = {folder: existing(folder, inside_it) for folder, inside_it in wanted.items()}
         there = {}
-        for name, its in places.items():
-            if own := [place for place in its if place.file in files[place.folder]]:
-                check_same(name, own)
-                there[name] = own[0]
+        for name, candidates in places.items():
+            if found := [place for place in candidates if place.file in files[place.folder]]:
+                check_same(name, found if self.alike else found[:1])
+                there[name] = found[0]
         return there
 
 

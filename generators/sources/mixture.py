@@ -62,7 +62,7 @@ class Mixture(Captioned):
         """What each part gives for its own index and the same draw."""
         places = zip(self._places(indices), draws, strict=True)
         each = [part.several([index], [int(draw)], count) for (part, index), draw in places]
-        return [[own[k][0] for own in each] for k in range(count)]
+        return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """What each part gives for its own index and the same draw; None of parts without such negatives."""
@@ -75,8 +75,8 @@ class Mixture(Captioned):
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """The partners within each part."""
         places = zip(indices, self._places(indices), strict=True)
-        own = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
-        return np.array([start + item if item >= 0 else -1 for start, item in own], np.int64)
+        found = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
+        return np.array([start + item if item >= 0 else -1 for start, item in found], np.int64)
 
     def texts(self) -> Iterator[str]:
         """The texts of all parts."""

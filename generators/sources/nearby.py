@@ -19,15 +19,15 @@ def hint(folder: Path, name: str) -> str:
 
 def searched(folder: Path, name: PurePosixPath) -> Iterator[Path]:
     """A folder higher, a folder lower, and with another ending."""
-    own = (folder / name).parent
+    parent = (folder / name).parent
     yield folder.parent / name
     if len(name.parts) > 1:
         yield folder.joinpath(*name.parts[1:])
-        yield own.parent / name.name
+        yield parent.parent / name.name
     yield from (part / name for part in entries_of(folder) if os.path.isdir(part))
-    if own != folder:
-        yield from (part / name.name for part in entries_of(own) if os.path.isdir(part))
-    yield from (path for path in entries_of(own) if path.stem.lower() == name.stem.lower())
+    if parent != folder:
+        yield from (part / name.name for part in entries_of(parent) if os.path.isdir(part))
+    yield from (path for path in entries_of(parent) if path.stem.lower() == name.stem.lower())
 
 
 def entries_of(folder: Path) -> list[Path]:
@@ -49,9 +49,9 @@ def found_instead(path: Path) -> str:
     A data root has the folders of many data sets: of a folder that isn't the missing one's own only what lies right in
     it, or in its `data`, counts.
     """
-    own = path if path.is_dir() else path.parent
-    folder = next((place for place in (own, *own.parents) if place.is_dir()), own)
-    patterns = (*TABLES, *BELOW) if folder == own else (*TABLES, "data/*.parquet")
+    start = path if path.is_dir() else path.parent
+    folder = next((place for place in (start, *start.parents) if place.is_dir()), start)
+    patterns = (*TABLES, *BELOW) if folder == start else (*TABLES, "data/*.parquet")
     if is_webdataset(folder):
         kind = "a webdataset of CLIP_benchmark"
     elif any(True for pattern in patterns for _ in folder.glob(pattern)):

@@ -36,9 +36,9 @@ class SourcePlace:
         The root may be a data set's own folder: then "coco/train2017" is its "train2017".
         """
         whole = PurePosixPath(name)
-        place, own = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])
-        is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and own.exists()
-        return own if is_own and place == self.root / name else place
+        place, without_set = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])
+        is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and without_set.exists()
+        return without_set if is_own and place == self.root / name else place
 
     def recipe(self, names: Sequence[str]) -> str:
         """The way of making captions, among those that a source knows; raises for another."""

@@ -86,8 +86,8 @@ def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
     """An index that was kept of the same shard; None where there is none, or where it is damaged."""
     try:
         held = read_arrays(path)
-        own = owner(path)
-        if not (np.array_equal(held["signature"], signature) and np.array_equal(held.get("of", own), own)):
+        wanted = owner(path)
+        if not (np.array_equal(held["signature"], signature) and np.array_equal(held["of"], wanted)):
             return None
         texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
         refused = parse_json(held["refused"].tobytes(), path)
@@ -98,7 +98,7 @@ def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """Of which shard an index is, as it says itself; those of before don't say it."""
+    """Of which shard an index is, as it says itself."""
     return np.frombuffer(path.stem.encode(), np.uint8)
 
 

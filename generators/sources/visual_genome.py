@@ -20,7 +20,8 @@ from menagerie.generators.sources.annotated import (
     relation_or_objects,
     two_regions,
 )
-from menagerie.generators.sources.image_files import ImageFolders
+from menagerie.generators.sources.folders import SearchedFolders
+from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import LARGEST, Entry, checked
 from menagerie.generators.sources.json_stream import stream_list
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
@@ -55,24 +56,24 @@ class Selection:
 
     def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
         """Names and annotations of those that are taken, in their order."""
-        for file, numbers, its in every:
-            reason = self.kept_out.reason(numbers.all) or ("" if its.phrases else self.empty)
+        for file, numbers, annotations in every:
+            reason = self.kept_out.reason(numbers.all) or ("" if annotations.phrases else self.empty)
             if reason:
                 self.left_out[reason] += 1
             else:
                 self.files.append(file)
-                yield numbers.name, its
+                yield numbers.name, annotations
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs by that of Visual Genome, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
     for entry in stream_list(path):
-        own = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # of older files
+        here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # of older files
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
-        if own is None or own.number in every:
+        if here is None or here.number in every:
             raise entry.error("has the 'image_id' of an entry before it, or null")
-        every[own.number] = Numbers((own, *filter(None, others)))
+        every[here.number] = Numbers((here, *filter(None, others)))
     return every
 
 
@@ -113,7 +114,8 @@ class VisualGenome(AnnotatedPhotographs):
         images = annotations_of(file, every, read, chosen_images, refused := Refused())
         taken = chosen_images.take(images)
         super().__init__(f"Visual Genome {recipe}", taken, MADE[recipe], chosen_images.left_out, refused)
-        self.files = ImageFolders([place.path(folder) for folder in FOLDERS], chosen_images.files, place.resolution)
+        folders = SearchedFolders.of([place.path(folder) for folder in FOLDERS])
+        self.files = ImageFiles(folders, chosen_images.files, place.resolution)
 
 
 def annotations_of(
@@ -172,11 +174,11 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
     """A thing's attributes and its name, the first of several; empty where it has none."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
-    own = names[:1] if isinstance(names, list) else [names]
+    called = names[:1] if isinstance(names, list) else [names]
     attributes = thing.content.get("attributes") or []
-    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *own)):
+    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *called)):
         raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
-    return refused.clean(" ".join((*attributes, *own)) if any(own) else "")
+    return refused.clean(" ".join((*attributes, *called)) if any(called) else "")
 
 
 def chosen(place: SourcePlace) -> tuple[str, Path, Read]:

@@ -127,7 +127,7 @@ def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[
     choices = list(permutations(world.textures, 2))
     if not rules:
         return choices
-    return [its for its in choices if leave_any(rules, world, pair_scenes(world, pair, its, range(1)))]
+    return [textures for textures in choices if leave_any(rules, world, pair_scenes(world, pair, textures, range(1)))]
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
@@ -152,7 +152,7 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
         "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
         "unseen_pairs": list(product(roles.reserve, different)),
         "different_bag": [
-            (pair, textures) for pair, own in assigned for textures in different if set(textures) != set(own)
+            (pair, textures) for pair, shown in assigned for textures in different if set(textures) != set(shown)
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
     }

@@ -168,12 +168,12 @@ class SplitRecipe(ABC):
         held_out = [self.faced(replace(s, view=view)) for s in candidates if matched(rules, s) for view in views]
         tests = {}
         for name, texts in self.held_out_tests.items():
-            its = parsed(texts, world)
-            own = [scene for scene in held_out if matched(its, scene)]
-            if not own:
+            tested = parsed(texts, world)
+            scenes = [scene for scene in held_out if matched(tested, scene)]
+            if not scenes:
                 shown = " or ".join(texts)
                 raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
-            tests[name] = draw(own, self.test_scenes, generator(self.seed, "draw", name))
+            tests[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
         return subsets | tests
 
     @property
@@ -224,7 +224,7 @@ class SplitRecipe(ABC):
         sizes = any(thing.size for thing in scene.things)
         bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things)) if sizes else scene
         random = generator(self.seed, "facing", min(bare.key, self.swap(bare).key))
-        slots = [its[random.integers(len(its))] for its in (facings(thing.slot) for thing in scene.things)]
+        slots = [choices[random.integers(len(choices))] for choices in (facings(thing.slot) for thing in scene.things)]
         things = zip(scene.things, slots, strict=True)
         return replace(scene, things=tuple(thing._replace(slot=slot) for thing, slot in things))
 

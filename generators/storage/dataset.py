@@ -62,10 +62,10 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         """The one caption of each of `indices`, and parts of it that are drawn."""
         contents, scenes = self.false_captions.contents, self.records.scenes
-        own = self.captions(indices, draws)
-        read = (contents.read(scenes[i], text) for i, text in zip(indices, own, strict=True))
+        whole = self.captions(indices, draws)
+        read = (contents.read(scenes[i], text) for i, text in zip(indices, whole, strict=True))
         parts = [contents.parts(content, count - 1, int(draw)) for content, draw in zip(read, draws, strict=True)]
-        return [own, *([its[k] for its in parts] for k in range(count - 1))]
+        return [whole, *([drawn[k] for drawn in parts] for k in range(count - 1))]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """The hard negative of each of `indices`, or one that is drawn; None where there is none.

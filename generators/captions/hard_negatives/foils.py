@@ -114,7 +114,7 @@ def add_attribute(scene: Scene, context: TaskContext) -> Choice:
     things, absent = mentioned(scene, context), absent_from(scene, "texture", context.vocabulary.textures)
     bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in things] for texture in ("", added))
-    return Choice(*(caption_in_place(scene, its, context) for its in either))
+    return Choice(*(caption_in_place(scene, changed, context) for changed in either))
 
 
 def negation(scene: Scene, context: TaskContext) -> Choice:
