@@ -110,7 +110,6 @@ def collate(examples: Sequence[Example]) -> Example:
 
 
 def collate_examples(examples: Sequence[Example], *, collate_fn_map: Any = None) -> Example:
-    """`collate` as torch's table takes it."""
     return collate(examples)
 
 

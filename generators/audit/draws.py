@@ -68,7 +68,6 @@ def wrong_number(test: Drawn, views: int) -> str:
 
 
 def by_stratum(test: Drawn) -> dict[Stratum, list[tuple[Scene, int]]]:
-    """The records of a test by their strata."""
     found: dict[Stratum, list[tuple[Scene, int]]] = {stratum: [] for stratum in test.strata}
     for scene, view in test.scenes:
         found.setdefault(stratum_of(scene), []).append((scene, view))
@@ -93,7 +92,6 @@ def tally_strata(test: Drawn, tallies: Tallies) -> None:
 
 
 def animals_of(stratum: Stratum) -> Sequence[str]:
-    """The animals of a stratum."""
     return sorted(stratum[1]) if isinstance(stratum, tuple) else [stratum]
 
 

@@ -127,7 +127,6 @@ def compared(
 
 
 def outcome(claim: str, wrong: Sequence[str], detail: str) -> Finding:
-    """A finding from what is wrong."""
     holds, named = first(iter(wrong))
     return Finding(claim, holds, detail if holds else f"{len(wrong)} wrong, {named}; {REMEDY}")
 
@@ -174,7 +173,6 @@ def differences(
 
 
 def written(write: Callable[[Path], object]) -> bytes:
-    """What a file's writer writes."""
     with scratch_folder() as folder:
         write(folder / "file")
         return (folder / "file").read_bytes()

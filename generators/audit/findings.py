@@ -65,7 +65,6 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
 
 
 def rules_of(split: Split) -> tuple[Rule, ...]:
-    """The hold-out rules in the split's recipe."""
     return recorded_rules(split.recipe, split.vocabulary)
 
 

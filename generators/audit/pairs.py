@@ -125,23 +125,17 @@ class Order(NamedTuple):
 
     @property
     def swapped(self) -> "Order":
-        """The reversed order."""
         return self._replace(first=self.second, second=self.first)
 
     @property
     def pair(self) -> tuple[str, frozenset[str]]:
-        """The relation and both animals."""
         return self.relation, frozenset(self[1:])
 
 
-def order_of(scene: Scene) -> Order | None:
-    """The order of a scene of two; None for a single animal."""
-    return Order(scene.relation, *(thing.animal for thing in scene.things)) if len(scene.things) == 2 else None
-
-
 def orders_of(scenes: Sequence[Scene]) -> set[Order]:
-    """All orders of `scenes`."""
-    return {order for scene in scenes if (order := order_of(scene))}
+    """The orders of all scenes of two."""
+    pairs = (scene for scene in scenes if len(scene.things) == 2)
+    return {Order(scene.relation, *(thing.animal for thing in scene.things)) for scene in pairs}
 
 
 def check_orders(split: Split) -> Iterator[Finding]:

@@ -46,13 +46,9 @@ def out_of_order(split: Split, name: str) -> Scene | None:
         same = (before.outer, before.part) == (here.outer, here.part)
         if here.outer < before.outer or (same and here.inner <= before.inner):
             return scene
-    parts = one_sequence([[part for part, _ in groupby(group, lambda spot: spot.part)] for group in by_outer(places)])
+    turns = (group for _, group in groupby(places, lambda spot: spot.outer))  # of the outer loops
+    parts = one_sequence([[part for part, _ in groupby(turn, lambda spot: spot.part)] for turn in turns])
     return next((scene for scene, here in zip(scenes, places, strict=True) if here.part in parts), None)
-
-
-def by_outer(places: Sequence[Position]) -> Iterator[Iterator[Position]]:
-    """The positions in each turn of the outer loops."""
-    return (group for _, group in groupby(places, lambda spot: spot.outer))
 
 
 def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
@@ -107,7 +103,6 @@ def binding_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def grounds(split: Split, scene: Scene) -> tuple[int, int]:
-    """The view and the background."""
     return scene.view, split.vocabulary.backgrounds.index(scene.background)
 
 

@@ -152,7 +152,6 @@ class Coin(NamedTuple):
 
 
 def by_scene(scene: Scene) -> Hashable:
-    """Each scene for itself."""
     return scene
 
 

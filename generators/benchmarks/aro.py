@@ -32,7 +32,6 @@ def boxed_records(place: Place, file: str, group: Callable[[Entry], str]) -> lis
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of a file."""
     return file_numbers(VISUAL_GENOME, path, (entry.text("image_path") for entry in read_json_list(path)))
 
 
@@ -53,7 +52,6 @@ class VGAttribution(Photographs):
 
 
 def attribution(place: Place) -> VGAttribution:
-    """All records of its file."""
     records = boxed_records(place, ATTRIBUTION, lambda entry: "_".join(entry.texts("attributes", 2)))
     return VGAttribution("vg-attribution", IMAGES, records, place)
 
@@ -89,7 +87,6 @@ class VGRelation(Photographs):
 
 
 def relation(place: Place) -> VGRelation:
-    """All records of its file."""
     records = boxed_records(place, RELATION, lambda entry: entry.text("relation_name"))
     return VGRelation("vg-relation", IMAGES, records, place)
 

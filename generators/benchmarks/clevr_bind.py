@@ -38,7 +38,6 @@ class ClevrBind(Photographs):
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All groups."""
         return of_groups(items, outcomes)
 
 

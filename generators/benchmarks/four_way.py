@@ -28,7 +28,6 @@ class FourWay(Photographs):
     """Its clusters are records, its groups the rules."""
 
     def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
-        """As `Photographs`."""
         super().__init__(name, images, [record for quad in quads for record in records_of(quad)], place, QUADS)
         self.parts = {quad.name: quad.parts for quad in quads}
 

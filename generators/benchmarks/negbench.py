@@ -44,7 +44,6 @@ class NegBench(Photographs):
 
 
 def build(place: Place) -> NegBench:
-    """Both sets of images."""
     records, places = [], {}
     for name, file in FILES.items():
         columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
@@ -116,7 +115,6 @@ def build_retrieval(place: Place) -> Retrieval:
 
 
 def shown_in_retrieval(path: Path) -> Iterator[PhotographId]:
-    """The photographs of a file."""
     return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
 
 

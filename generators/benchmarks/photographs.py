@@ -21,7 +21,7 @@ from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.nearby import hint
-from menagerie.generators.sources.place import given_above
+from menagerie.generators.sources.registry import given_above
 
 Rule = Callable[[Scores], Outcome]
 
@@ -141,7 +141,6 @@ class PhotographSet(Benchmark):
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
-        """The number of tests in each group."""
         return Counter(record.group for record in self.records)
 
     def untested(self) -> Counter[str]:
@@ -155,7 +154,6 @@ class PhotographSet(Benchmark):
             yield f"{name} {self.files.place(name).path.stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """These images, as they are read."""
         return self.files.read(numbers)
 
     def fingerprint(self, number: int) -> str:
@@ -214,7 +212,6 @@ class Photographs(PhotographSet):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """By the benchmark's rule."""
         rule = self._rules if callable(self._rules) else self._rules[item.group]
         return rule(scores)
 
@@ -267,7 +264,6 @@ def macro(parts: Sequence[Summary]) -> Summary:
 
 
 def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes by the group of their items."""
     parts: dict[str, list[Outcome]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(item.group, []).append(outcome)

@@ -39,7 +39,6 @@ class PugSpar(Photographs):
         return first_of_drawn(scores, item.record)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All groups."""
         return of_groups(items, outcomes)
 
 

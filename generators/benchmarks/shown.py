@@ -8,7 +8,7 @@ from menagerie.generators.sources.coco import numbers_of
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.json_file import read_json
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.

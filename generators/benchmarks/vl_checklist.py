@@ -81,19 +81,16 @@ def named_in(file: str, names: Sequence[str]) -> str:
 
 
 def build(place: Place) -> VLCheckList:
-    """All 56 files."""
     folder = place.path(FOLDER)
     records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
     return VLCheckList("vl-checklist", IMAGES, records, place)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
-    """The rows of a file."""
     return read_json_rows(folder / f"{name}.json", 2)
 
 
 def read(row: Row, name: str) -> Record:
-    """A record of a file."""
     image, texts = image_of(row, name), checked(Entry(row.file, row.place, row.content[1]))
     true, false = (texts.texts(key)[0] for key in ("POS", "NEG"))
     return Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image)

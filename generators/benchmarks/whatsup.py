@@ -54,7 +54,6 @@ def pair_of(item: Item) -> str:
 
 
 def build(place: Place) -> WhatsUp:
-    """Both sets."""
     records = [
         record for part in PARTS for entry in read_json_list(place.path(FILES[part])) for record in [read(entry, part)]
     ]

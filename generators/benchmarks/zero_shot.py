@@ -76,7 +76,6 @@ class ZeroShot(MatrixBenchmark):
 
 
 def build(place: Place) -> ZeroShot:
-    """All sets that are there."""
     root = place.only(FOLDER)
     sets = [set_in(folder) for folder in folders_in(root)]
     if not sets:
@@ -85,7 +84,6 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    """The set of a folder."""
     try:
         classes = class_names(folder)
         return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
@@ -107,12 +105,10 @@ def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
 
 
 def pictures_in(folder: Path) -> list[str]:
-    """The names of the image files in a folder."""
     return sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
 
 
 def templates_of(folder: Path) -> Sequence[str]:
-    """The templates of a set."""
     listed = folder / "templates.txt"
     return read_templates(listed) if listed.is_file() else known_templates(folder.name)
 

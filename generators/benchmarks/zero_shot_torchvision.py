@@ -35,7 +35,6 @@ class TorchvisionSets(ZeroShot):
 
 
 def build(place: Place) -> TorchvisionSets:
-    """All sets that are there."""
     root = place.only(FOLDER)
     check_pickles(root)
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]

@@ -160,7 +160,6 @@ def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
 
 
 def as_template(template: AnyTemplate) -> Template:
-    """The template, by its name or itself."""
     return TEMPLATES[template] if isinstance(template, str) else template
 
 

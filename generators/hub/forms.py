@@ -109,7 +109,6 @@ def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Both images and captions."""
     number = row.field("id", int)
     names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
     return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
@@ -122,7 +121,6 @@ def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def valse_image(row: Entry, keep: Keep) -> None:
-    """The image alone."""
     keep("images", row.text("original_file_name"))
 
 

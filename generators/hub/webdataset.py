@@ -96,13 +96,11 @@ def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
 
 
 def read_member(file: BinaryIO, member: Member) -> bytes:
-    """A file in a tar file."""
     file.seek(member.offset)
     return file.read(member.size)
 
 
 def class_of(row: Entry, names: list[str]) -> int:
-    """The number of a sample's class."""
     text = row.content["cls"].strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")

@@ -40,7 +40,6 @@ def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
 
 
 def fits(form: Form, columns: Sequence[str]) -> bool:
-    """Whether a table has all columns of a form."""
     return set(form.columns) <= set(columns)
 
 
@@ -80,7 +79,6 @@ def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
 
 
 def table_names(tables: Sequence[Table]) -> str:
-    """The names of tables."""
     return ", ".join(table.name for table in tables)
 
 
@@ -164,7 +162,6 @@ def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> 
 
 
 def write_annotations(scratch: Path, form: Form, records: Records) -> None:
-    """Write the annotation file of each part."""
     for part, rows in records.items() if form.file else ():
         path = scratch / form.file.format(part=part)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import choose
+from menagerie.envs.core.identity import plain
 from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from menagerie.generators.audit.run import CHECKS_OF
 from menagerie.generators.inspection.matrices import (
@@ -90,13 +91,8 @@ def changed(recipe: dict) -> list[str]:
     return [
         f"{name} {' '.join(recipe[name]) if isinstance(default, tuple) else recipe[name]}"
         for name, default in defaults.items()
-        if name not in separate and name in recipe and recipe[name] not in (default, jsoned(default))
+        if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
     ]
-
-
-def jsoned(value: object) -> object:
-    """A value after a round trip through JSON."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def resolution(split: Split) -> str:
@@ -144,7 +140,6 @@ def subset_rows(split: Split) -> list[SubsetRow]:
 
 
 def subset_row(name: str, records: Records) -> SubsetRow:
-    """One subset in numbers."""
     return SubsetRow(
         subset=name,
         scenes=len(records),

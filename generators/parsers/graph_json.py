@@ -104,7 +104,6 @@ class ParseCache:
 
     @property
     def path(self) -> Path:
-        """The file of lines."""
         return self.folder / "graphs.jsonl"
 
     def __len__(self) -> int:

@@ -34,7 +34,6 @@ class GrammarRules:
         return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
@@ -55,15 +54,12 @@ class OneNode:
     """Leaves captions as they are."""
 
     def identity(self) -> Mapping[str, str]:
-        """Its name."""
         return {"parser": "one-node"}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """No graph of any."""
         return (Parsed(caption, None, "left whole") for caption in captions)
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
 

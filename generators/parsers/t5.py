@@ -41,15 +41,12 @@ class FactualT5:
         self.options, self.model = options, model
 
     def identity(self) -> Mapping[str, Any]:
-        """The model and its search."""
         return {"parser": "t5", "version": VERSION, "model": self.options.model, "beams": self.options.beams}
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each caption, in order."""
         for start in range(0, len(captions), self.options.batch):
             batch = list(captions[start : start + self.options.batch])
             yield from map(parsed, batch, self._facts(batch))
@@ -108,7 +105,6 @@ def one_line(error: Exception) -> str:
 
 @quiet()
 def build(options: T5Options) -> FactualT5:
-    """Load the model."""
     try:
         from factual_scene_graph.parser.scene_graph_parser import SceneGraphParser
     except ImportError as error:

@@ -23,14 +23,9 @@ from menagerie.generators.vocabulary import Vocabulary
 FORM = "felines={cat, lion}"
 
 
-def group_text(name: str, members: Sequence[str]) -> str:
-    """The text of one group, as recipes hold it."""
-    return f"{name}={{{', '.join(members)}}}"
-
-
 def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The texts of the groups of a TOML table."""
-    return tuple(group_text(name, members) for name, members in table.items())
+    """The groups of a TOML table as recipes hold them."""
+    return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
 
 
 def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:

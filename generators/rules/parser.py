@@ -49,7 +49,6 @@ class Parser(Tokens):
         }
 
     def rule(self) -> Expression:
-        """The whole text."""
         if self.next.kind == "end":
             self.fail("the rule is empty; write one such as texture=red & animal=cat", self.next)
         expression = self.alternatives()

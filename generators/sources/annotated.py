@@ -58,12 +58,10 @@ def regions_caption(phrases: Sequence[str]) -> Caption:
 
 
 def objects_caption(phrases: Sequence[str]) -> Caption:
-    """Phrases as nodes."""
     return Caption(f"A photo of {', '.join(phrases)}", SceneGraph(tuple(phrases)))
 
 
 def relation_caption(known: Annotations, relation: Relation) -> Caption:
-    """Two nodes and an edge."""
     subject, target = known.phrases[relation.subject], known.phrases[relation.object]
     graph = SceneGraph((subject, target), (Edge(relation.predicate, 0, 1),))
     return Caption(f"A photo of {subject} {relation.predicate} {target}", graph)
@@ -152,7 +150,6 @@ class AnnotatedPhotographs(Photographs):
         }
 
     def content(self) -> Iterator[str]:
-        """The recipe and all annotations."""
         yield self.recipe.__name__
         yield from (repr(self.annotations(index)) for index in range(len(self)))
 

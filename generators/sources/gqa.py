@@ -19,8 +19,7 @@ from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.json_stream import stream_object
 from menagerie.generators.sources.kept_out import VISUAL_GENOME
-from menagerie.generators.sources.place import SourcePlace
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec
 from menagerie.generators.sources.visual_genome import (
     FOLDERS,
     IMAGE_DATA,

@@ -87,7 +87,6 @@ class ImageFiles:
         return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
-        """The folder that has a file."""
         return self._places.get(file) or Located(self.root, file)
 
     @classmethod
@@ -96,7 +95,6 @@ class ImageFiles:
         return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        """The images of `indices`."""
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
         wanted = [range(len(self))[index] for index in indices]
         with ThreadPoolExecutor(self.workers) as threads:  # Pillow decodes without Python's lock; none starts for one

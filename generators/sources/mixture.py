@@ -42,7 +42,6 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of `indices`, in their order."""
         none = self.parts[0].images([])  # gives an empty batch its size
         return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
 
@@ -54,12 +53,10 @@ class Mixture(Captioned):
         return torch.cat([none, *(part.partner_images([index]) for part, index in self._places(indices))])
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """What each part gives for its own index and the same draw."""
         places = zip(self._places(indices), draws, strict=True)
         return [part.captions([index], [int(draw)])[0] for (part, index), draw in places]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """What each part gives for its own index and the same draw."""
         places = zip(self._places(indices), draws, strict=True)
         each = [part.several([index], [int(draw)], count) for (part, index), draw in places]
         return [[lists[k][0] for lists in each] for k in range(count)]
@@ -79,7 +76,6 @@ class Mixture(Captioned):
         return np.array([start + item if item >= 0 else -1 for start, item in found], np.int64)
 
     def texts(self) -> Iterator[str]:
-        """The texts of all parts."""
         for part in self.parts:
             yield from part.texts()
 
@@ -142,23 +138,18 @@ class Part(Captioned):
         return len(self.indices)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of `indices`."""
         return self.whole.images(self._there(indices))
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of their partners."""
         return self.whole.partner_images(self._there(indices))
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """What the whole gives for these items and draws."""
         return self.whole.captions(self._there(indices), draws)
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """What the whole gives for these items and draws."""
         return self.whole.several(self._there(indices), draws, count)
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """What the whole gives for these items and draws."""
         return self.whole.negatives(self._there(indices), draws, kind)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:

@@ -25,8 +25,7 @@ from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import LARGEST, Entry, checked
 from menagerie.generators.sources.json_stream import stream_list
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
-from menagerie.generators.sources.place import SourcePlace
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec
 
 IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
 UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"

@@ -99,9 +99,7 @@ class BindingRecipe(SplitRecipe):
         return [scene for one in bare for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
-        """The numbers of pairs that the fractions amount to."""
-        roles, _ = roles_of(self, load_world(self.world))
-        return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
+        return roles_of(self, load_world(self.world))[0].counts
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:

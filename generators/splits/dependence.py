@@ -76,11 +76,10 @@ class DependenceRecipe(SplitRecipe):
             yield Scene(background, things, view)
 
     def counts(self) -> PairCounts:
-        """The number of pairs that the fraction amounts to; none are swapped."""
         world = load_world(self.world)
         roles = pair_roles(self, world)
         quotas(world, roles, self)  # raises if the information is impossible
-        return PairCounts(len(roles.train), 0, roles.trainable)
+        return roles.counts
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:

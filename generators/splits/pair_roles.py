@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import SplitRecipe, at_least_one
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 Pair = tuple[str, str]
 
@@ -20,6 +20,11 @@ class PairRoles:
     validation: tuple[Pair, ...]
     reserve: tuple[Pair, ...]
     trainable: int  # number of pairs that a fraction of 1 would train on
+
+    @property
+    def counts(self) -> PairCounts:
+        """The numbers of pairs that the recipe's fractions amount to."""
+        return PairCounts(len(self.train), len(self.swapped), self.trainable)
 
 
 def pair_roles(

@@ -39,23 +39,20 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in self.records.scenes], bool)}
         self.reader = PixelReader(split)
         self._pixels: np.ndarray | None = None
-        if len(self) and (self._bytes() < PRELOAD_BYTES if preload is None else preload):
-            self._pixels = self.reader.read_all(self.records.rows)
-
-    def _bytes(self) -> int:
-        return self.reader.read(int(self.records.rows[0])).nbytes * len(self)
+        if len(self):
+            size = self.reader.read(int(self.records.rows[0])).nbytes * len(self)
+            if size < PRELOAD_BYTES if preload is None else preload:
+                self._pixels = self.reader.read_all(self.records.rows)
 
     def __len__(self) -> int:
         return len(self.records)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of `indices`."""
         chosen = np.asarray(indices, np.int64)
         pixels = self.reader.read_all(self.records.rows[chosen]) if self._pixels is None else self._pixels[chosen]
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """The one caption of each of `indices`, whatever its draw."""
         pairs = zip(indices, draws, strict=True)
         return [Caption(self.records.captions[i], self.records.graphs[i]) for i, _ in pairs]
 

@@ -202,11 +202,8 @@ class ImageStore:
         table = self.index()[1]
         for shard in self._lost_shards():
             scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-            rendered = self._rendered(scenes, workers)
-            write_shard(self.folder / shard.file, self.identity, self.vocabulary, *rendered, shard.codec)
-
-    def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
+            rows, pictures = self.vocabulary.encode(scenes), self.renderer(workers).render(scenes)
+            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, *pictures, shard.codec)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;

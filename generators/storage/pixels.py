@@ -78,7 +78,6 @@ class PixelReader:
 
 
 def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:
-    """The digests of a shard's rows."""
     with open_hdf5(location.file, location.remedy) as file:
         return read_table(file[location.group], DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
 

@@ -11,7 +11,7 @@ from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
-from menagerie.generators.sources.place import one_node
+from menagerie.generators.sources.registry import one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides

@@ -16,12 +16,11 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers import spacy_rules, t5
-from menagerie.generators.parsers.agreement import agreement, parts
 from menagerie.generators.parsers.dependency_rules import Word, graph_of
 from menagerie.generators.parsers.graph_json import NotAGraph, ParseCache, as_json, from_json, plain_phrase
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.parsers.registry import describe, load, names, open_parser
-from menagerie.generators.sources.captions_file import parse_file, read_captions
+from menagerie.generators.sources.captions_file import agreement, parse_file, parts, read_captions
 from menagerie.generators.sources.coco import one_node
 from menagerie.generators.vocabulary import Vocabulary
 from menagerie.models.training.targets import Claims, targets_of

@@ -20,8 +20,7 @@ from menagerie.generators.sources import registry
 from menagerie.generators.sources.annotated import UNKNOWN_THING
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.registry import state
+from menagerie.generators.sources.registry import SourcePlace, one_node, state
 from menagerie.generators.sources.visual_genome import UNKNOWN
 from tests.generators.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
 

@@ -141,5 +141,4 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
 
 
 def in_random_order(options: Sequence[Option], random: np.random.Generator) -> list[Option]:
-    """All of `options`."""
     return [options[i] for i in random.permutation(len(options))]
