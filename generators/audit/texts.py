@@ -138,25 +138,10 @@ def mentions_both_textures(graph: SceneGraph, scene: Scene) -> bool:
 Follows = Callable[[str, Reading, Scene, object], bool]
 
 
-def conjunction(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
-    """Whether every joint is the conjunction."""
-    return set(reading.joints) <= {requested}
-
-
-def article(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
-    """Whether all articles are the requested one, if there are any."""
-    return reading.article in ("", requested)
-
-
-def mention_order(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
+def follows_order(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
     """Whether things are mentioned in the order of their slots, unless the order is random."""
-    places = [reading.graph.nodes.index(text) for text in mentioned_phrases(reading.graph, scene) if text]
+    places = [reading.graph.nodes.index(phrase) for phrase in mentioned_phrases(reading.graph, scene) if phrase]
     return requested == "random" or places == sorted(places)
-
-
-def phrasings(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
-    """Whether the caption has one of the phrasings."""
-    return phrasing_in(text, scene, requested) is not None
 
 
 def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None:
@@ -168,10 +153,10 @@ def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None
 
 
 FIELDS: dict[str, Follows] = {
-    "conjunction": conjunction,
-    "article": article,
-    "mention_order": mention_order,
-    "phrasings": phrasings,
+    "conjunction": lambda text, reading, scene, requested: set(reading.joints) <= {requested},
+    "article": lambda text, reading, scene, requested: reading.article in ("", requested),
+    "mention_order": follows_order,
+    "phrasings": lambda text, reading, scene, requested: phrasing_in(text, scene, requested) is not None,
 }
 
 

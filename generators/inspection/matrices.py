@@ -62,16 +62,10 @@ def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str
     return tally(entries, vocabulary.animals, vocabulary.animals)
 
 
-def texture_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:
-    """Number of things by animal and texture, (animals, textures)."""
-    entries = ((thing.animal, thing.texture) for scene in scenes for thing in scene.things)
-    return tally(entries, vocabulary.animals, vocabulary.textures)
-
-
-def size_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:
-    """Number of things by animal and size, (animals, sizes)."""
-    entries = ((thing.animal, thing.size) for scene in scenes for thing in scene.things)
-    return tally(entries, vocabulary.animals, vocabulary.sizes)
+def attribute_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> Counts:
+    """Number of things by animal and "texture" or "size", (animals, textures) or (animals, sizes)."""
+    entries = ((thing.animal, getattr(thing, attribute)) for scene in scenes for thing in scene.things)
+    return tally(entries, vocabulary.animals, getattr(vocabulary, f"{attribute}s"))
 
 
 def background_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:

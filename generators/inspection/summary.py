@@ -12,10 +12,9 @@ from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from menagerie.generators.audit.run import CHECKS_OF
 from menagerie.generators.inspection.matrices import (
     Counts,
+    attribute_counts,
     in_relation,
     mentioned_relations,
-    size_counts,
-    texture_counts,
 )
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader, open_split
@@ -79,8 +78,8 @@ def facts(split: Split) -> dict[str, str]:
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **fractions(split),
         **train_pairs(split),
-        "textures in train": shares(texture_counts(train, v), v.textures),
-        **({"sizes in train": shares(size_counts(train, v), v.sizes)} if v.sizes else {}),
+        "textures in train": shares(attribute_counts(train, v, "texture"), v.textures),
+        **({"sizes in train": shares(attribute_counts(train, v, "size"), v.sizes)} if v.sizes else {}),
     }
 
 

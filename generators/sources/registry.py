@@ -91,16 +91,8 @@ class SourceSpec:
 
 
 EXPORTS = Exports("menagerie.generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
-
-
-def names() -> tuple[str, ...]:
-    """Names of all sources, sorted; imports none of them."""
-    return EXPORTS.names()
-
-
-def load(name: str) -> SourceSpec:
-    """What the file of that name exports."""
-    return EXPORTS.load(name)
+names: Callable[[], tuple[str, ...]] = EXPORTS.names
+load: Callable[[str], SourceSpec] = EXPORTS.load
 
 
 TAIL = 64  # bytes at the end of a file

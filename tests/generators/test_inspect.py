@@ -19,11 +19,11 @@ from menagerie.envs.facing import place_of
 from menagerie.generators.inspection.matrices import (
     ROLES,
     animal_counts,
+    attribute_counts,
     background_counts,
     count_matrix,
     pair_coverage,
     role_matrix,
-    texture_counts,
 )
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
@@ -111,7 +111,7 @@ def test_matrices_count_every_scene(made):
     assert sum(table[place] for table in ordered) == len(scenes_of_both)
     assert ordered[0][place] == sum(place_of(s.things[0].slot) == "left" for s in scenes_of_both)
     things = Counter(thing.animal for scene in scenes for thing in scene.things)
-    for table in (texture_counts(scenes, v), background_counts(scenes, v)):
+    for table in (attribute_counts(scenes, v, "texture"), background_counts(scenes, v)):
         assert table.sum(1).tolist() == [things[animal] for animal in v.animals]
 
 

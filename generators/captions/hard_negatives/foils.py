@@ -7,6 +7,7 @@ which it doesn't apply; such scenes are not counted.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from menagerie.envs.core.seeds import generator
@@ -67,16 +68,6 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
         return None
     swapped = first._replace(size=second.size), second._replace(size=first.size)
     return Choice(true_caption(scene, context), caption_in_place(scene, swapped, context))
-
-
-def replace_texture(scene: Scene, context: TaskContext) -> Choice:
-    """One thing gets a texture that the scene doesn't show."""
-    return Choice(true_caption(scene, context), replaced(scene, context, "texture", context.vocabulary.textures))
-
-
-def replace_animal(scene: Scene, context: TaskContext) -> Choice:
-    """One thing becomes an animal that the scene doesn't show."""
-    return Choice(true_caption(scene, context), replaced(scene, context, "animal", context.vocabulary.animals))
 
 
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
@@ -160,22 +151,22 @@ def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
-def replaced(scene: Scene, context: TaskContext, field: str, names: Sequence[str]) -> Caption:
-    """The caption with one thing's animal or texture replaced by an absent one."""
+def replace_by_absent(scene: Scene, context: TaskContext, field: str) -> Choice:
+    """One thing gets a texture, or becomes an animal, that the scene doesn't show."""
     random = generator(context.seed, "replace", field, scene.key)
-    absent = absent_from(scene, field, names)
+    absent = absent_from(scene, field, getattr(context.vocabulary, f"{field}s"))
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
-    return caption_in_place(scene, things, context)
+    return Choice(true_caption(scene, context), caption_in_place(scene, things, context))
 
 
 TASKS: dict[str, Callable[[Scene, TaskContext], Choice | None]] = {
     "swap": swap,
     "swap size": swap_size,
     "one animal": one_animal,
-    "replace texture": replace_texture,
-    "replace animal": replace_animal,
+    "replace texture": partial(replace_by_absent, field="texture"),
+    "replace animal": partial(replace_by_absent, field="animal"),
     "replace size": replace_size,
     "replace relation": replace_relation,
     "add animal": add_animal,
