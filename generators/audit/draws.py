@@ -60,7 +60,7 @@ def impossible(test: Drawn) -> list[Scene]:
 
 
 def wrong_number(test: Drawn, views: int) -> str:
-    """How many records a test has and should have; empty if these are as many."""
+    """A message that says how many records a test has and should have; empty if the number is right."""
     least = views * (sum(map(len, test.strata.values())) + sum(test.hidden))
     if min(test.most, least) <= len(test.scenes) <= test.most:
         return ""
@@ -227,7 +227,7 @@ def tally_paint(split: Split, tallies: Tallies) -> None:
 
 
 def beside(thing: Thing, scene: Scene) -> Iterator[str]:
-    """What the texture of a thing could go with."""
+    """What the texture of a thing could depend on: background, view, place, size and the other thing."""
     yield from (scene.background, f"view {scene.view}", place_of(thing.slot), *filter(None, [thing.size]))
     for other in scene.things:
         if other != thing:

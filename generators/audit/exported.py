@@ -85,7 +85,7 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 
 
 def read_export(folder: Path, world_file: Path | None) -> Export:
-    """What an export says of itself; a folder that is none raises."""
+    """Read the mark and the data sheet of an export; raises `UserError` for a folder that isn't a whole export."""
     try:
         text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
         recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]

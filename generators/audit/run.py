@@ -204,7 +204,7 @@ def outcome_of(path: Path, *arguments: Any) -> Outcome:
 
 
 def result_of(records: Future[list[Finding]]) -> list[Finding]:
-    """What the other process finds."""
+    """The findings of the process that audits records; raises where it has died."""
     try:
         return records.result()
     except BrokenProcessPool as error:

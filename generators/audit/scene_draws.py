@@ -30,7 +30,7 @@ Draws = Iterator[tuple[str, str, int, float, int]]
 
 
 def check_scene_draws(split: Split) -> Iterator[Finding]:
-    """What is drawn for each scene is drawn alike with everything else."""
+    """What is drawn for each scene doesn't depend on anything else."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
@@ -92,7 +92,7 @@ def phrasings(split: Split, records: Records) -> Draws:
 
 
 def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
-    """What is true of a scene that a test could ask for."""
+    """The true answers to what a test could ask of a scene."""
     yield f"{len(scene.things)} things"
     if len({thing.animal for thing in scene.things}) == 2:
         signs = signs_of(scene, graph)

@@ -38,7 +38,7 @@ def check_sequence(split: Split) -> Iterator[Finding]:
 
 
 def out_of_order(split: Split, name: str) -> Scene | None:
-    """The first record of a subset that stands elsewhere than its kind has it."""
+    """The first record of a subset that isn't where the order of its kind puts it; None if all are."""
     place = held_out_position if name.startswith(HELD_OUT) else POSITION_OF[split.recipe["kind"]]
     scenes = split.subsets[name].scenes
     places = [place(split, name, scene) for scene in scenes]

@@ -93,7 +93,7 @@ class Tally(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """The nearest to the count of what should be."""
+        """The expected count; where a range is expected, the end of it that is nearest to the count."""
         return min(max(float(self.count), self.least), self.most)
 
     @property

@@ -33,7 +33,7 @@ class Classes(NamedTuple):
     places: Mapping[str, int]
     """Of what a folder may be called, as `spelled`, the place of its class among the names."""
     others: frozenset[str]
-    """What folders of the set are called that its test leaves out."""
+    """Folders of the set that its test leaves out, as `spelled`."""
     from_one: bool
     """Whether numbered folders may be counted from 1."""
 

@@ -115,7 +115,7 @@ class MatrixBenchmark(PhotographSet):
         return lost
 
     def content(self) -> Iterator[str]:
-        """Also the texts, of which records have some alone."""
+        """As of any benchmark, and all texts, some of which no record has."""
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 

@@ -171,7 +171,7 @@ class PhotographSet(Benchmark):
         """The same with other texts, without the tests of which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """What papers report of it beside the groups, from the outcomes of its items; of most, all records alike."""
+        """The figures that papers report beside the groups; for most benchmarks the mean over all records."""
         return {"all": summarise(outcomes)}
 
 

@@ -54,7 +54,7 @@ class Contents:
         return self._read[scene, caption.text]
 
     def parsed(self, scene: Scene, caption: Caption) -> Content:
-        """`read` for the first time."""
+        """As `read`, without looking up whether it was read before."""
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
             things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]

@@ -99,10 +99,10 @@ def export(
     split = chosen(open_split(path), subsets)
     reader = PixelReader(split)
     files = list(lay_out([ExportPart(name, records, reader) for name, records in split.subsets.items()]))
-    held = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
-    if not any(held.values()):
-        raise UserError(f"nothing in {', '.join(held)} of {path} can be exported as {form}; choose other --subsets")
-    counts = {name: (samples, len(split.subsets[name])) for name, samples in held.items()}
+    exported = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
+    if not any(exported.values()):
+        raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
+    counts = {name: (samples, len(split.subsets[name])) for name, samples in exported.items()}
     with claimed(out, mark(split, form), {file.path for file in files}):
         write_missing(files, out, progress)
         if not (out / SHEET).exists():

@@ -86,7 +86,7 @@ class ReadGraphs:
         self._read: dict[str, SceneGraph] = {}
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """What is read of a caption whose own graph is `graph`."""
+        """The graph that models read of a caption; `graph` is the generator's."""
         if caption not in self._read:
             self._read[caption] = self.noisy(caption, self.parser(caption) if self.parser else graph)
         return self._read[caption]

@@ -79,13 +79,13 @@ def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) ->
 def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
     """An index that was kept of the same shard; None where there is none, or where it is damaged."""
     try:
-        held = read_arrays(path)
+        arrays = read_arrays(path)
         wanted = owner(path)
-        if not (np.array_equal(held["signature"], signature) and np.array_equal(held["of"], wanted)):
+        if not (np.array_equal(arrays["signature"], signature) and np.array_equal(arrays["of"], wanted)):
             return None
-        texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
-        refused = parse_json(held["refused"].tobytes(), path)
-        index = Index(*texts, *(held[name] for name in ("offsets", "sizes", "flickr")), refused)
+        texts = [Texts.from_arrays(arrays[name], arrays[f"{name}_ends"]) for name in ("keys", "texts")]
+        refused = parse_json(arrays["refused"].tobytes(), path)
+        index = Index(*texts, *(arrays[name] for name in ("offsets", "sizes", "flickr")), refused)
         return index if is_sound(index, int(signature[1])) else None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, Inaccessible):  # no such file, not an index
         return None

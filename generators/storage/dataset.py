@@ -83,7 +83,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
 
     @cached_property
     def false_captions(self) -> FalseCaptions:
-        """What makes negatives, by what train shows."""
+        """Makes false captions that give nothing away which train doesn't show."""
         train = self.split.subsets["train"]
         return FalseCaptions(self.split.recipe, self.split.vocabulary, train.scenes, train.captions)
 

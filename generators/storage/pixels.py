@@ -57,7 +57,7 @@ class PixelReader:
             ) from error
 
     def _check_zeros(self, row: int, name: str, pixels: np.ndarray) -> None:
-        """Raise `ValueError` if nothing but zeros isn't what was rendered: zeros have HDF5's checksum of zeros."""
+        """Raise `ValueError` if pixels that are all zero were rendered otherwise: HDF5's checksum of zeros is zero."""
         (digests,) = self.digests(np.array([row]))
         (scene,) = self.split.vocabulary.decode(self.read(row, "scenes")[None])
         if digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):

@@ -155,9 +155,9 @@ def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: 
     texts = h5py.check_string_dtype(table.dtype)
     if table.dtype != dtype if dtype else texts is None or texts.length is None:
         raise ValueError(f"{table.name} is no table of {dtype or 'texts'}, but of {table.dtype}")
-    held, size = table.id.get_storage_size(), table.file.id.get_filesize()
-    if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(held, size):
-        raise ValueError(f"{table.name} has {held} bytes in a file of {size} for the shape {table.shape}")
+    stored, size = table.id.get_storage_size(), table.file.id.get_filesize()
+    if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(stored, size):
+        raise ValueError(f"{table.name} has {stored} bytes in a file of {size} for the shape {table.shape}")
     return table
 
 
