@@ -32,12 +32,12 @@ from menagerie.generators.storage.tables import (
     create_hdf5,
     digest_of_table,
     digests_of,
-    hdf5_bytes,
     open_hdf5,
     read_attribute,
     read_table,
     write_attribute,
     write_digests,
+    write_hdf5,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
@@ -245,9 +245,7 @@ class ImageStore:
             file["scenes"], file["shards"] = whole, listed
             write_attribute(file, DIGEST, digest_of_table(whole, listed))
 
-        content = hdf5_bytes(fill)
-        with whole_file(self.folder / INDEX) as temporary:
-            temporary.write_bytes(content)
+        write_hdf5(self.folder / INDEX, fill)
 
 
 def check_resolution(resolution: int) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
 from menagerie.envs.core.reading import Inaccessible, parse_json, shaped
 from menagerie.envs.scene import Scene
@@ -34,7 +33,6 @@ from menagerie.generators.storage.image_store import (
     shard_table,
 )
 from menagerie.generators.storage.tables import (
-    hdf5_bytes,
     open_hdf5,
     read_attribute,
     read_graphs,
@@ -43,6 +41,7 @@ from menagerie.generators.storage.tables import (
     text_column,
     write_attribute,
     write_graphs,
+    write_hdf5,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
@@ -179,9 +178,7 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
         for i, shard in enumerate(shards):
             links[str(i)] = h5py.ExternalLink(shard.file, "/")
 
-    content = hdf5_bytes(fill)
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
+    write_hdf5(path, fill)
 
 
 def write_tables(file: h5py.File, split: Split) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import reserve
+from menagerie.envs.core.files import reserve, whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -66,6 +66,13 @@ FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of conten
 SPARE = 1 << 20  # bytes that HDF5 may write besides what it is given
 END = slice(28, 36)  # of a file's first bytes: where it ends, as HDF5's format has it in "superblocks" 2 and 3
 Reserve = Callable[[int], None]  # has the disk keep room for so many bytes more
+
+
+def write_hdf5(path: Path, fill: Callable[[h5py.File], object]) -> None:
+    """Write a small file that `fill` fills, whole or not at all."""
+    content = hdf5_bytes(fill)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
