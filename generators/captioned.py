@@ -1,16 +1,19 @@
-"""What any training data is: images, each with one caption or several, and their scene graphs."""
+"""What any training data is: images, each with one caption or several, their scene graphs, and records of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.seeds import seed_of
+from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 
 Indices = Sequence[int] | Int64[np.ndarray, " n"]
@@ -30,7 +33,7 @@ class Captioned(ABC):
     has_partners: bool = False
     """Whether each image has a partner, of which its negative is true."""
     text_negatives: tuple[str, ...] = ()
-    """Kinds of negatives that it gives (`menagerie.generators.captions.false_captions.KINDS`); empty: it has none."""
+    """Kinds of negatives that it gives (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty: it has none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
     """Named masks over all indices that a sampler may draw from apart, such as "single_object"."""
     shares: Mapping[str, float] = MappingProxyType({})
@@ -58,7 +61,7 @@ class Captioned(ABC):
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         """`count` captions of each index, as that many lists: the first that of `captions`, the others drawn anew."""
         others = ([seed_of(draw, "another caption", k) for draw in draws] for k in range(1, count))
-        return [self.captions(indices, own) for own in (draws, *others)]
+        return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """For each index a caption that is false of its image, made from the caption of the same draw; None where there
@@ -85,3 +88,36 @@ def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
         yield text
         yield from graph.nodes
         yield from (edge.predicate for edge in graph.edges)
+
+
+class Example(NamedTuple):
+    """One image with its caption, its hard negative, and the scene graphs of both.
+
+    Real data sets have the same form. `negative` is empty if there is none.
+    """
+
+    image: UInt8[Tensor, "3 h w"]
+    caption: str
+    negative: str
+    graph: SceneGraph
+    negative_graph: SceneGraph
+
+
+def collate(examples: Sequence[Example]) -> Example:
+    """A batch: images stacked (n, 3, h, w), texts and graphs as lists. A plain `DataLoader` does the same."""
+    images, *rest = zip(*examples, strict=True)
+    return Example(torch.stack(images), *map(list, rest))
+
+
+def collate_examples(examples: Sequence[Example], *, collate_fn_map: Any = None) -> Example:
+    return collate(examples)
+
+
+def collate_graphs(graphs: Sequence[SceneGraph], *, collate_fn_map: Any = None) -> list[SceneGraph]:
+    """Graphs as a list: torch would transpose their tuples."""
+    return list(graphs)
+
+
+# The table by which `torch.utils.data.default_collate` is extended (its docstring's second option).
+default_collate_fn_map[Example] = collate_examples
+default_collate_fn_map[SceneGraph] = collate_graphs

@@ -41,7 +41,6 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
-        """The vocabulary that `to_json` wrote."""
         names = shaped(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
         return cls(**{name: tuple(words) for name, words in names.items()})
 

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.ranges import RATE, STEPS, Range, check_ranges
-from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 
 ALTERED = ("swapped", "shuffled")
 WARMUP = Range(0, STEPS.high)
@@ -79,7 +79,7 @@ class Recipe:
             raise UserError(f"--local-negatives must be different ones, got {' '.join(self.local_negatives)}")
         object.__setattr__(self, "text_negatives", tuple(self.text_negatives))
         for name in self.text_negatives:
-            choose("--text-negatives", name, KINDS)
+            choose("--text-negatives", name, TEXT_NEGATIVES)
         if len(set(self.text_negatives)) < len(self.text_negatives):
             raise UserError(f"--text-negatives must be different ones, got {' '.join(self.text_negatives)}")
         if not self.local_negatives:

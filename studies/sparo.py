@@ -20,7 +20,7 @@ from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.ranges import RUNS, Range, check_ranges, option
-from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
 from menagerie.studies.ablation.rows import ablated, changed

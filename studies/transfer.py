@@ -23,7 +23,7 @@ from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.ranges import SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
-from menagerie.generators.sources.searched_folders import Given
+from menagerie.generators.sources.folders import Given
 from menagerie.studies.runs.device import check_device, check_device_here
 
 

@@ -8,11 +8,10 @@ alphabet and to one texture:
 - m: the caption mentions that animal first.
 
 Their products say the rest: ap, the texture is in the first place; pm, what is in the first place is mentioned first;
-am, the texture is mentioned first. Of each product that chance decides (`menagerie.generators.audit.symmetry`) the sum
-over a subset is a contrast, and so are the sums over each background, each view and each texture. For counting,
-contrasts are of each number with each background, view and texture, and of each place that holds something. All of
-them, over all subsets, are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound
-splits at most (`menagerie.generators.audit.chance`).
+am, the texture is mentioned first. Of each product that a coin decides (see `statistics`) the sum over a subset is a
+contrast, and so are the sums over each background, each view and each texture. For counting, contrasts are of each
+number with each background, view and texture, and of each place that holds something. All of them, over all subsets,
+are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound splits at most.
 """
 
 from collections import defaultdict
@@ -22,14 +21,13 @@ from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import COUNTING
-from menagerie.generators.audit.chance import Contrast, bound, signed
-from menagerie.generators.audit.findings import Finding
-from menagerie.generators.audit.mentions import mentioned_phrases
-from menagerie.generators.audit.symmetry import open_to, rules_for, turn_of
+from menagerie.generators.audit.findings import Finding, rules_for
+from menagerie.generators.audit.statistics import Contrast, bound, coin_of, is_open, signed
+from menagerie.generators.audit.texts import mentioned_phrases
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.split_file import Records, Split
 
-RATE = 1 / 2000
+CONTRAST_RATE = 1 / 2000
 """The most sound splits of which this finding, or that on texts, fails by chance: 1 in 1000 for both together."""
 
 # Product of signs -> what it says where it is 1.
@@ -63,12 +61,12 @@ class Turned(NamedTuple):
 def check_balance(split: Split) -> Iterator[Finding]:
     """Place, order of mention, texture, background and view give no answer away."""
     contrasts = list(all_contrasts(split))
-    strongest = max(contrasts, key=lambda its: its.strength, default=None)
+    strongest = max(contrasts, key=lambda contrast: contrast.strength, default=None)
     claim = "answers depend on no place, order of mention, texture, background or view"
     if strongest is None:
         yield Finding(claim, True, "no scene of two and no number to tell")
         return
-    limit = bound(len(contrasts), RATE)
+    limit = bound(len(contrasts), CONTRAST_RATE)
     detail = f"{len(contrasts)} contrasts, the strongest {strongest.strength:.1f}, bound {limit:.1f}"
     detail += f": {strongest.text}"
     yield Finding(claim, strongest.strength <= limit, detail)
@@ -81,7 +79,7 @@ def all_contrasts(split: Split) -> Iterator[Contrast]:
     """
     if split.recipe["kind"] == "counting":
         tests = {name: records.scenes for name, records in split.subsets.items() if name != "train"}
-        for name, scenes in (tests | {TOGETHER: [scene for its in tests.values() for scene in its]}).items():
+        for name, scenes in (tests | {TOGETHER: [scene for records in tests.values() for scene in records]}).items():
             yield from number_contrasts(name, scenes)
         return
     together: dict[str, list[Turned]] = defaultdict(list)
@@ -129,16 +127,17 @@ def products(split: Split, name: str, records: Records) -> dict[str, list[Turned
         for scene, graph in zip(records.scenes, records.graphs, strict=True)
         if len({thing.animal for thing in scene.things}) == len(scene.things) == 2
     ]
-    turns = {its: turn_of(its, kind, name) for its in SIGNS if (drawn if "m" in its else name != "train")}
-    held = {turn: [open_to(turn, rules, scene) for scene, _ in rows] for turn in set(turns.values()) if turn}
+    decided = [product for product in SIGNS if (drawn if "m" in product else name != "train")]
+    coins = {product: coin_of(product, kind, name) for product in decided}
+    open_rows = {coin: [is_open(coin, rules, scene) for scene, _ in rows] for coin in set(coins.values()) if coin}
     return {
         product: [
-            Turned(scene, prod(signs[sign] for sign in product), (turn.group.__name__, turn.group(scene)))
-            for (scene, signs), is_open in zip(rows, held[turn], strict=True)
+            Turned(scene, prod(signs[sign] for sign in product), (coin.group.__name__, coin.group(scene)))
+            for (scene, signs), is_open in zip(rows, open_rows[coin], strict=True)
             if is_open and signs.keys() >= set(product)
         ]
-        for product, turn in turns.items()
-        if turn
+        for product, coin in coins.items()
+        if coin
     }
 
 
@@ -147,8 +146,8 @@ def stratified(
 ) -> Iterator[Contrast]:
     """The contrast of a product over all rows and each part of them; with a, also relative to each texture."""
     for part, inside in strata([row.scene for row in rows]).items():
-        own = ((rows[i].group, rows[i].sign) for i in inside)
-        yield signed(what.format(texture="the first texture in the alphabet"), name + part, own)
+        signs = ((rows[i].group, rows[i].sign) for i in inside)
+        yield signed(what.format(texture="the first texture in the alphabet"), name + part, signs)
     if "a" not in product:
         return
     for texture in textures:
@@ -162,11 +161,11 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
     """Of counting: each number is a quarter of a subset and of its parts, and each place holds its share."""
     parts = strata(scenes)
     for texture in sorted({scene.things[0].texture for scene in scenes}):
-        parts[f", texture {texture}"] = [i for i, its in enumerate(scenes) if its.things[0].texture == texture]
+        parts[f", texture {texture}"] = [i for i, scene in enumerate(scenes) if scene.things[0].texture == texture]
     for part, inside in parts.items():
-        own = [scenes[i] for i in inside]
+        chosen = [scenes[i] for i in inside]
         for number in range(1, len(COUNTING) + 1):
-            yield share_of_number(number, name + part, own)
+            yield share_of_number(number, name + part, chosen)
     for slot in COUNTING:
         yield share_of_slot(slot, name, scenes)
 
@@ -183,16 +182,13 @@ def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contra
     quarter = 1 / len(COUNTING)
     total = sum(numbers.count(number) - quarter * len(numbers) for numbers in groups.values())
     open_groups = sum(len(numbers) < len(COUNTING) for numbers in groups.values())
-    held = sum(len(scene.things) == number for scene in scenes)
-    return Contrast(f"the number {number}", subset, held, len(scenes), total, sqrt(open_groups) / 2)
+    holding = sum(len(scene.things) == number for scene in scenes)
+    return Contrast(f"the number {number}", subset, holding, len(scenes), total, sqrt(open_groups) / 2)
 
 
 def share_of_slot(slot: str, subset: str, scenes: Sequence[Scene]) -> Contrast:
     """How far a place is from holding a thing as often as the numbers let expect."""
-    held = [any(thing.slot == slot for thing in scene.things) for scene in scenes]
+    holding = [any(thing.slot == slot for thing in scene.things) for scene in scenes]
     expected = sum(len(scene.things) / len(COUNTING) for scene in scenes)
     free = sum(len(scene.things) < len(COUNTING) for scene in scenes)
-    return Contrast(f"something {slot}", subset, sum(held), len(scenes), sum(held) - expected, sqrt(free) / 2)
-
-
-CHECKS = (check_balance,)
+    return Contrast(f"something {slot}", subset, sum(holding), len(scenes), sum(holding) - expected, sqrt(free) / 2)

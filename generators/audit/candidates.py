@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING, SLOTS_OF
-from menagerie.generators.audit.findings import animal_pair, leave_any, rules_of, world_of
-from menagerie.generators.audit.parts import bare
-from menagerie.generators.audit.symmetry import rules_for
-from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.audit.findings import animal_pair, bare, leave_any, rules_for, rules_of, world_of
+from menagerie.generators.rules.hold_out import HELD_OUT, matched
 from menagerie.generators.storage.split_file import Split
 
 Stratum = Hashable
@@ -51,7 +49,7 @@ def candidates(split: Split) -> Iterator[Drawn]:
 def records_of(split: Split, name: str, relation: str | None = None) -> list[tuple[Scene, int]]:
     """The bare scenes of a subset, with their views: all, or those in a relation."""
     sizes = name.startswith(HELD_OUT)
-    scenes = (its for its in split.subsets[name].scenes if relation in (None, its.relation))
+    scenes = (scene for scene in split.subsets[name].scenes if relation in (None, scene.relation))
     return [(bare(scene, sizes), scene.view) for scene in scenes]
 
 
@@ -63,7 +61,7 @@ def drawn(split: Split, name: str, strata: Strata) -> Drawn:
 def left(split: Split, strata: Strata) -> Strata:
     """Strata with the scenes that the hold-out rules leave of them, without those of which they leave none."""
     if rules_of(split):
-        strata = {key: [its for its in scenes if leave_any(split, [its])] for key, scenes in strata.items()}
+        strata = {key: [scene for scene in scenes if leave_any(split, [scene])] for key, scenes in strata.items()}
     return {key: scenes for key, scenes in strata.items() if scenes}
 
 
@@ -85,10 +83,8 @@ def scenes_of(
     animals, slots = sorted(pair), SLOTS_OF[relation]
     every = product(split.vocabulary.backgrounds, list(orders) or list(permutations(animals)), list(textures))
     return [
-        Scene(
-            background, tuple(Thing(its, own[animals.index(its)], slot) for its, slot in zip(order, slots, strict=True))
-        )
-        for background, order, own in every
+        Scene(background, tuple(Thing(one, worn[animals.index(one)], slots[i]) for i, one in enumerate(order)))
+        for background, order, worn in every
     ]
 
 
@@ -97,11 +93,18 @@ def different(split: Split) -> list[Textures]:
     return list(permutations(split.vocabulary.textures, 2))
 
 
+def unusable(split: Split, relation: str, textures: Iterable[Textures]) -> int:
+    """The number of pairs of which the hold-out rules leave no scene in a relation and any of these textures."""
+    pairs = all_pairs(split, relation) if rules_of(split) else []
+    return sum(not leave_any(split, scenes_of(split, pair, textures)) for pair in pairs)
+
+
 def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
     """A subset of pairs that a share of the recipe sets apart, of which train shows none."""
     total, records = all_pairs(split, relation), records_of(split, name, relation)
     seen = dict.fromkeys(stratum_of(scene) for scene, _ in records)
-    others = {stratum_of(its) for own in ("train", "validation") if own != name for its in split.subsets[own].scenes}
+    elsewhere = [subset for subset in ("train", "validation") if subset != name]
+    others = {stratum_of(scene) for subset in elsewhere for scene in split.subsets[subset].scenes}
     apart = set_apart(split.recipe[share], len(total))
     number = max(apart - len(seen), 0)
     every = partial(scenes_of, split, textures=textures)
@@ -115,7 +118,7 @@ def unseen(split: Split, name: str, share: str, relation: str, textures: list[Te
     hidden, most_hidden = sizes[:number], sizes[-number:] if number else []
     # More pairs than are set apart are none of this test.
     strata = left(split, {stratum: every(stratum) for stratum in list(seen)[:apart]})
-    return Drawn(name, records, most, strata, [its for its in hidden if its], [its for its in most_hidden if its])
+    return Drawn(name, records, most, strata, list(filter(None, hidden)), list(filter(None, most_hidden)))
 
 
 def shown_textures(scene: Scene) -> Textures:
@@ -125,36 +128,34 @@ def shown_textures(scene: Scene) -> Textures:
 
 def assignments(split: Split) -> dict[Stratum, list[Textures]]:
     """The textures in which train shows its pairs."""
-    shown: dict[Stratum, list[Textures]] = {}
+    shown: dict[Stratum, dict[Textures, None]] = {}
     for scene in split.subsets["train"].scenes:
         if animal_pair(scene):
-            its = shown.setdefault(stratum_of(scene), [])
-            its += [own for own in [shown_textures(scene)] if own not in its]
-    return shown
+            shown.setdefault(stratum_of(scene), {})[shown_textures(scene)] = None
+    return {pair: list(textures) for pair, textures in shown.items()}
 
 
 def of_binding(split: Split) -> Iterator[Drawn]:
     """Tests of the assignments of train, and of pairs set apart."""
     shown, every = assignments(split), different(split)
     tested = {
-        "seen_pairs": {pair: [own[0][::-1]] for pair, own in shown.items() if len(own) == 1},
-        "different_bag": {pair: [its for its in every if set(its) != set(own[0])] for pair, own in shown.items()},
-        "train_pairs": {pair: own for pair, own in shown.items() if len(own) > 1},
+        "seen_pairs": {pair: [worn[0][::-1]] for pair, worn in shown.items() if len(worn) == 1},
+        "different_bag": {pair: [both for both in every if set(both) != set(worn[0])] for pair, worn in shown.items()},
+        "train_pairs": {pair: worn for pair, worn in shown.items() if len(worn) > 1},
     }
     for name, textures in tested.items():
-        yield drawn(split, name, {pair: scenes_of(split, pair, own) for pair, own in textures.items()})
+        yield drawn(split, name, {pair: scenes_of(split, pair, worn) for pair, worn in textures.items()})
     for name, share in {"unseen_pairs": "reserve", "validation": "validation"}.items():
         yield unseen(split, name, share, "left/right", every, split.recipe["test_scenes"])
 
 
 def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:
     """The orders in which train shows its pairs."""
-    shown: dict[Stratum, list[tuple[str, ...]]] = {}
+    shown: dict[Stratum, dict[tuple[str, ...], None]] = {}
     for scene in split.subsets["train"].scenes:
         if animal_pair(scene):
-            order, its = tuple(thing.animal for thing in scene.things), shown.setdefault(stratum_of(scene), [])
-            its += [own for own in [order] if own not in its]
-    return shown
+            shown.setdefault(stratum_of(scene), {})[tuple(thing.animal for thing in scene.things)] = None
+    return {pair: list(orders) for pair, orders in shown.items()}
 
 
 def of_spatial(split: Split) -> Iterator[Drawn]:
@@ -162,14 +163,14 @@ def of_spatial(split: Split) -> Iterator[Drawn]:
     shown, relations = orders_of(split), split.recipe["relations"]
     every = list(product(split.vocabulary.textures, repeat=2))
     for relation in relations:
-        own = {pair: orders for pair, orders in shown.items() if pair[0] == relation}
+        here = {pair: orders for pair, orders in shown.items() if pair[0] == relation}
         tested = {
-            "unseen_order": {pair: [its[0][::-1]] for pair, its in own.items() if len(its) == 1},
-            "seen_order": own,
+            "unseen_order": {pair: [one[::-1]] for pair, (one, *others) in here.items() if not others},
+            "seen_order": here,
         }
         for kind, orders in tested.items():
             if (name := f"{relation.replace('/', '_')}_{kind}") in split.subsets:
-                yield drawn(split, name, {pair: scenes_of(split, pair, every, its) for pair, its in orders.items()})
+                yield drawn(split, name, {pair: scenes_of(split, pair, every, some) for pair, some in orders.items()})
         most = split.recipe["test_scenes"]
         yield unseen(split, f"{relation.replace('/', '_')}_unseen_pairs", "reserve", relation, every, most)
         yield unseen(split, "validation", "validation", relation, every, -(-most // len(relations)))
@@ -193,7 +194,7 @@ def of_counting(split: Split) -> Iterator[Drawn]:
         seen = list(dict.fromkeys(stratum_of(scene) for scene, _ in records))
         apart = set_apart(split.recipe[share], len(v.animals))
         sizes = [len(every(v.animals[0]))] * max(apart - len(seen), 0)
-        strata = {its: every(its) for its in seen[:apart]}
+        strata = {animal: every(animal) for animal in seen[:apart]}
         yield Drawn(name, records, split.recipe["test_scenes"], strata, sizes, sizes)
 
 
@@ -211,7 +212,7 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
             dressed = {pair for pair in trained if len({worn.get(animal, animal) for animal in pair[1]}) == 2}
             known = seen | {pair for pair in dressed if pair[1] <= worn.keys()}
             number = len(dressed - known) + set_apart(split.recipe["reserve"], len(pairs)) - len(seen - trained)
-        strata = {pair: scenes_of(split, pair, [tuple(worn[its] for its in sorted(pair[1]))]) for pair in known}
+        strata = {pair: scenes_of(split, pair, [tuple(worn[animal] for animal in sorted(pair[1]))]) for pair in known}
         most_hidden = [2 * len(split.vocabulary.backgrounds)] * max(number, 0)
         yield Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
 
@@ -235,23 +236,21 @@ def held_out(split: Split, name: str, rules: Sequence) -> Drawn:
     relations = split.recipe["relations"] if spatial else ("left/right",)
     textures = list(product(split.vocabulary.textures, repeat=2)) if spatial else different(split)
     records = records_of(split, name)
-    seen, apart = (
-        {stratum_of(scene) for scene, _ in records},
-        {stratum_of(its) for its in split.subsets["validation"].scenes},
-    )
+    seen = {stratum_of(scene) for scene, _ in records}
+    apart = {stratum_of(scene) for scene in split.subsets["validation"].scenes}
 
     def every(stratum: Stratum) -> list[Scene]:
         sized = chain.from_iterable(map(world.in_sizes, scenes_of(split, stratum, textures)))
-        return [its for its in sized if any(rule.matches(its) for rule in rules)]
+        return [scene for scene in sized if matched(rules, scene)]
 
     strata, most_hidden = {}, []
     for relation in relations:
         total = all_pairs(split, relation)
-        own = {stratum: its for stratum in total if stratum not in apart and (its := every(stratum))}
+        tested = {stratum: found for stratum in total if stratum not in apart and (found := every(stratum))}
         # Of a validation that shows some of its pairs only, the others are not known to be in a test.
         whole = len(apart & set(total)) == set_apart(split.recipe["validation"], len(total))
-        strata |= {stratum: its for stratum, its in own.items() if whole or stratum in seen}
-        most_hidden += [len(its) for stratum, its in own.items() if not (whole or stratum in seen)]
+        strata |= {stratum: scenes for stratum, scenes in tested.items() if whole or stratum in seen}
+        most_hidden += [len(scenes) for stratum, scenes in tested.items() if not (whole or stratum in seen)]
     return Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
 
 

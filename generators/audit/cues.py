@@ -1,32 +1,58 @@
 """Whether a text alone gives away that it is true, beyond its bag of words.
 
 A negative must have its caption's order and phrasing: with what is exchanged left out, both are one text. And a small
-classifier (`menagerie.generators.audit.text_classifier`), which sees no picture, must not tell the true text from the
-false one:
+classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge regression
+on the difference of both texts' features, fitted on half of the animal pairs of a test and scored on the other half, in
+turn. It sees either
 
 - `order`: neighbouring words with all animals as one word and all sizes as one, and which animal and which texture
-  comes first. What the coin of the mention order turns round, scene by scene; where slots decide that order, the coin
-  of the places, which in `unseen_order` and `seen_order` falls once for each pair.
-- `words`: neighbouring words as they are ("red cat"). What the coin of the answer turns round; not for dependence
+  comes first. This is what the coin of the mention order decides, scene by scene; where slots decide that order, the
+  coin of the places, which in `unseen_order` and `seen_order` falls once for each pair; or
+- `words`: neighbouring words as they are ("red cat"). This is what the coin of the answer decides; not for dependence
   splits, where an animal's texture is always the same in a test, which is what they are about.
 
 Under a fair coin, a classifier that was fitted on other pairs is right and wrong equally often, so that the same bound
-holds as for balance (`menagerie.generators.audit.chance`): both halves of both classifiers in all tests are one test.
+holds as for balance (see `statistics`): both halves of both classifiers in all tests are one test.
 """
 
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
-from menagerie.generators.audit.balance import RATE
-from menagerie.generators.audit.chance import Contrast, bound
-from menagerie.generators.audit.findings import Finding, first
-from menagerie.generators.audit.symmetry import MENTION, Turn, answer_turn, open_to, rules_for, turn_of
-from menagerie.generators.audit.text_classifier import Features, Pair, scored
+import numpy as np
+from jaxtyping import Float64
+
+from menagerie.envs.scene import Scene
+from menagerie.generators.audit.balance import CONTRAST_RATE
+from menagerie.generators.audit.findings import Finding, first, rules_for
+from menagerie.generators.audit.statistics import (
+    MENTION,
+    Coin,
+    Contrast,
+    answer_coin,
+    bound,
+    coin_of,
+    is_open,
+)
 from menagerie.generators.captions.phrases import plural
 from menagerie.generators.storage.split_file import Records, Split
 from menagerie.generators.vocabulary import Vocabulary
+
+RIDGE = 1.0  # on features that are counts
+NO_DIFFERENCE = 1e-9  # of two scores: then the classifier guesses
+
+# The features of a text.
+Features = Callable[[str], Sequence[Hashable]]
+
+
+class Pair(NamedTuple):
+    """A scene, its true text and its false one."""
+
+    scene: Scene
+    true: str
+    false: str
 
 
 def names_pattern(names: Iterable[str]) -> re.Pattern[str]:
@@ -69,13 +95,13 @@ def check_cues(split: Split) -> Iterator[Finding]:
     """A classifier that sees only the texts of a test is right as often as wrong."""
     contrasts, shares = [], []
     for name, records in split.subsets.items():
-        for what, turn, features in classifiers(split, name):
-            halves = scored(pairs_of(split, name, records, turn), turn, features, f"{name}, {what}")
+        for what, coin, features in classifiers(split, name):
+            halves = scored(pairs_of(split, name, records, coin), coin, features, f"{name}, {what}")
             contrasts += halves
             if tested := sum(half.records for half in halves):
                 shares.append(f"{name} {what} {100 * sum(accuracy(half) for half in halves) / tested:.1f} %")
-    limit = bound(len(contrasts), RATE)
-    strongest = max(contrasts, key=lambda its: its.strength, default=None)
+    limit = bound(len(contrasts), CONTRAST_RATE)
+    strongest = max(contrasts, key=lambda contrast: contrast.strength, default=None)
     detail = f"accuracy without a picture: {', '.join(shares)}" if shares else "no texts to tell apart"
     claim = "no text alone gives away whether it is true"
     if strongest is None or strongest.strength <= limit:
@@ -90,29 +116,29 @@ def accuracy(half: Contrast) -> float:
     return (half.records + half.total) / 2
 
 
-def classifiers(split: Split, name: str) -> Iterator[tuple[str, Turn, Features]]:
+def classifiers(split: Split, name: str) -> Iterator[tuple[str, Coin, Features]]:
     """The classifiers of a test: their names, the coin that they may not foresee, and their features."""
     if name == "train":
         return
     kind, words = split.recipe["kind"], split.vocabulary
     drawn = split.recipe.get("mention_order", "") in ("", "random")
-    if kind != "counting" and (turn := MENTION if drawn else turn_of("p", kind, name)) is not None:
-        yield "order", turn, lambda text: order_features(text, words)
+    if kind != "counting" and (coin := MENTION if drawn else coin_of("p", kind, name)) is not None:
+        yield "order", coin, lambda text: order_features(text, words)
     if kind == "counting":
         yield "words", ANY_NUMBER, lambda text: word_features(text, words)
-    elif (turn := answer_turn(kind, name)) is not None:
-        yield "words", turn, lambda text: word_features(text, words)
+    elif (coin := answer_coin(kind, name)) is not None:
+        yield "words", coin, lambda text: word_features(text, words)
 
 
 # The number of a scene and that of its negative could be each other.
-ANY_NUMBER = Turn(lambda scene: (scene.background, scene.view, *scene.things[0][:2]), lambda scene: scene)
+ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][:2]), lambda scene: scene)
 
 
-def pairs_of(split: Split, name: str, records: Records, turn: Turn) -> list[Pair]:
+def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
     """The texts of a subset's records of which a coin decides which is true."""
     rules = rules_for(split, name)
     rows = map(Pair, records.scenes, records.captions, records.negatives)
-    return [pair for pair in rows if pair.false and open_to(turn, rules, pair.scene)]
+    return [pair for pair in rows if pair.false and is_open(coin, rules, pair.scene)]
 
 
 def order_features(text: str, words: Vocabulary) -> list[Hashable]:
@@ -132,4 +158,55 @@ def word_features(text: str, words: Vocabulary) -> list[Hashable]:
     return [*joined, *pairwise(joined)]
 
 
-CHECKS = (check_order, check_cues)
+def scored(pairs: Sequence[Pair], coin: Coin, features: Features, what: str) -> list[Contrast]:
+    """How often the classifiers of either half of the animal pairs are right on the other half, less how often not."""
+    if not pairs:
+        return []
+    table = differences(pairs, features)
+    kinds = [frozenset(thing.animal for thing in pair.scene.things) for pair in pairs]
+    number = {kind: i for i, kind in enumerate(sorted(set(kinds), key=sorted))}
+    half = np.array([number[kind] % 2 for kind in kinds])
+    groups = [coin.group(pair.scene) for pair in pairs]
+    found = []
+    for tested in (0, 1):
+        chosen = np.flatnonzero(half == tested)
+        if len(chosen) and len(chosen) < len(pairs):
+            scores = table[chosen] @ fitted(table[half != tested])
+            signs = np.sign(np.where(np.abs(scores) < NO_DIFFERENCE, 0, scores)).astype(int).tolist()
+            found.append(
+                right_less_wrong(what, [(groups[i], sign) for i, sign in zip(chosen.tolist(), signs, strict=True)])
+            )
+    return found
+
+
+def differences(pairs: Sequence[Pair], features: Features) -> Float64[np.ndarray, "n features"]:
+    """The counts of all features in the true texts less those in the false ones."""
+    rows = [(features(pair.true), features(pair.false)) for pair in pairs]
+    column = {
+        feature: i
+        for i, feature in enumerate(dict.fromkeys(feature for both in rows for text in both for feature in text))
+    }
+    table = np.zeros((len(pairs), len(column)))
+    for row, both in zip(table, rows, strict=True):
+        for sign, text in zip((1, -1), both, strict=True):
+            for feature in text:
+                row[column[feature]] += sign
+    return table
+
+
+def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " features"]:
+    """The weights of a ridge regression of 1 on the differences, true less false."""
+    return np.linalg.solve(table.T @ table + RIDGE * np.eye(table.shape[1]), table.sum(0))
+
+
+def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
+    """The contrast of a classifier's signs, 1 where it is right and -1 where it is wrong.
+
+    A group's part lies within its number of records: what a coin turns round need not be the exact opposite.
+    """
+    sizes: dict[Hashable, int] = {}
+    for group, _ in signs:
+        sizes[group] = sizes.get(group, 0) + 1
+    right, total = sum(sign > 0 for _, sign in signs), sum(sign for _, sign in signs)
+    width = sum(size**2 for size in sizes.values()) ** 0.5
+    return Contrast("the classifier is right", what, right, len(signs), float(total), width)

@@ -21,16 +21,16 @@ from menagerie.envs.render.renderer import LARGEST, Renderer
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.again import SAMPLE
 from menagerie.generators.audit.findings import Finding, first, skipped
 from menagerie.generators.audit.pixels import Progress
 from menagerie.generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
+from menagerie.generators.audit.rendered import SAMPLE
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.export.write import MARK, SHEET, mark
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader
-from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.storage.split_file import Records, Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary
 
 REMEDY = "export the split again with 'menagerie export'"
@@ -55,8 +55,8 @@ class RenderedReader(PixelReader):
     def __init__(self, renderer: Renderer, records: Sequence[Records]) -> None:
         self.renderer = renderer
         self.scene_of: dict[int, Scene] = {}
-        for its in records:
-            self.scene_of |= dict(zip(its.rows.tolist(), its.scenes, strict=True))
+        for r in records:
+            self.scene_of |= dict(zip(r.rows.tolist(), r.scenes, strict=True))
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
         """The image or mask of one row, rendered now."""
@@ -84,15 +84,16 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 
 
 def read_export(folder: Path, world_file: Path | None) -> Export:
-    """What an export says of itself; a folder that is none raises."""
+    """Read the mark and the data sheet of an export; raises `UserError` for a folder that isn't a whole export."""
     try:
         text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
         recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
-        marked, recipe = (parse_json(its, name) for its, name in ((text, MARK), (recipe_text, SHEET)))
+        marked, recipe = (parse_json(part, name) for part, name in ((text, MARK), (recipe_text, SHEET)))
         form = choose(f"format in {folder / MARK}", str(marked["format"]), FORMATS)
         choose(f"kind of split in {folder / SHEET}", str(recipe["kind"]), KINDS)
         world = load_world(trusted_world(str(recipe["world"]), world_file))
-        split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, intact=True)
+        version = recipe_version(KINDS[recipe["kind"]])  # exports don't say theirs
+        split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, True, version)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{folder} is not a whole export of a split ({error}); {REMEDY}") from error
     return Export(folder, form, text, split, world, tuple(re.findall(r"^\| `([^`]+)` \| \d", sheet, re.MULTILINE)))
@@ -117,15 +118,14 @@ def compared(
         for kind, what in wrong():
             (pictures if kind == "picture" else texts).append(f"{file.path}: {what}")
         report("read", n + 1, len(files))
-    yield finding("files and texts are those of the recipe", texts, f"{len(files)} files")
+    yield outcome("files and texts are those of the recipe", texts, f"{len(files)} files")
     if here != export.split.identity:
         yield skipped(PICTURES, f"they are of another renderer or world ({export.split.identity}, here {here})")
     else:
-        yield finding(PICTURES, pictures, f"{len(rendered)} of {sum(map(len, made.values()))} records")
+        yield outcome(PICTURES, pictures, f"{len(rendered)} of {sum(map(len, made.values()))} records")
 
 
-def finding(claim: str, wrong: Sequence[str], detail: str) -> Finding:
-    """A finding from what is wrong."""
+def outcome(claim: str, wrong: Sequence[str], detail: str) -> Finding:
     holds, named = first(iter(wrong))
     return Finding(claim, holds, detail if holds else f"{len(wrong)} wrong, {named}; {REMEDY}")
 
@@ -172,7 +172,6 @@ def differences(
 
 
 def written(write: Callable[[Path], object]) -> bytes:
-    """What a file's writer writes."""
     with scratch_folder() as folder:
         write(folder / "file")
         return (folder / "file").read_bytes()
@@ -196,8 +195,8 @@ def tar_differences(
         return
     for i in indices:
         png, text, facts = (members[f"{i:09d}.{suffix}"] for suffix in ("png", "txt", "json"))
-        own = part.records.captions[i].encode(), json.dumps(part.facts(i)).encode()
-        if (text, facts) != own:
+        expected = part.records.captions[i].encode(), json.dumps(part.facts(i)).encode()
+        if (text, facts) != expected:
             yield "text", f"sample {i}, {part.records.scenes[i].key}, has other texts than the recipe gives"
         if (part.name, i) in rendered and not same_picture(png, part, i):
             yield "picture", f"sample {i}, {part.records.scenes[i].key}"

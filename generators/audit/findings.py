@@ -1,15 +1,17 @@
-"""Findings and helpers that all parts of the audit share."""
+"""What a check of the audit finds, and what several checks need to know of a split."""
 
+import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import World
-from menagerie.generators.rules.groups import with_groups
-from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.envs.slots import COUNTING, place_of
+from menagerie.generators.rules.hold_out import HELD_OUT, recorded_rules, world_of
+from menagerie.generators.rules.hold_out import leave_any as leave_any_of
+from menagerie.generators.rules.rule import Rule
 from menagerie.generators.storage.split_file import Split
-from menagerie.generators.vocabulary import Vocabulary
 
 REQUESTED_FRACTION = ": the requested fraction"  # ends the claims of `nearest`
 
@@ -61,28 +63,25 @@ def animal_pair(scene: Scene) -> frozenset[str] | None:
     return animals if len(animals) == 2 else None
 
 
-@cache
-def _rules(texts: tuple[str, ...], vocabulary: Vocabulary, groups: tuple[str, ...]) -> tuple[Rule, ...]:
-    world = with_groups(world_of(vocabulary), groups)
-    return tuple(parse_rule(text, world) for text in texts)
-
-
-def world_of(vocabulary: Vocabulary) -> World:
-    """A world with the names of a vocabulary, for rules only: it can't be rendered."""
-    return World("", vocabulary.animals, vocabulary.textures, vocabulary.backgrounds, vocabulary.sizes)
-
-
 def rules_of(split: Split) -> tuple[Rule, ...]:
-    """The hold-out rules in the split's recipe, with the groups that it records."""
-    texts, groups = (tuple(split.recipe.get(name, ())) for name in ("hold_out", "groups"))
-    return _rules(texts, split.vocabulary, groups)
+    return recorded_rules(split.recipe, split.vocabulary)
+
+
+def rule_number(subset: str) -> int:
+    """The number, from 1, of the one hold-out rule that a subset tests; 0 for any other subset."""
+    match = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", subset)
+    return int(match[1]) if match else 0
+
+
+def rules_for(split: Split, subset: str) -> tuple[Rule, ...]:
+    """The hold-out rules that decide whether a scene may be in a subset."""
+    rules, number = rules_of(split), rule_number(subset)
+    return rules[number - 1 : number] if number else rules
 
 
 def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
     """Whether the rules leave any of `scenes`, in any sizes of its animals."""
-    rules, world = rules_of(split), world_of(split.vocabulary)
-    sized = (one for scene in scenes for one in world.in_sizes(scene))
-    return any(not any(rule.matches(scene) for rule in rules) for scene in sized)
+    return leave_any_of(rules_of(split), world_of(split.vocabulary), scenes)
 
 
 def trainable(split: Split, unusable: int) -> range:
@@ -95,3 +94,28 @@ def trainable(split: Split, unusable: int) -> range:
     shares = (split.recipe[name] for name in ("reserve", "validation"))
     most = n_pairs - sum(max(round(share * n_pairs), share > 0) for share in shares)
     return range(max(most - unusable, 0), most + 1)
+
+
+def bare(scene: Scene, sizes: bool = False) -> Scene:
+    """A scene in view 0 without what is drawn for it: facings, places for counting, and sizes unless they are kept."""
+    things = scene.things
+    counted = things[0].slot in COUNTING
+    slots = COUNTING[: len(things)] if counted else [place_of(thing.slot) for thing in things]
+    placed = zip(things, slots, strict=True)
+    things = tuple(thing._replace(slot=slot, size=thing.size if sizes else "") for thing, slot in placed)
+    return replace(scene, things=things, view=0)
+
+
+def parts(scene: Scene) -> set[str]:
+    """What can be said of a scene: its background, and of its things animal, texture and size, also with background,
+    place and each other; if its things are to be counted, their number in place of their places."""
+    counted = scene.things[0].slot in COUNTING
+    found = {scene.background}
+    for thing in scene.things:
+        place = f"{len(scene.things)} times" if counted else place_of(thing.slot)
+        words = [thing.animal, thing.texture, *filter(None, [thing.size])]
+        words += [f"{other} {word}" for word, other in combinations(words, 2)]
+        found |= {f"{word}{rest}" for word in words for rest in ("", f" {place}", f", {scene.background}")}
+    if counted:
+        found |= {place, f"{place}, {scene.background}"}
+    return found

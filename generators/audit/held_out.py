@@ -1,10 +1,23 @@
-"""Checks that what a hold-out rule matches is in its tests, and only there."""
+"""What train must not show, and what it must show without a gap.
 
-import re
-from collections.abc import Iterator
+Train shows nothing of the tests: no scene, no partner, no view, and nothing that a hold-out rule matches. And it
+crosses all that its kind crosses: of a training pair (or order, or number of an animal) every kind says which textures,
+orders and backgrounds train shows, and all of them in all training views, once. What is left out without a rule is a
+fault, and could tie one to another: a pair to a background, a texture to a place. What is drawn for each scene is left
+out of the comparison (`findings.bare`).
+"""
 
-from menagerie.generators.audit.findings import Finding, animal_pair, first, rules_of
-from menagerie.generators.rules.hold_out import HELD_OUT
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING, SLOTS_OF
+from menagerie.generators.audit.candidates import assignments, left, orders_of, scenes_of
+from menagerie.generators.audit.findings import Finding, animal_pair, bare, first, rule_number, rules_for, rules_of
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+from menagerie.generators.rules.hold_out import HELD_OUT, matched
 from menagerie.generators.storage.split_file import Split
 
 
@@ -12,18 +25,180 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
     """Scenes that a rule matches are in `held_out` or in the test of that rule, and nothing else is."""
     rules = rules_of(split)
     for name, records in split.subsets.items():
-        number = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", name)
-        its = rules[int(number[1]) - 1 : int(number[1])] if number else rules
-        matched = [any(rule.matches(scene) for rule in its) for scene in records.scenes]
-        held_out = bool(number) or name == HELD_OUT
-        strange = (s.key for s, held in zip(records.scenes, matched, strict=True) if held != held_out)
+        held_out = rule_number(name) > 0 or name == HELD_OUT
+        strange = (scene.key for scene in records.scenes if matched(rules_for(split, name), scene) != held_out)
         claim = "a rule holds out every scene of" if held_out else "no rule holds out any scene of"
         yield Finding(f"{claim} {name}", *first(strange))
-    if own := {name for name in split.subsets if name.startswith(f"{HELD_OUT} ")}:  # files of old have none
+    single = {name for name in split.subsets if name.startswith(f"{HELD_OUT} ")}
+    if single or len(rules) > 1:  # one rule alone is tested by `held_out`
         expected = {f"{HELD_OUT} {k}" for k in range(1, len(rules) + 1)}
-        yield Finding("every rule has a test of its own", *first(iter(sorted(own ^ expected))))
+        yield Finding("every rule has a test of its own", *first(iter(sorted(single ^ expected))))
     if rules:
         pairs = {animal_pair(scene) for scene in split.subsets[HELD_OUT].scenes}
         validation = {animal_pair(scene) for scene in split.subsets["validation"].scenes}
         shared = sorted(map(sorted, pairs & validation)) if split.recipe["kind"] == "binding" else []
         yield Finding("held_out and validation share no animal pair", not shared, f"{shared[:1] or ''}")
+
+
+def check_disjoint(split: Split) -> Iterator[Finding]:
+    """No scene of train is in a test or in validation, or the partner of one that is."""
+    train, swap = set(split.subsets["train"].scenes), SWAPS[split.recipe["kind"]]
+    for name, records in split.subsets.items():
+        if name == "train":
+            continue
+        holds, detail = first(scene.key for scene in records.scenes if scene in train)
+        yield Finding(f"no scene of {name} is in train", holds, detail or f"{len(records)} scenes")
+        pairs = zip(records.scenes, records.partners.tolist(), strict=True)
+        partners = (swap(scene) for scene, row in pairs if row >= 0)
+        yield Finding(f"no partner of a scene of {name} is in train", *first(s.key for s in partners if s in train))
+
+
+def check_partners(split: Split) -> Iterator[Finding]:
+    """Every scene of a test and of validation has a partner; which one it must be, the store's check says."""
+    alone = (
+        f"{scene.key} of {name}"
+        for name, r in split.subsets.items()
+        for scene, row in zip(r.scenes, r.partners.tolist(), strict=True)
+        if (row >= 0) != (name != "train")
+    )
+    yield Finding("scenes of tests have partners, those of train have none", *first(alone))
+
+
+def check_views(split: Split) -> Iterator[Finding]:
+    """Train has the first views of the recipe, tests and validation those that come next."""
+    views, more = split.recipe["views"], split.recipe["test_views"]
+    for name, records in split.subsets.items():
+        allowed = range(views) if name == "train" else range(views, views + more)
+        strange = (scene.key for scene in records.scenes if scene.view not in allowed)
+        yield Finding(f"every view of {name} is one from {allowed[0]} to {allowed[-1]}", *first(strange))
+
+
+def check_repeats(split: Split) -> Iterator[Finding]:
+    """No subset has a scene twice."""
+    for name, records in split.subsets.items():
+        twice = (f"{scene.key}, {n} times" for scene, n in Counter(records.scenes).items() if n > 1)
+        yield Finding(f"no scene is in {name} twice", *first(twice))
+
+
+def check_not_empty(split: Split) -> Iterator[Finding]:
+    """Train, validation and unseen tests have scenes; the latter two may be empty with hold-out rules."""
+    required = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
+    unseen = split.recipe["reserve"] > 0 and not rules_of(split)
+    required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
+    empty = (name for name, must in required.items() if must and not len(split.subsets[name]))
+    yield Finding("train, validation and unseen tests have scenes", *first(empty))
+
+
+def check_sizes(split: Split) -> Iterator[Finding]:
+    """In a world with sizes every thing has one, and all things of one animal have the same."""
+    if split.vocabulary.sizes:
+        for name, records in split.subsets.items():
+            strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
+            yield Finding(f"every animal of {name} has one size", *first(strange))
+
+
+def soundly_sized(scene: Scene) -> bool:
+    """Whether each animal of a scene has exactly one size."""
+    sizes = {(thing.animal, thing.size) for thing in scene.things}
+    return len(sizes) == len({thing.animal for thing in scene.things}) and all(size for _, size in sizes)
+
+
+def check_single_objects(split: Split) -> Iterator[Finding]:
+    """Every texture-animal-background conjunction is in train as a single-object scene, in every slot and size."""
+    slots = split.recipe.get("singles_slots") or single_slots_of(split.recipe.get("relations", ("left/right",)))
+    rules = rules_of(split)
+    required = [scene for scene in singles(split, slots) if not any(rule.matches(scene) for rule in rules)]
+    views = split.recipe.get("singles_views") or split.recipe["views"]
+    yield everywhere("every single-object scene is in train in all its views", required, shown(split, alone), views)
+    strange = (
+        scene.key for scene in split.subsets["train"].scenes if alone(scene) and scene.things[0].slot not in slots
+    )
+    yield Finding("every single-object scene of train has a slot of the recipe", *first(strange))
+
+
+def check_pairs_crossed(split: Split) -> Iterator[Finding]:
+    """Every pair of train has all its scenes, whatever is drawn for each."""
+    if split.recipe["kind"] == "spatial":
+        every = list(product(split.vocabulary.textures, repeat=2))
+        strata = {pair: scenes_of(split, pair, every, orders) for pair, orders in orders_of(split).items()}
+    else:
+        strata = {pair: scenes_of(split, pair, textures) for pair, textures in assignments(split).items()}
+    required = [scene for scenes in left(split, strata).values() for scene in scenes]
+    claim = "every pair of train is there in both orders, or one, in all textures and backgrounds and all its views"
+    yield everywhere(claim, required, shown(split, lambda scene: not alone(scene)), split.recipe["views"])
+
+
+def check_dependence_crossed(split: Split) -> Iterator[Finding]:
+    """Every animal alone, and every pair of train in both orders, is on every background, in any textures."""
+    views, sizes = split.recipe["views"], split.vocabulary.sizes or ("",)
+    every = product(split.vocabulary.backgrounds, split.vocabulary.animals, sizes)
+    required = [Scene(background, (Thing(animal, "", "center", size),)) for background, animal, size in every]
+    claim = "every animal is in train alone on every background"
+    yield everywhere(claim, required, shown(split, alone, unpainted), views)
+    pairs = assignments(split)
+    required = [scene for pair in pairs for scene in scenes_of(split, pair, [("", "")])]
+    claim = "every pair of train is there in both orders on every background, in all its views"
+    yield everywhere(claim, required, shown(split, lambda scene: not alone(scene), unpainted), views)
+
+
+def check_numbers_crossed(split: Split) -> Iterator[Finding]:
+    """Every animal is in train singly in every texture, background and size, and counted ones in every number."""
+    views, v = split.recipe["views"], split.vocabulary
+    required = singles(split, COUNTING[:1])
+    claim = "every animal is in train singly in all its textures and backgrounds, in all its views"
+    yield everywhere(claim, required, shown(split, alone), views)
+    counted = sorted({scene.things[0].animal for scene in split.subsets["train"].scenes if not alone(scene)})
+    numbers = range(2, len(COUNTING) + 1)
+    required = [
+        Scene(background, tuple(Thing(animal, texture, slot) for slot in COUNTING[:number]))
+        for background, animal, texture, number in product(v.backgrounds, counted, v.textures, numbers)
+    ]
+    claim = "every counted animal is in train in all its numbers, textures and backgrounds, in all its views"
+    yield everywhere(claim, required, shown(split, lambda scene: not alone(scene)), views)
+
+
+def alone(scene: Scene) -> bool:
+    """Whether a scene is of one thing."""
+    return len(scene.things) == 1
+
+
+def singles(split: Split, slots: Iterable[str]) -> list[Scene]:
+    """Every conjunction as a scene of one thing."""
+    v = split.vocabulary
+    every = product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
+    return [Scene(background, (Thing(*thing),)) for background, *thing in every]
+
+
+def single_slots_of(relations: Iterable[str]) -> set[str]:
+    """The slots of single-object scenes: the centre for left/right pairs, else the slots of the pairs."""
+    sets = ({"center"} if relation == "left/right" else set(SLOTS_OF[relation]) for relation in relations)
+    return set().union(*sets)
+
+
+def unpainted(scene: Scene) -> Scene:
+    """A scene without its textures."""
+    return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
+
+
+def shown(
+    split: Split, which: Callable[[Scene], bool], less: Callable[[Scene], Scene] = lambda scene: scene
+) -> dict[Scene, list[int]]:
+    """The views in which train shows bare scenes; of single things with their sizes, which train shows all."""
+    views: dict[Scene, list[int]] = {}
+    for scene in split.subsets["train"].scenes:
+        if which(scene):
+            views.setdefault(less(bare(scene, sizes=alone(scene))), []).append(scene.view)
+    return views
+
+
+def everywhere(claim: str, required: Sequence[Scene], shown: dict[Scene, list[int]], views: int) -> Finding:
+    """Whether all that is required is shown once in each of the first `views` views, and nothing else."""
+    every, known = list(range(views)), set(required)
+    wrong = [scene for scene in required if sorted(shown.get(scene, ())) != every] + [
+        scene for scene in shown if scene not in known
+    ]
+    detail = f"{len(required)} scenes in {views} views"
+    if wrong:
+        lacking = wrong[0].key.rpartition("|")[0]
+        detail = f"{len(wrong)} of {detail}, first: {lacking} in views {sorted(shown.get(wrong[0], ()))}"
+    return Finding(claim, not wrong, detail)

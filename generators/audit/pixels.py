@@ -1,32 +1,38 @@
 """Checks of a split's images and masks: against their digests, their scenes and pictures rendered again.
 
 Every row that the split shows is read. A digest says that an image is the one that was rendered; mask, colours and
-pictures rendered again, that this was the right one.
+pictures rendered again (`rendered`), that this was the right one.
 """
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.render import image_identity
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import place_of
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.again import check_again
-from menagerie.generators.audit.claims import CLAIMS, Problems
-from menagerie.generators.audit.colors import Reference, wrong_colors
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.held import Held
-from menagerie.generators.audit.masks import wrong_ids, wrong_places
 from menagerie.generators.audit.regeneration import Incomparable, trusted_world
-from menagerie.generators.audit.renderings import Renderings, at_once, open_renderings
-from menagerie.generators.audit.shown import Block, ShownRows
-from menagerie.generators.storage.digests import PIXELS, digest_of
+from menagerie.generators.audit.rendered import (
+    Reference,
+    Renderings,
+    at_once,
+    check_again,
+    open_renderings,
+    wrong_colors,
+)
+from menagerie.generators.audit.rows import CLAIMS, Block, Problems, ShownRows, Sound
 from menagerie.generators.storage.image_store import Progress
+from menagerie.generators.storage.scene_checks import measure
 from menagerie.generators.storage.split_file import REMEDY, Split
+from menagerie.generators.storage.tables import PIXELS, digest_of
 
 HOW_MANY = ("sample", "all")  # of the rows are rendered again
 
@@ -34,7 +40,7 @@ HOW_MANY = ("sample", "all")  # of the rows are rendered again
 def check_pixels(
     split: Split,
     how_many: str,
-    report: Progress = lambda *its: None,
+    report: Progress = lambda *_: None,
     world_file: Path | None = None,
     renderings: Renderings | None = None,
 ) -> Iterator[Finding]:
@@ -49,14 +55,14 @@ def check_pixels(
         return
     world, reason = same_world(split, shown, world_file)
     if world is None:
-        yield from check_rows(shown, None, report, Held())
+        yield from check_rows(shown, None, report, Sound())
         yield from (skipped(CLAIMS[name], reason) for name in ("colors", "again"))
         return
     with contextlib.ExitStack() as stack:
         renderings = renderings or stack.enter_context(open_renderings(at_once() if how_many == "all" else 1))
-        held = renderings.held(world, shown.resolution)
+        sound = renderings.sound(world, shown.resolution)
         _, reference = renderings.of(world, shown.resolution)
-        yield from check_rows(shown, reference, report, held)
+        yield from check_rows(shown, reference, report, sound)
         if reference is None:
             yield skipped(CLAIMS["colors"], "things have their own colours, which differ between photographs")
         yield check_again(shown, renderings, world, how_many == "sample", report)
@@ -76,34 +82,31 @@ def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple
     return world, ""
 
 
-def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, held: Held) -> Iterator[Finding]:
-    """What every row must hold, of those that aren't `held` yet; colours are compared if there is a reference."""
+def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, sound: Sound) -> Iterator[Finding]:
+    """What every row must hold that another split didn't show to be `sound`; colours need a reference."""
     digests = dict(zip(shown.rows.tolist(), shown.reader.digests(shown.rows), strict=True))
     problems = {name: Problems(shown) for name in CLAIMS if name != "again"}
-    pictures = {row: its for row in shown.rows.tolist() if (its := held.picture(*shown.at(row), shown.scene(row)))}
+    pictures = {row: found for row in shown.rows.tolist() if (found := sound.picture(*shown.at(row), shown.scene(row)))}
     new, done = shown.rows[[row not in pictures for row in shown.rows.tolist()]], len(pictures)
     for block in shown.blocks(new):
-        for name, its in wrong_in(block, digests, reference).items():
-            for row, what in its:
+        for name, found in wrong_in(block, digests, reference).items():
+            for row, what in found:
                 problems[name].add(row, what)
         pictures |= pictures_of(block)
         done += len(block.rows) + len(block.unreadable)
         report("read", done, len(shown))
     for row, what in repeated(shown, pictures):
         problems["alike"].add(row, what)
-    bad = set().union(*(its.rows for its in problems.values()))
-    for row in (row for row in new.tolist() if row not in bad and digests[row] is not None):
-        held.add(*shown.at(row), shown.scene(row), pictures[row])
-    without = sum(its is None for its in digests.values())
-    for name, its in problems.items():
-        if name == "digest" and without and not its.rows:
-            yield skipped(CLAIMS[name], no_digests(shown, without))
-        elif name != "colors" or reference is not None:
-            yield its.finding(name, f"{len(shown)} rows")
+    bad = set().union(*(found.rows for found in problems.values()))
+    for row in (row for row in new.tolist() if row not in bad):
+        sound.add(*shown.at(row), shown.scene(row), pictures[row])
+    for name, found in problems.items():
+        if name != "colors" or reference is not None:
+            yield found.finding(name, f"{len(shown)} rows")
 
 
 def wrong_in(
-    block: Block, digests: dict[int, np.ndarray | None], reference: Reference | None
+    block: Block, digests: dict[int, np.ndarray], reference: Reference | None
 ) -> dict[str, Iterable[tuple[int, str]]]:
     """The rows of a block at which each check fails that compares no two rows, and how."""
     return {
@@ -115,24 +118,14 @@ def wrong_in(
     }
 
 
-def no_digests(shown: ShownRows, rows: int) -> str:
-    """What to do about shards without digests."""
-    return (
-        f"{rows} of {len(shown)} rows have none, as their shards were written before there were digests; to have "
-        f"them rendered anew with digests, delete the shards and {REMEDY}"
-    )
-
-
 def rows_in(block: Block, found: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """What was found at places of a block, by row."""
     return ((int(block.rows[n]), what) for n, what in found)
 
 
-def wrong_digests(block: Block, digests: dict[int, np.ndarray | None]) -> Iterator[tuple[int, str]]:
+def wrong_digests(block: Block, digests: dict[int, np.ndarray]) -> Iterator[tuple[int, str]]:
     """The rows of a block whose image or mask has another digest than it was rendered with."""
     for n, row in enumerate(block.rows.tolist()):
-        if digests[row] is None:
-            continue
         for name, pixels, digest in zip(PIXELS, (block.images[n], block.masks[n]), digests[row], strict=True):
             if digest_of(block.scenes[n], name, pixels) != digest.tobytes():
                 yield row, f"its {name.removesuffix('s')} is not the one that was rendered"
@@ -150,3 +143,35 @@ def repeated(shown: ShownRows, pictures: dict[int, bytes]) -> Iterator[tuple[int
     for row, picture in sorted(pictures.items()):
         if (other := first_with.setdefault(picture, row)) != row:
             yield row, f"the same picture as {shown.where(other)}"
+
+
+# Words in the names of places -> the axis of the image along which they come before their opposites.
+BEFORE = {"left": ("right", 1), "above": ("under", 0), "upper": ("lower", 0)}
+
+
+def wrong_ids(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[int, str]]:
+    """The number of each mask that doesn't hold 0 and one id for each thing, and what it holds."""
+    for n, (scene, mask) in enumerate(zip(scenes, masks, strict=True)):
+        found = np.flatnonzero(np.bincount(mask.reshape(-1), minlength=1)).tolist()
+        if found != list(range(len(scene.things) + 1)):
+            shown = ", ".join(map(str, found))
+            yield n, f"ids {shown} instead of 0 to {len(scene.things)}"
+
+
+def wrong_places(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[int, str]]:
+    """The number of each mask in which the centres of two things contradict their places, and which do."""
+    _, centers = measure(masks, max((len(scene.things) for scene in scenes), default=0))
+    for n, scene in enumerate(scenes):
+        if contradiction := contradicted(scene, centers[n]):
+            yield n, contradiction
+
+
+def contradicted(scene: Scene, centers: Float[np.ndarray, "things 2"]) -> str:
+    """Which things of a scene don't stand as their places say; empty if all do. A centre of NaN contradicts, too."""
+    words = [place_of(thing.slot).split() for thing in scene.things]
+    for word, (opposite, axis) in BEFORE.items():
+        for i in (i for i, name in enumerate(words) if word in name):
+            for j in (j for j, other in enumerate(words) if opposite in other):
+                if not centers[i, axis] < centers[j, axis]:
+                    return f"the {scene.things[i].animal} by its centre is not {word} of the {scene.things[j].animal}"
+    return ""

@@ -1,13 +1,16 @@
-"""A split made again in memory from its recipe, and compared with the file record by record.
+"""A split file beside its recipe and its store: made again in memory, and its shards and links followed.
 
 The other checks say what any sound split is; this one, what this recipe makes: with another seed, template or view, or
 with a scene more or less, the file is not what it says.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import h5py
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import plain
@@ -15,7 +18,17 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS, typed
-from menagerie.generators.storage.split_file import REMEDY, Records, Split, describe, recipe_version, recorded
+from menagerie.generators.storage.image_store import check_shard
+from menagerie.generators.storage.split_file import (
+    REMEDY,
+    Records,
+    Split,
+    check_store,
+    describe,
+    recipe_version,
+    split_name,
+)
+from menagerie.generators.storage.tables import open_to_read
 from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
@@ -53,8 +66,6 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
     """The subsets of the split's recipe, with rows of no store; one that can't be compared raises `Incomparable`."""
     recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
-    if not split.recipe_version and split.recipe.keys() != recorded(recipe).keys():
-        raise Incomparable(f"its recipe is of an earlier version, which had other fields; {REMEDY}")
     planned = recipe.subsets()
     row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
     return {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
@@ -65,24 +76,22 @@ def trusted_world(recorded_name: str, world_file: Path | None) -> str:
 
     A world file may have Python files run: what a split from elsewhere names is never opened.
     """
-    own = recorded_name.endswith(".toml")
-    if world_file is not None and not own:
+    is_file = recorded_name.endswith(".toml")
+    if world_file is not None and not is_file:
         raise Incomparable(f"its world is {recorded_name!r}, not a file; leave out --world")
-    if own and world_file is None:
+    if is_file and world_file is None:
         raise Incomparable(
             f"its world is a file, which may run code of its own: if you trust it, --world {recorded_name}"
         )
-    return str(world_file) if own else recorded_name
+    return str(world_file) if is_file else recorded_name
 
 
 def recipe_of(split: Split) -> SplitRecipe:
     """The recipe that a split records; one of another version raises `Incomparable`."""
-    kind, given = KINDS[split.recipe["kind"]], {name: its for name, its in split.recipe.items() if name != "kind"}
+    kind, given = KINDS[split.recipe["kind"]], {name: value for name, value in split.recipe.items() if name != "kind"}
     here, there = recipe_version(kind()), split.recipe_version
-    if there not in ("", here):
+    if there != here:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")
-    if not there and given.keys() - set(kind.__dataclass_fields__):
-        raise Incomparable(f"its recipe is of another version, which had other fields; {REMEDY}")
     return kind(**typed(kind, given))
 
 
@@ -98,23 +107,24 @@ def check_world(split: Split, recipe: SplitRecipe) -> None:
             raise Incomparable(f"the {name} of world {recipe.world!r} are others by now; {REMEDY}")
 
 
-def first_difference(own: Records, made: Records) -> str:
+def first_difference(recorded: Records, made: Records) -> str:
     """What is different in a subset, and where; empty if nothing is."""
-    if own.scenes != made.scenes:
-        return scene_difference(own.scenes, made.scenes)
+    if recorded.scenes != made.scenes:
+        return scene_difference(recorded.scenes, made.scenes)
     for field, what in TEXTS.items():
-        for i, (its, other) in enumerate(zip(getattr(own, field), getattr(made, field), strict=True)):
-            if its != other:
-                return f"{what} of record {i}, {own.scenes[i].key}: {plain(its)!r}, made again {plain(other)!r}"
-    for i, (its, other) in enumerate(zip(own.partners >= 0, made.partners >= 0, strict=True)):
-        if its != other:
-            return f"record {i}, {own.scenes[i].key}, has {'a' if its else 'no'} partner, made again it is otherwise"
+        for i, (text, again) in enumerate(zip(getattr(recorded, field), getattr(made, field), strict=True)):
+            if text != again:
+                return f"{what} of record {i}, {recorded.scenes[i].key}: {plain(text)!r}, made again {plain(again)!r}"
+    for i, (paired, again) in enumerate(zip(recorded.partners >= 0, made.partners >= 0, strict=True)):
+        if paired != again:
+            scene = recorded.scenes[i].key
+            return f"record {i}, {scene}, has {'a' if paired else 'no'} partner, made again it is otherwise"
     return ""
 
 
-def scene_difference(own: Sequence, made: Sequence) -> str:
+def scene_difference(recorded: Sequence, made: Sequence) -> str:
     """Which scenes are missing or too many, or that they are in another order."""
-    missing, extra = Counter(made) - Counter(own), Counter(own) - Counter(made)
+    missing, extra = Counter(made) - Counter(recorded), Counter(recorded) - Counter(made)
     parts = [
         f"{scenes.total()} scenes {what}, first {min(scenes).key}"
         for scenes, what in ((missing, "missing"), (extra, "too many"))
@@ -122,5 +132,57 @@ def scene_difference(own: Sequence, made: Sequence) -> str:
     ]
     if parts:
         return ", ".join(parts)
-    i = next(i for i, (its, other) in enumerate(zip(own, made, strict=True)) if its != other)
-    return f"the scenes are in another order, first record {i}: {own[i].key}, made again {made[i].key}"
+    i = next(i for i, (scene, again) in enumerate(zip(recorded, made, strict=True)) if scene != again)
+    return f"the scenes are in another order, first record {i}: {recorded[i].key}, made again {made[i].key}"
+
+
+NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
+FITS = "the store shows the scenes that the split lists"
+
+
+def check_file(split: Split) -> Iterator[Finding]:
+    """The file is as it was written, and the shards of its store hold its scenes."""
+    yield Finding("the file has the checksum that it was written with", split.intact, "" if split.intact else REMEDY)
+    try:
+        check_store(split)
+    except UserError as error:
+        yield Finding(FITS, False, str(error))
+    else:
+        yield Finding(FITS, True, f"{len(split.shards)} shards")
+        yield from check_shards(split)
+
+
+def check_shards(split: Split) -> Iterator[Finding]:
+    """The table of shards numbers their rows without a gap, and each link leads to its own shard."""
+    start, strange = 0, ""
+    for i, shard in enumerate(split.shards):
+        rows = len(check_shard(split.location(i), split.identity))
+        if (shard.start, shard.rows) != (start, rows):
+            listed = f"{shard.rows} rows from {shard.start}"
+            strange = (
+                strange or f"shard {i} ({shard.file or 'inside'}) is listed with {listed}, it has {rows} from {start}"
+            )
+        start += rows
+    yield Finding("shards are listed with their rows", not strange, f"{strange}; {REMEDY}" if strange else "")
+    with open_to_read(split.path) as file:
+        links = [file.get(f"shards/{i}", getlink=True) for i in range(len(split.shards))]
+    wrong = [
+        f"shards/{i} leads to {link.filename}:{link.path}, not to {shard.file}"
+        for i, (shard, link) in enumerate(zip(split.shards, links, strict=True))
+        if isinstance(link, h5py.ExternalLink) and (link.filename, link.path) != (shard.file, "/")
+    ]
+    missing = [f"shards/{i} is missing" for i, link in enumerate(links) if link is None]
+    strange = next(iter([*wrong, *missing]), "")
+    yield Finding("every link leads to its own shard", not strange, f"{strange}; {REMEDY}" if strange else "")
+
+
+def check_name(split: Split) -> Iterator[Finding]:
+    """A file that is named as `make` names them has the recipe of that name; other names say nothing."""
+    if not NAMED.fullmatch(split.path.name):
+        return
+    try:
+        name = split_name(recipe_of(split))
+    except (Incomparable, UserError):  # other checks say why; another version has other names
+        return
+    wrong = "" if name == split.path.name else f"its recipe is that of {name}: another file was copied here; {REMEDY}"
+    yield Finding("the recipe is the one that the file is named by", not wrong, wrong)

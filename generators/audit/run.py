@@ -1,93 +1,101 @@
 """Proves from a split file and its store that nothing held out is in train and nothing is mislabelled.
 
-The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the
-code that generates splits, so that a mistake in one does not hide in the other. They share only the
-words for numbers, relations and conjunctions, and the language of hold-out rules, which have tests of their own.
-Besides it looks for answers that don't need the picture (balance, cues), and for gaps and ties: what train leaves out
-(crossed), what tests don't show evenly (drawn), and draws that go with something else (scene_draws, pair_draws,
-sequence). It makes the split again from its recipe (regeneration), and compares every image with its digest, its scene
-and, for a sample, with a new rendering (pixels).
+The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the code that
+generates splits, so that a mistake in one does not hide in the other. They share only the words for numbers, relations
+and conjunctions, and the language of hold-out rules, which have tests of their own. Besides it looks for answers that
+don't need the picture (`balance`, `cues`), and for gaps and ties: what train leaves out (`held_out`), what tests don't
+show evenly (`draws`), and draws that go with something else (`scene_draws`, `draws`, `sequence`). It makes the split
+again from its recipe (`regeneration`), and compares every image with its digest, its scene and, for a sample, with a
+new rendering (`pixels`).
+
+Several splits are audited by two processes: one reads records and makes splits again, the other compares pixels.
 """
 
-from collections.abc import Callable, Iterator
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.generators.audit import (
-    balance,
-    binding,
-    contents,
-    counting,
-    crossed,
-    cues,
-    dependence,
-    drawn,
-    facing,
-    file_checks,
-    held_out,
-    mentions,
-    pair_draws,
-    regeneration,
-    scene_draws,
-    separation,
-    sequence,
-    spatial,
-    texts,
-    wording,
-)
+from menagerie.envs.core.processes import end_processes, end_with_parent, workers_context
+from menagerie.generators.audit import counting, held_out, pairs, regeneration, texts
+from menagerie.generators.audit.balance import check_balance
+from menagerie.generators.audit.cues import check_cues, check_order
+from menagerie.generators.audit.draws import check_drawn, check_pair_draws
 from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.audit.pixels import HOW_MANY, Progress, check_pixels
-from menagerie.generators.audit.renderings import Renderings
+from menagerie.generators.audit.rendered import Renderings, at_once, open_renderings
+from menagerie.generators.audit.scene_draws import check_facing, check_scene_draws
+from menagerie.generators.audit.sequence import check_sequence
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe_file import KINDS, typed
-from menagerie.generators.storage.split_file import REMEDY, Split, read_split
-
-# Fields of a recipe that checks read; those that came later may be missing.
-REQUIRED = {
-    "kind",
-    "world",
-    "seed",
-    "pairs",
-    "hard_negatives",
-    "views",
-    "test_views",
-    "test_scenes",
-    "reserve",
-    "validation",
-    "template",
-}
-
+from menagerie.generators.storage.split_file import REMEDY, Split, only_if_set, read_split
 
 # Checks of every split, and of each kind.
 CHECKS = (
-    contents.check_not_empty,
-    *separation.CHECKS,
+    held_out.check_not_empty,
+    held_out.check_disjoint,
+    held_out.check_partners,
+    held_out.check_views,
+    held_out.check_repeats,
     held_out.check_hold_out,
-    contents.check_sizes,
+    held_out.check_sizes,
     texts.check_texts,
-    *wording.CHECKS,
-    facing.check_facing,
-    *balance.CHECKS,
-    *cues.CHECKS,
-    *drawn.CHECKS,
-    *scene_draws.CHECKS,
-    *pair_draws.CHECKS,
-    *sequence.CHECKS,
+    texts.check_wording,
+    texts.check_template,
+    check_facing,
+    check_balance,
+    check_order,
+    check_cues,
+    check_drawn,
+    check_scene_draws,
+    check_pair_draws,
+    check_sequence,
 )
 CHECKS_OF = {
-    "binding": (crossed.check_single_objects, crossed.check_pairs_crossed, *binding.CHECKS, *mentions.CHECKS),
-    "spatial": (crossed.check_single_objects, crossed.check_pairs_crossed, *spatial.CHECKS, mentions.check_shares),
-    "dependence": (crossed.check_dependence_crossed, *dependence.CHECKS),
-    "counting": (crossed.check_numbers_crossed, *counting.CHECKS),
+    "binding": (
+        held_out.check_single_objects,
+        held_out.check_pairs_crossed,
+        pairs.check_pairs,
+        pairs.check_bindings,
+        pairs.check_fractions,
+        texts.check_shares,
+        texts.check_negatives,
+    ),
+    "spatial": (
+        held_out.check_single_objects,
+        held_out.check_pairs_crossed,
+        pairs.check_orders,
+        pairs.check_relations,
+        pairs.check_order_fractions,
+        pairs.check_negatives,
+        texts.check_shares,
+    ),
+    "dependence": (
+        held_out.check_dependence_crossed,
+        pairs.check_painted,
+        pairs.check_dependence_pairs,
+        pairs.check_information,
+    ),
+    "counting": (
+        held_out.check_numbers_crossed,
+        counting.check_same_things,
+        counting.check_stated_numbers,
+        counting.check_held_animals,
+        counting.check_animal_fraction,
+    ),
 }
 
 
 def audit(
     path: Path,
     pixels: str = "sample",
-    report: Progress = lambda *its: None,
+    report: Progress = lambda *_: None,
     world_file: Path | None = None,
     records: Callable[[], list[Finding]] | None = None,
     renderings: Renderings | None = None,
@@ -103,7 +111,7 @@ def audit(
         return audit_export(path, pixels, report, world_file)
     split = readable_split(path)
     findings = check_file(split)
-    if any(finding.claim == file_checks.FITS and finding.holds for finding in findings):
+    if any(finding.claim == regeneration.FITS and finding.holds for finding in findings):
         shown = list(check_pixels(split, pixels, report, world_file, renderings))
     else:
         shown = [skipped("images and masks", "there is nothing to compare them with until the store fits")]
@@ -124,7 +132,7 @@ def readable_split(path: Path) -> Split:
 
 def check_file(split: Split) -> list[Finding]:
     """The findings on the file itself and its links."""
-    return [finding for check in file_checks.CHECKS for finding in done(check, split)]
+    return [finding for check in (regeneration.check_file, regeneration.check_name) for finding in done(check, split)]
 
 
 def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
@@ -133,8 +141,8 @@ def check_records(split: Split, world_file: Path | None = None) -> list[Finding]
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)
 
-    own = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
-    return [with_way_out(finding) for check in own for finding in done(check, split)]
+    checks = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
+    return [with_way_out(finding) for check in checks for finding in done(check, split)]
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
@@ -152,11 +160,10 @@ def with_way_out(finding: Finding) -> Finding:
 
 def check_readable(split: Split) -> None:
     """Raise unless the recipe is one, and the subsets that the checks read are there."""
-    if not isinstance(split.recipe, dict) or not split.recipe.keys() >= REQUIRED:
-        missing = REQUIRED - set(split.recipe)
-        raise UserError(f"the recipe in {split.path} has no {' and no '.join(sorted(missing))}; {REMEDY}")
-    kind = KINDS[choose(f"kind of {split.path}", split.recipe["kind"], CHECKS_OF)]
+    kind = KINDS[choose(f"kind of {split.path}", str(split.recipe.get("kind")), CHECKS_OF)]
     known = {field.name for field in fields(kind)}
+    if missing := known - only_if_set(kind.kind) - split.recipe.keys():
+        raise UserError(f"the recipe in {split.path} has no {' and no '.join(sorted(missing))}; {REMEDY}")
     try:
         recipe = kind(**typed(kind, {name: value for name, value in split.recipe.items() if name in known}))
     except UserError as error:
@@ -164,3 +171,41 @@ def check_readable(split: Split) -> None:
     needed = {"train", "validation", *recipe.tests, *([HELD_OUT] if recipe.hold_out else [])}
     if missing := needed - split.subsets.keys():
         raise UserError(f"{split.path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")
+
+
+Outcome = list[Finding] | UserError
+
+
+def audit_each(
+    paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
+) -> Iterator[tuple[Path, Outcome]]:
+    """What `audit` finds of each file, or why it can't be read; what is rendered for one split serves the next."""
+    others = multiprocessing.active_children()
+    with (
+        open_renderings(at_once() if pixels == "all" else 1) as renderings,
+        ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as other,
+    ):
+        records = {path: other.submit(records_of, path, world_file) for path in paths if path.is_file()}
+        try:
+            for path in paths:
+                waiting = partial(result_of, records[path]) if path in records else None
+                yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
+        except BaseException:  # Ctrl-C, too: what was begun is of no use
+            end_processes([process for process in multiprocessing.active_children() if process not in others])
+            raise
+
+
+def outcome_of(path: Path, *arguments: Any) -> Outcome:
+    """What `audit` finds of a file, or why it can't be read."""
+    try:
+        return audit(path, *arguments)
+    except UserError as error:
+        return error
+
+
+def result_of(records: Future[list[Finding]]) -> list[Finding]:
+    """The findings of the process that audits records; raises where it has died."""
+    try:
+        return records.result()
+    except BrokenProcessPool as error:
+        raise UserError("the process that audits records has ended: killed, or out of memory; run it again") from error

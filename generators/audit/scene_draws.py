@@ -2,7 +2,7 @@
 
 Each of these draws has a chance that the recipe states. It must come out as often as that with each animal and
 texture, each in each place, on each background, in each view, and whichever answer is true: a phrasing that goes with
-an answer, or a place with an animal, would give it away. See `menagerie.generators.audit.tallies` for the statistics.
+an answer, or a place with an animal, would give it away (tallies of `statistics`).
 """
 
 from collections import Counter
@@ -12,18 +12,15 @@ from itertools import product
 from math import prod
 
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import COUNTING, place_of
+from menagerie.envs.slots import COUNTING, OUTWARD, place_of
 from menagerie.generators.audit.balance import SIGNS, TOGETHER, signs_of
-from menagerie.generators.audit.facing import outward
-from menagerie.generators.audit.findings import Finding, rules_of, world_of
-from menagerie.generators.audit.mentions import NO, mentioned_phrases, requested_chances, salient_of
-from menagerie.generators.audit.parts import bare
-from menagerie.generators.audit.tallies import Tallies
-from menagerie.generators.audit.wording import phrasing_in
+from menagerie.generators.audit.findings import Finding, bare, first, rules_of, within, world_of
+from menagerie.generators.audit.statistics import Tallies
+from menagerie.generators.audit.texts import NO, mentioned_phrases, phrasing_in, requested_chances, salient_of
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
-from menagerie.generators.captions.templates import SWAPS
-from menagerie.generators.captions.wording import template_of
+from menagerie.generators.captions.templates import template_of
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Records, Split
 
@@ -32,14 +29,14 @@ Draws = Iterator[tuple[str, str, int, float, int]]
 
 
 def check_scene_draws(split: Split) -> Iterator[Finding]:
-    """What is drawn for each scene is drawn alike with everything else."""
+    """What is drawn for each scene doesn't depend on anything else."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
         together = [TOGETHER] if name != "train" and not name.startswith(f"{HELD_OUT} ") else []
         for draws, places in (
-            (own_draws(split, name, records), [name, *together]),
-            (shared(split, name, records), [name]),
+            (single_draws(split, name, records), [name, *together]),
+            (shared_draws(split, name, records), [name]),
         ):
             for what, word, count, chance, number in draws:
                 for where in places:
@@ -47,7 +44,7 @@ def check_scene_draws(split: Split) -> Iterator[Finding]:
     yield tallies.finding("phrasings, mentions, facings, sizes and places for counting go with nothing else")
 
 
-def own_draws(split: Split, name: str, records: Records) -> Draws:
+def single_draws(split: Split, name: str, records: Records) -> Draws:
     """What is drawn for each scene by itself."""
     yield from phrasings(split, records)
     yield from first_mentions(split, records)
@@ -57,12 +54,12 @@ def own_draws(split: Split, name: str, records: Records) -> Draws:
         yield from counting_places(records.scenes)
 
 
-def shared(split: Split, name: str, records: Records) -> Draws:
+def shared_draws(split: Split, name: str, records: Records) -> Draws:
     """What is drawn for a scene and its swap, which may be in another test, together."""
-    if split.recipe.get("facing", "inward") == "drawn":
-        yield from facings(once(split, (its for its in records.scenes if its.relation == "left/right")))
+    if split.recipe["facing"] == "drawn":
+        yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
     if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
-        yield from sizes(split, once(split, (its for its in records.scenes if len(its.things) > 1)))
+        yield from sizes(split, once(split, (scene for scene in records.scenes if len(scene.things) > 1)))
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
@@ -86,7 +83,7 @@ def phrasings(split: Split, records: Records) -> Draws:
     for scene, text, graph in zip(records.scenes, records.captions, records.graphs, strict=True):
         context = {"", scene.background, f"view {scene.view}", *answer(scene, graph)}
         for thing in scene.things:
-            context |= {f"{its}{rest}" for its in thing[:2] for rest in ("", f" {place_of(thing.slot)}")}
+            context |= {f"{word}{rest}" for word in thing[:2] for rest in ("", f" {place_of(thing.slot)}")}
         scenes.update(context)
         found.update(product((phrasing_in(text, scene, texts),), context))
     for phrasing, word in product(texts, scenes):
@@ -94,13 +91,13 @@ def phrasings(split: Split, records: Records) -> Draws:
 
 
 def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
-    """What is true of a scene that a test could ask for."""
+    """The true answers to what a test could ask of a scene."""
     yield f"{len(scene.things)} things"
     if len({thing.animal for thing in scene.things}) == 2:
         signs = signs_of(scene, graph)
-        for own, text in SIGNS.items():
-            if signs.keys() >= set(own):
-                holds = prod(signs[sign] for sign in own) > 0
+        for product, text in SIGNS.items():
+            if signs.keys() >= set(product):
+                holds = prod(signs[sign] for sign in product) > 0
                 yield text.format(texture="the first texture in the alphabet") + ("" if holds else ": false")
 
 
@@ -111,7 +108,7 @@ def first_mentions(split: Split, records: Records) -> Draws:
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
         phrases = mentioned_phrases(graph, scene)
         if len(phrases) == 2 and len(set(phrases)) == 2 and all(phrases):
-            nodes = [graph.nodes.index(its) for its in phrases]
+            nodes = [graph.nodes.index(text) for text in phrases]
             for thing, node in zip(scene.things, nodes, strict=True):
                 yield from alike("mentioned first", node == min(nodes), 0.5, words_of(thing, scene))
 
@@ -129,9 +126,10 @@ def omissions(split: Split, records: Records) -> Draws:
                 chance = salient * (i == salient_of(scene)) + (1 - salient) * either
                 yield from alike("mentioned", bool(text), chance, words_of(thing, scene))
             if text:
-                its = words_of(thing, scene)
-                yield from alike("mentioned with its texture", text == phrase(thing), attributes, its)
-        context = {"", scene.background, f"view {scene.view}", *(its for thing in scene.things for its in thing[:2])}
+                yield from alike(
+                    "mentioned with its texture", text == phrase(thing), attributes, words_of(thing, scene)
+                )
+        context = {"", scene.background, f"view {scene.view}", *(word for thing in scene.things for word in thing[:2])}
         if not rules_of(split):  # which may leave nothing to negate
             yield from alike("a negation", any(node.startswith(NO) for node in graph.nodes), negated, context)
 
@@ -140,7 +138,7 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
     """Which places hold something."""
     for scene in scenes:
         number, thing = len(scene.things), scene.things[0]
-        shown = {its.slot for its in scene.things}
+        shown = {other.slot for other in scene.things}
         context = {"", thing.animal, thing.texture, scene.background, f"view {scene.view}"}
         context |= {f"{number} things", f"{number} of {thing.animal}"}
         for slot in COUNTING:
@@ -154,8 +152,8 @@ def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
         if split.recipe["kind"] == "counting":
             key = (scene.background, scene.view, *scene.things[0][:2])
         else:
-            own = replace(bare(scene), view=scene.view)
-            key = frozenset({own, SWAPS[split.recipe["kind"]](own)})
+            plain = replace(bare(scene), view=scene.view)
+            key = frozenset({plain, SWAPS[split.recipe["kind"]](plain)})
         kept.setdefault(key, scene)
     return list(kept.values())
 
@@ -163,19 +161,55 @@ def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
 def facings(scenes: Sequence[Scene]) -> Draws:
     """Which things face outward."""
     for scene in scenes:
-        for thing, own in zip(scene.things, outward(scene), strict=True):
-            yield from alike("facing outward", own, 0.5, words_of(thing, scene))
+        for thing, faces_outward in zip(scene.things, outward(scene), strict=True):
+            yield from alike("facing outward", faces_outward, 0.5, words_of(thing, scene))
 
 
 def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
     """Which size each animal has, where rules leave it every one."""
-    own, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
+    names, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
     for scene in scenes:
-        if rules and any(rule.matches(its) for its in world.in_sizes(scene) for rule in rules):
+        if rules and any(rule.matches(sized) for sized in world.in_sizes(scene) for rule in rules):
             continue
         for thing in {thing.animal: thing for thing in scene.things}.values():
-            for size in own:
-                yield from alike(size, thing.size == size, 1 / len(own), words_of(thing, scene))
+            for size in names:
+                yield from alike(size, thing.size == size, 1 / len(names), words_of(thing, scene))
 
 
-CHECKS = (check_scene_draws,)
+def check_facing(split: Split) -> Iterator[Finding]:
+    """Drawn facings are even, and independent of the place and of each other; others are inward."""
+    beside = {
+        name: [scene for scene in records.scenes if scene.relation == "left/right"]
+        for name, records in split.subsets.items()
+    }
+    if split.recipe["facing"] == "drawn":
+        tested = [scene for name, scenes in beside.items() if name != "train" for scene in scenes]
+        yield from (*check_even("train", beside["train"]), *check_even("tests", tested))
+        return
+    strange = (scene.key for scenes in beside.values() for scene in scenes if any(outward(scene)))
+    yield Finding("things beside each other face each other", *first(strange))
+
+
+def check_even(name: str, scenes: Sequence[Scene]) -> Iterator[Finding]:
+    """Half of the things in each place face outward, whichever way the other one does."""
+    found = [outward(scene) for scene in one_of_each(scenes)]
+    for what, count in {
+        "things on the left that face outward": sum(left for left, _ in found),
+        "things on the right that face outward": sum(right for _, right in found),
+        "pairs that both face outward or both inward": sum(left == right for left, right in found),
+    }.items():
+        yield within(f"{what}, {name}", count, len(found), 0.5)
+
+
+def outward(scene: Scene) -> tuple[bool, ...]:
+    """Whether each thing of a scene faces outward."""
+    return tuple(thing.slot.endswith(OUTWARD) for thing in scene.things)
+
+
+def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
+    """One scene of those that differ in what a swap exchanges: they share their facing, which was drawn once."""
+    kept: dict[tuple, Scene] = {}
+    for scene in scenes:
+        animals, textures = (frozenset(getattr(t, name) for t in scene.things) for name in ("animal", "texture"))
+        kept.setdefault((scene.background, scene.view, animals, textures), scene)
+    return list(kept.values())

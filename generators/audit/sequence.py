@@ -20,7 +20,7 @@ from menagerie.generators.vocabulary import Vocabulary
 CLAIM = "records stand in the order of their kind, in which answers are mixed"
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a scene stands: in which loops, in which part whose sequence is drawn, and where in that part."""
 
     outer: tuple[int, ...]
@@ -30,29 +30,25 @@ class Place(NamedTuple):
 
 def check_sequence(split: Split) -> Iterator[Finding]:
     """Every subset has its records in the order of its kind."""
-    if split.recipe["kind"] not in PLACES_OF:
+    if split.recipe["kind"] not in POSITION_OF:
         yield skipped(CLAIM, f"the order of {split.recipe['kind']} isn't written")
         return
-    wrong = (f"{its.key} of {name}" for name in split.subsets if (its := out_of_order(split, name)))
+    wrong = (f"{scene.key} of {name}" for name in split.subsets if (scene := out_of_order(split, name)))
     yield Finding(CLAIM, *first(wrong))
 
 
 def out_of_order(split: Split, name: str) -> Scene | None:
-    """The first record of a subset that stands elsewhere than its kind has it."""
-    place = held_out_place if name.startswith(HELD_OUT) else PLACES_OF[split.recipe["kind"]]
+    """The first record of a subset that isn't where the order of its kind puts it; None if all are."""
+    place = held_out_position if name.startswith(HELD_OUT) else POSITION_OF[split.recipe["kind"]]
     scenes = split.subsets[name].scenes
     places = [place(split, name, scene) for scene in scenes]
-    for before, own, scene in zip(places, places[1:], scenes[1:], strict=False):
-        same = (before.outer, before.part) == (own.outer, own.part)
-        if own.outer < before.outer or (same and own.inner <= before.inner):
+    for before, here, scene in zip(places, places[1:], scenes[1:], strict=False):
+        same = (before.outer, before.part) == (here.outer, here.part)
+        if here.outer < before.outer or (same and here.inner <= before.inner):
             return scene
-    parts = one_sequence([[part for part, _ in groupby(group, lambda its: its.part)] for group in by_outer(places)])
-    return next((scene for scene, own in zip(scenes, places, strict=True) if own.part in parts), None)
-
-
-def by_outer(places: Sequence[Place]) -> Iterator[Iterator[Place]]:
-    """The places of each turn of the outer loops."""
-    return (group for _, group in groupby(places, lambda its: its.outer))
+    turns = (group for _, group in groupby(places, lambda spot: spot.outer))  # of the outer loops
+    parts = one_sequence([[part for part, _ in groupby(turn, lambda spot: spot.part)] for turn in turns])
+    return next((scene for scene, here in zip(scenes, places, strict=True) if here.part in parts), None)
 
 
 def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
@@ -73,13 +69,13 @@ def numbered(names: Sequence[str], *given: str) -> tuple[int, ...]:
     return tuple(names.index(name) if name else -1 for name in given)
 
 
-def single_place(split: Split, scene: Scene, *outer: int) -> Place:
+def single_position(split: Split, scene: Scene, *outer: int) -> Position:
     """A thing alone in a binding or spatial split: in its view and slot."""
     v, (thing,) = split.vocabulary, scene.things
     relations = split.recipe.get("relations", ("left/right",))
     slots = split.recipe.get("singles_slots") or [slot for relation in relations for slot in SINGLE_SLOTS[relation]]
     names = numbered(v.backgrounds, scene.background) + described(v, thing.animal, thing.texture, thing.size)
-    return Place(outer, "", (scene.view, *numbered(slots, thing.slot), *names))
+    return Position(outer, "", (scene.view, *numbered(slots, thing.slot), *names))
 
 
 def described(v: Vocabulary, animal: str, texture: str, size: str) -> tuple[int, ...]:
@@ -91,72 +87,69 @@ def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int
     """The animals of a pair as the world has them, their textures, and whether they stand the other way round."""
     v = split.vocabulary
     things = [described(v, thing.animal, thing.texture, "")[:2] for thing in scene.things]
-    (one, its), (other, others) = sorted(things)
-    return (one, other), (its, others), int(things[0][0] == other)
+    (one, textures), (other, other_textures) = sorted(things)
+    return (one, other), (textures, other_textures), int(things[0][0] == other)
 
 
-def binding_place(split: Split, name: str, scene: Scene) -> Place:
+def binding_position(split: Split, name: str, scene: Scene) -> Position:
     """Pair by pair; in train and of pairs that it shows in both assignments, assignment by assignment."""
     if len(scene.things) == 1:
-        return single_place(split, scene, 0)
+        return single_position(split, scene, 0)
     animals, textures, turned = pair_numbers(split, scene)
     inner = (scene.view, *numbered(split.vocabulary.backgrounds, scene.background), turned)
     if name in ("train", "train_pairs"):
-        return Place((1,), (animals, textures), inner)
-    return Place((1,), animals, (*textures, *inner))
+        return Position((1,), (animals, textures), inner)
+    return Position((1,), animals, (*textures, *inner))
 
 
 def grounds(split: Split, scene: Scene) -> tuple[int, int]:
-    """The view and the background."""
     return scene.view, split.vocabulary.backgrounds.index(scene.background)
 
 
-def spatial_place(split: Split, name: str, scene: Scene) -> Place:
+def spatial_position(split: Split, name: str, scene: Scene) -> Position:
     """Relation by relation, and on each background order by order."""
     if len(scene.things) == 1:
-        return single_place(split, scene, -1)
+        return single_position(split, scene, -1)
     textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
     relation = list(split.recipe["relations"]).index(scene.relation)
     part = (relation, *(thing.animal for thing in scene.things))
-    return Place((relation, *grounds(split, scene)), part, textures)
+    return Position((relation, *grounds(split, scene)), part, textures)
 
 
-def dependence_place(split: Split, name: str, scene: Scene) -> Place:
+def dependence_position(split: Split, name: str, scene: Scene) -> Position:
     """On each background single animals, then order by order."""
     animals = tuple(thing.animal for thing in scene.things)
     if len(animals) > 1:
-        return Place((*grounds(split, scene), 1), animals, ())
+        return Position((*grounds(split, scene), 1), animals, ())
     v, thing = split.vocabulary, scene.things[0]
     inner = numbered(v.animals, thing.animal) + numbered(v.sizes, thing.size)
-    return Place((*grounds(split, scene), 0), "", inner)
+    return Position((*grounds(split, scene), 0), "", inner)
 
 
-def counting_place(split: Split, name: str, scene: Scene) -> Place:
+def counting_position(split: Split, name: str, scene: Scene) -> Position:
     """In train single animals first; on each background animal by animal."""
     v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
     if name == "train" and number == 1:
-        return Place((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
+        return Position((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
     inner = (*numbered(v.textures, thing.texture), number)
-    return Place((1, *grounds(split, scene)), thing.animal, inner)
+    return Position((1, *grounds(split, scene)), thing.animal, inner)
 
 
-def held_out_place(split: Split, name: str, scene: Scene) -> Place:
+def held_out_position(split: Split, name: str, scene: Scene) -> Position:
     """Pair by pair as the world has them; views of one scene together."""
     animals, textures, turned = pair_numbers(split, scene)
     ground = split.vocabulary.backgrounds.index(scene.background)
     sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))
     if split.recipe["kind"] == "binding":
-        return Place((), "", (*animals, *textures, ground, turned, *sizes, scene.view))
+        return Position((), "", (*animals, *textures, ground, turned, *sizes, scene.view))
     relation = list(split.recipe["relations"]).index(scene.relation)
-    own = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
-    return Place((), "", (relation, ground, *animals, turned, *own, *sizes, scene.view))
+    textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
+    return Position((), "", (relation, ground, *animals, turned, *textures, *sizes, scene.view))
 
 
-PLACES_OF: dict[str, Callable[[Split, str, Scene], Place]] = {
-    "binding": binding_place,
-    "spatial": spatial_place,
-    "dependence": dependence_place,
-    "counting": counting_place,
+POSITION_OF: dict[str, Callable[[Split, str, Scene], Position]] = {
+    "binding": binding_position,
+    "spatial": spatial_position,
+    "dependence": dependence_position,
+    "counting": counting_position,
 }
-
-CHECKS = (check_sequence,)

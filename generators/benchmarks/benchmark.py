@@ -87,10 +87,10 @@ class Benchmark(ABC):
 def texts_chosen(scores: Scores) -> Outcome:
     """Each image prefers its text to all others, strictly (Winoground's text score; with one image a plain choice)."""
     k = len(scores)
-    own = scores[np.arange(k), np.arange(k)]
+    matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)
     winners = (scores == best[:, None]).sum(1)
-    right = own == best
+    right = matching == best
     return Outcome(
         official=float((right & (winners == 1)).all()),
         neutral=float(np.prod(np.where(right, 1 / winners, 0.0))),
@@ -110,10 +110,10 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
     Chance is 1/6, not 1/16: the four comparisons share their scores.
     """
     texts, images = texts_chosen(scores), images_chosen(scores)
-    own, others = scores.diagonal(), scores[:, ::-1].diagonal()
-    level = own.min()
-    orders = math.comb(int((own == level).sum() + (others == level).sum()), int((own == level).sum()))
-    neutral = 0.0 if others.max() > level else 1 / orders
+    matching, crossed = scores.diagonal(), scores[:, ::-1].diagonal()
+    level = matching.min()
+    orders = math.comb(int((matching == level).sum() + (crossed == level).sum()), int((matching == level).sum()))
+    neutral = 0.0 if crossed.max() > level else 1 / orders
     return Outcome(texts.official * images.official, neutral, texts.tied or images.tied)
 
 

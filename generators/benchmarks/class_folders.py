@@ -21,20 +21,20 @@ WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 def class_names(folder: Path) -> dict[str, str]:
     """The folders of a set's classes with the classes' names; at least two."""
-    folders, own = [path.name for path in folders_in(folder)], folder / "classes.txt"
-    classes = None if own.is_file() else known_classes(folder.name)
+    folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
+    classes = None if list_file.is_file() else known_classes(folder.name)
     if classes is not None:
         folders = [name for name in folders if spelled(name) not in classes.others]
     if len(folders) < 2:
         raise UserError(f"{folder} has {len(folders)} folders of classes, and choosing needs at least 2")
-    if own.is_file():
-        return listed_names(own, folders)
+    if list_file.is_file():
+        return listed_names(list_file, folders)
     if classes is not None:
         return known_names(folder, folders, classes)
     if wordless := next((name for name in folders if NO_WORD.fullmatch(name)), None):
         raise UserError(
-            f"the name of the class {wordless!r} in {folder} isn't known; list all names in {own}, or call the folder "
-            "as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
+            f"the name of the class {wordless!r} in {folder} isn't known; list all names in {list_file}, or call the "
+            "folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
         )
     return {name: words_of(folder.name, name) for name in folders}
 
@@ -59,12 +59,12 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
     return {name: classes.names[place] for name, place in places.items()}
 
 
-def listed_names(own: Path, folders: Sequence[str]) -> dict[str, str]:
+def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     """The names that the lines of `classes.txt` give the folders.
 
     A line is "FOLDER<tab>NAME", or a folder's own words; names of numbered folders may stand in their numbers' order.
     """
-    names, order = lines(own), by_number(folders)
+    names, order = lines(list_file), by_number(folders)
     called = {spelled(name): name for name in folders}
     if all("\t" in name for name in names):
         pairs = [(first.strip(), second.strip()) for first, _, second in (name.partition("\t") for name in names)]
@@ -82,7 +82,7 @@ def listed_names(own: Path, folders: Sequence[str]) -> dict[str, str]:
         found = dict(pairs)
         return {name: found[name] for name in order or folders}
     raise UserError(
-        f"{own} has {len(names)} lines for {len(folders)} folders: {problem}; {WAY_OUT} (a name alone does for a "
+        f"{list_file} has {len(names)} lines for {len(folders)} folders: {problem}; {WAY_OUT} (a name alone does for a "
         "folder that is called so, and names in their order do where folders are numbered)"
     )
 

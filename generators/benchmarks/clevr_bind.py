@@ -2,10 +2,12 @@
 
 Five captions, the first one true. Officially the first of equal scores counts: of attributes in the file's order, so
 that a constant scorer is always right; of relations in an order that is drawn. Captions are the texts of the files;
-`clevr-bind-prompted` has them behind the official prompt for CLIP.
+`clevr-bind-prompted` has them behind the official prompt for CLIP, without a space unless the file has one, as the
+authors' code puts them together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, first_of_best, first_of_drawn
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, of_groups
@@ -36,7 +38,6 @@ class ClevrBind(Photographs):
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All groups."""
         return of_groups(items, outcomes)
 
 
@@ -94,4 +95,20 @@ BENCHMARK = BenchmarkSpec(
     licence="BSD-3",
     build=build,
     photographs=None,
+)
+
+
+NAME = "clevr-bind-prompted"
+
+
+def build_prompted(place: Place) -> ClevrBind:
+    """The tables and lists of `clevr-bind`."""
+    return prompted(NAME, place, PROMPT)
+
+
+BENCHMARK_CLEVR_BIND_PROMPTED = replace(
+    BENCHMARK,
+    name=NAME,
+    about="colours, shapes and relations of one or two simple things, five captions each behind CLIP's prompt",
+    build=build_prompted,
 )

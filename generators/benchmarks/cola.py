@@ -18,7 +18,6 @@ ADDRESSES, CAPTIONS = (0, 2), (1, 3)
 
 
 def build(place: Place) -> FourWay:
-    """All records of its file."""
     return FourWay("cola", IMAGES, list(map(quad_of, read_json_rows(place.path(FILE), 4))), place)
 
 
@@ -34,7 +33,6 @@ def files_of(row: Row) -> list[str]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of its file."""
     return file_numbers(VISUAL_GENOME, path, (file for row in read_json_rows(path, 4) for file in files_of(row)))
 
 

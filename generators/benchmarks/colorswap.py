@@ -20,7 +20,6 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(entry: Entry) -> Quad:
-    """One record."""
     return Quad(
         name=str(entry.field("id", int)),
         images=(below_images(entry.text("image_1")), below_images(entry.text("image_2"))),

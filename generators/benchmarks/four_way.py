@@ -28,7 +28,6 @@ class FourWay(Photographs):
     """Its clusters are records, its groups the rules."""
 
     def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
-        """As `Photographs`."""
         super().__init__(name, images, [record for quad in quads for record in records_of(quad)], place, QUADS)
         self.parts = {quad.name: quad.parts for quad in quads}
 
@@ -40,7 +39,7 @@ class FourWay(Photographs):
             for part in self.parts[item.cluster]:
                 parts.setdefault(f"{part}: {item.group}", []).append(outcome)
         return {rule: summarise(whole.get(rule, [])) for rule in RULES} | {
-            name: summarise(its) for name, its in sorted(parts.items())
+            name: summarise(part) for name, part in sorted(parts.items())
         }
 
 

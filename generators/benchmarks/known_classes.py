@@ -33,7 +33,7 @@ class Classes(NamedTuple):
     places: Mapping[str, int]
     """Of what a folder may be called, as `spelled`, the place of its class among the names."""
     others: frozenset[str]
-    """What folders of the set are called that its test leaves out."""
+    """Folders of the set that its test leaves out, as `spelled`."""
     from_one: bool
     """Whether numbered folders may be counted from 1."""
 
@@ -46,7 +46,7 @@ def known_classes(name: str) -> Classes | None:
     if not names:
         return None
     places = {str(number): place for number, place in enumerate(ORDERS.get(key, range(len(names))))}
-    places |= {spelled(own): place for place, own in enumerate(names) if names.count(own) == 1}
+    places |= {spelled(class_name): place for place, class_name in enumerate(names) if names.count(class_name) == 1}
     places |= {spelled(folder): place for place, folder in enumerate(listed["folders"].get(key, ()))}
     others = frozenset(map(spelled, listed["others"].get(key, ())))
     return Classes(names, places, others, key in FROM_ONE)

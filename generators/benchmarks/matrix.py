@@ -92,7 +92,6 @@ class MatrixBenchmark(PhotographSet):
 
     @property
     def texts(self) -> Sequence[Caption]:
-        """Every text once."""
         return list(dict.fromkeys(phrasing for pool in self.pools for text in pool.texts for phrasing in text))
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
@@ -104,7 +103,6 @@ class MatrixBenchmark(PhotographSet):
         return len({pair[0 if measure.of_images else 1] for pair in pool.pairs})
 
     def tests(self) -> Counter[str]:
-        """Queries by group."""
         return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures_of(p)})
 
     def untested(self) -> Counter[str]:
@@ -117,7 +115,7 @@ class MatrixBenchmark(PhotographSet):
         return lost
 
     def content(self) -> Iterator[str]:
-        """Also the texts, of which records have some alone."""
+        """As of any benchmark, and all texts, some of which no record has."""
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 
@@ -152,7 +150,6 @@ class MatrixBenchmark(PhotographSet):
         return Item(f"text {query}", "", images, (pool.texts[query][0],), pool.records[ranked.true].name)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All groups."""
         return of_groups(items, outcomes)
 
 

@@ -41,7 +41,6 @@ def build(place: Place) -> MmvpVlm:
 
 
 def pairs(rows: Sequence[Row]) -> Iterator[Record]:
-    """The records of a file."""
     for first, second in zip_longest(rows[::2], rows[1::2]):
         if second is None or first.text(PATTERN) != second.text(PATTERN):
             raise first.error(f"has no partner of its {PATTERN!r} in the next")

@@ -26,7 +26,6 @@ class NCD(Photographs):
     """Each order of captions is a group."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Both groups."""
         return of_groups(items, outcomes)
 
 

@@ -1,6 +1,7 @@
-"""NegBench's multiple choice (Alhamoud et al. 2025, "Vision-language models do not understand negation").
+"""NegBench (Alhamoud et al. 2025, "Vision-language models do not understand negation"): multiple choice and retrieval.
 
-Four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
+`negbench`: four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
+`negbench-retrieval`: COCO captions as they are, and with what isn't in the picture denied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, summarise, texts_chosen
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import Retrieval, records_of
 from menagerie.generators.sources.csv_file import Row, read_csv
 from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
 
@@ -29,8 +31,8 @@ class NegBench(Photographs):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Right where no caption before the true one scores as high, and none behind it higher."""
-        own, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
-        official = float((others[:place] < own).all() and (others[place:] <= own).all())
+        true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
+        official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -38,11 +40,10 @@ class NegBench(Photographs):
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
             parts.setdefault(item.group.partition(" ")[0], []).append(outcome)
-        return {name: summarise(its) for name, its in parts.items()}
+        return {name: summarise(part) for name, part in parts.items()}
 
 
 def build(place: Place) -> NegBench:
-    """Both sets of images."""
     records, places = [], {}
     for name, file in FILES.items():
         columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
@@ -88,4 +89,42 @@ BENCHMARK = BenchmarkSpec(
             **{"voc2007 positive": 82.6, "voc2007 negative": 3.3, "voc2007 hybrid": 59.0},
         }
     },
+)
+
+
+RETRIEVAL_FILES = {
+    "original": "negbench/COCO_val_retrieval.csv",
+    "negated": "negbench/COCO_val_negated_retrieval_llama3.1_rephrased_affneg_true.csv",
+}
+
+
+def build_retrieval(place: Place) -> Retrieval:
+    """Both files, each a pool of its own."""
+    records = [
+        record
+        for group, file in RETRIEVAL_FILES.items()
+        for record in records_of(
+            (
+                (row.text("filepath").rpartition("/")[2], tuple(row.literal_texts("captions")))
+                for row in read_csv(place.path(file), ("filepath", "captions"))
+            ),
+            group,
+        )
+    ]
+    return Retrieval("negbench-retrieval", IMAGES, records, place)
+
+
+def shown_in_retrieval(path: Path) -> Iterator[PhotographId]:
+    return file_numbers(COCO, path, (row.text("filepath") for row in read_csv(path, ("filepath",))))
+
+
+BENCHMARK_NEGBENCH_RETRIEVAL = BenchmarkSpec(
+    name="negbench-retrieval",
+    about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
+    files=tuple(RETRIEVAL_FILES.values()),
+    images=(IMAGES,),
+    source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
+    licence="MIT; images: see COCO",
+    build=build_retrieval,
+    photographs=shown_in_retrieval,
 )

@@ -17,11 +17,11 @@ from menagerie.generators.benchmarks.tagging import Tagger, spacy_tags
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import one_node
+from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.nearby import hint
-from menagerie.generators.sources.place import given_above
-from menagerie.generators.sources.searched_folders import ITSELF, Given, SearchedFolders
+from menagerie.generators.sources.registry import given_above
 
 Rule = Callable[[Scores], Outcome]
 
@@ -96,9 +96,9 @@ class Place:
     def images(self, name: str) -> SearchedFolders:
         """A folder of images, with all folders that are given for it and for folders in it."""
         within = {
-            PurePosixPath(own).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
-            for own, paths in self.folders.items()
-            if PurePosixPath(own).is_relative_to(name)
+            PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
+            for given, paths in self.folders.items()
+            if PurePosixPath(given).is_relative_to(name)
         }
         places = tuple(path.resolve() for path in self.places(name))
         return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
@@ -141,7 +141,6 @@ class PhotographSet(Benchmark):
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
-        """The number of tests in each group."""
         return Counter(record.group for record in self.records)
 
     def untested(self) -> Counter[str]:
@@ -155,7 +154,6 @@ class PhotographSet(Benchmark):
             yield f"{name} {self.files.place(name).path.stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """These images, as they are read."""
         return self.files.read(numbers)
 
     def fingerprint(self, number: int) -> str:
@@ -173,7 +171,7 @@ class PhotographSet(Benchmark):
         """The same with other texts, without the tests of which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """What papers report of it beside the groups, from the outcomes of its items; of most, all records alike."""
+        """The figures that papers report beside the groups; for most benchmarks the mean over all records."""
         return {"all": summarise(outcomes)}
 
 
@@ -214,7 +212,6 @@ class Photographs(PhotographSet):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """By the benchmark's rule."""
         rule = self._rules if callable(self._rules) else self._rules[item.group]
         return rule(scores)
 
@@ -253,7 +250,7 @@ def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader
         return ""
     first = min(lost)
     places = folder.places(reader.file_of(first))
-    where, near = " and ".join(str(its.folder) for its in places), "".join(hint(*its) for its in places)
+    where, near = " and ".join(str(place.folder) for place in places), "".join(hint(*place) for place in places)
     return f"{len(lost)} of {every} images are missing in {where}, the first is {first!r:.200}{near}"
 
 
@@ -267,7 +264,6 @@ def macro(parts: Sequence[Summary]) -> Summary:
 
 
 def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes by the group of their items."""
     parts: dict[str, list[Outcome]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(item.group, []).append(outcome)
@@ -276,4 +272,4 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
 
 def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
     """What the items of each group have."""
-    return {group: summarise(its) for group, its in by_group(items, outcomes).items()}
+    return {group: summarise(part) for group, part in by_group(items, outcomes).items()}

@@ -18,17 +18,17 @@ FOLDER = "pug_spar"  # as it is unpacked, images beside the table; they may also
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
 ABSENT, DEFAULT = "blank", "default"
 ANIMALS = ("character_name", "character2_name")
-PLACES = ("character1_pos", "character2_pos")
+POSITIONS = ("character1_pos", "character2_pos")
 TEXTURES = ("character_texture", "character2_texture")
-COLUMNS = ("filename", "world_name", *ANIMALS, *PLACES, *TEXTURES)
+COLUMNS = ("filename", "world_name", *ANIMALS, *POSITIONS, *TEXTURES)
 PLACED = "This is a photo of a {} on the {} and a {} on the {} of the picture"
 TEXTURED = "This is a photo of a {} textured with {} and a {} textured with {}"
 # The first animal's place or texture -> the group of the test.
 PAIRS = {
-    PLACES: {"left": "left/right", "bottom": "bottom/top"},
+    POSITIONS: {"left": "left/right", "bottom": "bottom/top"},
     TEXTURES: {"blue": "blue/red", "grass": "grass/stone"},
 }
-KNOWN = {PLACES: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blue", "red", "grass", "stone")}
+KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blue", "red", "grass", "stone")}
 
 
 class PugSpar(Photographs):
@@ -39,7 +39,6 @@ class PugSpar(Photographs):
         return first_of_drawn(scores, item.record)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All groups."""
         return of_groups(items, outcomes)
 
 
@@ -58,7 +57,7 @@ def records_of(row: Row) -> Iterator[Record]:
     first, second = values(row, TEXTURES)
     columns, template = TEXTURES, TEXTURED
     if first.lower() == DEFAULT:
-        (first, second), columns, template = values(row, PLACES), PLACES, PLACED
+        (first, second), columns, template = values(row, POSITIONS), POSITIONS, PLACED
     if (group := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
         image, cluster = Photograph(row.text("filename")), " + ".join(sorted((a, b)))
         texts = (template.format(a, first, b, second), template.format(b, first, a, second))

@@ -46,16 +46,8 @@ class BenchmarkSpec:
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
-
-
-def names() -> tuple[str, ...]:
-    """Names of all benchmarks, sorted; imports none of them."""
-    return EXPORTS.names()
-
-
-def load(name: str) -> BenchmarkSpec:
-    """What the file of that name exports."""
-    return EXPORTS.load(name)
+names: Callable[[], tuple[str, ...]] = EXPORTS.names
+load: Callable[[str], BenchmarkSpec] = EXPORTS.load
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:

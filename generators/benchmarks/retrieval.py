@@ -1,24 +1,27 @@
-"""Retrieval of photographs and captions, which several benchmarks share: R@1 and R@5 of texts and of images.
+"""Retrieval of photographs and captions: R@1 and R@5 of texts and of images, on test splits of COCO and Flickr30k.
 
 An image is right where any of its captions is among the best k of all captions, a caption where its image is among the
-best k of all images. Captions are taken as they are, all of them.
+best k of all images. Captions are taken as they are, all of them. The usual figures are of Karpathy and Fei-Fei's
+(2015) test splits: 5000 images of COCO with 25 010 captions, and 1000 of Flickr30k with 5000. COCO val2017, whose
+images many have, has other images, so other figures.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Measure, Pool
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_photographs
 from menagerie.generators.sources.json_file import is_text, read_json, read_json_list, read_text
-from menagerie.generators.sources.kept_out import PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 
 MEASURES = tuple(Measure(f"{name} R@{k}", name == "I2T", k) for name in ("I2T", "T2I") for k in (1, 5))
 SPLIT = "test"
-Captioned = tuple[str, tuple[str, ...]]  # an image file and its captions
+CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
 
 class Retrieval(MatrixBenchmark):
@@ -43,12 +46,12 @@ class Retrieval(MatrixBenchmark):
         return Pool(group, records, images, texts, tuple((row, column) for column, row in enumerate(owners)))
 
 
-def records_of(captioned: Iterable[Captioned], group: str = "") -> list[Record]:
+def records_of(captioned: Iterable[CaptionedImage], group: str = "") -> list[Record]:
     """Records from image files with their captions."""
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
-def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
+def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of Karpathy's test split, from the first of its `forms` that is there.
 
     They are his own file of all splits, BLIP's list of this one, and CLIP_benchmark's file of it.
@@ -59,24 +62,24 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[Captioned]:
     return captions_in(path, forms)
 
 
-def captions_in(path: Path, forms: Sequence[str]) -> list[Captioned]:
+def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions of a file that is called like one of the forms."""
-    own, blip, _ = (Path(form).name for form in forms)
-    if path.name == own:
+    karpathys, blip, _ = (Path(form).name for form in forms)
+    if path.name == karpathys:
         return karpathy_images(path)
     if path.name == blip:
         return listed_images(path)
     return table_of_captions(path) if path.suffix == ".txt" else coco_captions(path)
 
 
-def karpathy_images(path: Path) -> list[Captioned]:
+def karpathy_images(path: Path) -> list[CaptionedImage]:
     """The test split of Karpathy's file, which is large and read once: retrieval and word orders share it."""
     state = path.stat()
     return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=2)
-def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, ...]:
+def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
     """The same of a file of `size` bytes that was `changed` at this time."""
     entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
     return tuple(
@@ -85,18 +88,18 @@ def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[Captioned, .
     )
 
 
-def listed_images(path: Path) -> list[Captioned]:
+def listed_images(path: Path) -> list[CaptionedImage]:
     """The images of BLIP's list of the test split."""
     entries = read_json_list(path)
     return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
 
 
-def coco_captions(path: Path) -> list[Captioned]:
+def coco_captions(path: Path) -> list[CaptionedImage]:
     """The images of a test split that CLIP_benchmark has as COCO has its captions."""
     return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
-def table_of_captions(path: Path) -> list[Captioned]:
+def table_of_captions(path: Path) -> list[CaptionedImage]:
     """The images of a test split that CLIP_benchmark has as lines FILE.jpg,CAPTION below a line "image,caption"."""
     captions: dict[str, list[str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):
@@ -114,10 +117,69 @@ def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def photographs_of_test(collection: str, forms: Sequence[str]) -> Callable[[Path], Iterator[PhotographId]]:
-    """Reads which photographs of a collection a file has that is called like one of the `forms` of a test split."""
+def karpathy(
+    name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
+) -> BenchmarkSpec:
+    """Karpathy's test split of a collection: `count` images in a folder, their captions in one of several forms."""
+
+    def build(place: Place) -> Retrieval:
+        return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)
 
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
-    return shown
+    return BenchmarkSpec(
+        name=name,
+        about=f"which of all captions is an image's, and the other way: Karpathy's test split of {title}",
+        files=(),
+        one_of=tuple(forms),
+        images=(images,),
+        source=f"cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), {source}",
+        licence=licence,
+        build=build,
+        photographs=shown,
+        counts={"all": count},
+    )
+
+
+def val2017(place: Place) -> Retrieval:
+    """All images of COCO val2017."""
+    photographs = read_photographs(place.path(VAL2017))
+    records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
+    return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)
+
+
+VAL2017 = "coco/annotations/captions_val2017.json"
+BENCHMARK_RETRIEVAL_COCO = karpathy(
+    "retrieval-coco",
+    "COCO",
+    COCO,
+    "coco/val2014",
+    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json", "coco/coco_test_karpathy.json"),
+    5000,
+    "BLIP's coco_karpathy_test.json, or CLIP_benchmark's coco_test_karpathy.json "
+    "(github.com/mehdidc/retrieval_annotations); images: cocodataset.org, 2014 Val images",
+    "captions CC BY 4.0; images: Flickr's terms, see COCO",
+)
+BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
+    "retrieval-flickr30k",
+    "Flickr30k",
+    FLICKR,
+    "flickr30k/images",
+    ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json", "flickr30k/flickr30k_test_karpathy.txt"),
+    1000,
+    "BLIP's flickr30k_test.json, or CLIP_benchmark's flickr30k_test_karpathy.txt "
+    "(github.com/mehdidc/retrieval_annotations); images: shannon.cs.illinois.edu/DenotationGraph, by request",
+    "research only; images: Flickr's terms",
+)
+BENCHMARK_RETRIEVAL_COCO_VAL2017 = BenchmarkSpec(
+    name="retrieval-coco-val2017",
+    about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
+    files=(VAL2017,),
+    images=("coco/val2017",),
+    source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
+    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
+    build=val2017,
+    photographs=lambda path: file_numbers(COCO, path, (photograph.file for photograph in read_photographs(path))),
+    counts={"all": 5000},
+)

@@ -6,10 +6,10 @@ from types import MappingProxyType
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import numbers_of
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.genome import IMAGE_DATA, image_numbers
 from menagerie.generators.sources.json_file import read_json
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, PhotographId, coco_number
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
 # COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
 VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
@@ -28,7 +28,7 @@ def images_of_tests(
     files that can't be read.
     """
     whole = {split: list(validation_numbers(place, split)) for split in validation}
-    images = {number: f"COCO {split}" for split in reversed(whole) for its in whole[split] for number in its}
+    images = {number: f"COCO {split}" for split in reversed(whole) for numbers in whole[split] for number in numbers}
     for name in names():
         for number in shown(name, place):
             images.setdefault(number, f"in {name}")
@@ -37,10 +37,10 @@ def images_of_tests(
         unknown[VISUAL_GENOME] = without_validation(place, lacking[0], len(whole[lacking[0]]))
     data = place.path(IMAGE_DATA)
     if data.is_file():
-        images |= linked(images, (its.all for its in image_numbers(data).values()))
+        images |= linked(images, (numbers.all for numbers in image_numbers(data).values()))
     elif any(number.collection == VISUAL_GENOME for number in images):
         unknown[COCO] = without_image_data(place, images)
-    images |= linked(images, (its for every in whole.values() for its in every))
+    images |= linked(images, (numbers for every in whole.values() for numbers in every))
     return KeptOut(images, unknown, allow_unknown)
 
 
@@ -68,9 +68,9 @@ def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
 def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict[PhotographId, str]:
     """The other numbers of photographs of which one number is known."""
     more: dict[PhotographId, str] = {}
-    for its in every:
-        reason = next((images[number] for number in its if number in images), "")
-        more |= {number: reason for number in its if reason and number not in images}
+    for numbers in every:
+        reason = next((images[number] for number in numbers if number in images), "")
+        more |= {number: reason for number in numbers if reason and number not in images}
     return more
 
 

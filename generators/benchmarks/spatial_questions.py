@@ -1,5 +1,7 @@
-"""Questions of place on COCO and GQA images (Kamath et al. 2023), which two benchmarks share: a true caption and its
-opposite, of one thing in the picture or of two."""
+"""COCO-spatial and GQA-spatial of What'sUp (Kamath et al. 2023): where one or two things are in a photograph.
+
+A true caption and its opposite, of one thing in the picture or of two.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +10,7 @@ from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, fi
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record, by_group, macro
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.json_file import read_json_rows
-from menagerie.generators.sources.kept_out import PhotographId
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 MACRO = "macro over one object and two"
@@ -57,3 +59,27 @@ def questions(
         photographs=shown,
         counts=counts,
     )
+
+
+COCO_FILES = {"two objects": "whatsup/coco_qa_two_obj.json", "one object": "whatsup/coco_qa_one_obj.json"}
+
+BENCHMARK_COCO_SPATIAL = questions(
+    "coco-spatial",
+    COCO_FILES,
+    "coco/val2017",
+    lambda image: f"{image:012d}.jpg",
+    {"two objects": 440, "one object": 2247},
+    COCO,
+)
+
+
+GQA_FILES = {"two objects": "whatsup/vg_qa_two_obj.json", "one object": "whatsup/vg_qa_one_obj.json"}
+
+BENCHMARK_GQA_SPATIAL = questions(
+    "gqa-spatial",
+    GQA_FILES,
+    "gqa/vg_images",
+    lambda image: f"{image}.jpg",
+    {"two objects": 291, "one object": 1160},
+    VISUAL_GENOME,
+)

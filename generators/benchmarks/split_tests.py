@@ -8,9 +8,8 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
-from menagerie.generators.captions.hard_negatives import TASKS, Choice, TaskContext, choices, possible
-from menagerie.generators.captions.templates import Caption
-from menagerie.generators.captions.wording import template_of
+from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
+from menagerie.generators.captions.templates import Caption, template_of
 from menagerie.generators.storage.dataset import SplitDataset
 
 

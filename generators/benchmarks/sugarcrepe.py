@@ -31,7 +31,6 @@ class SugarCrepe(Photographs):
     """Its own overall accuracy is over all records (micro); SPARO's is the mean of the seven files (macro)."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Both, named."""
         parts = by_group(items, outcomes)
         return {"micro": summarise(outcomes), "macro": macro(list(map(summarise, parts.values())))}
 
@@ -43,7 +42,6 @@ def build(place: Place) -> SugarCrepe:
 
 
 def read_part(place: Place, name: str) -> list[Record]:
-    """The records of one file."""
     records = []
     for entry in read_json(place.path(f"{FOLDER}/{name}.json")).values():
         texts = tuple(entry.text(key) for key in ("caption", "negative_caption"))
@@ -53,7 +51,6 @@ def read_part(place: Place, name: str) -> list[Record]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of one file."""
     return file_numbers(COCO, path, (entry.text("filename") for entry in read_json(path).values()))
 
 

@@ -36,7 +36,6 @@ def both_above(scores: Scores) -> Outcome:
 
 
 def build(place: Place) -> SugarCrepePlusPlus:
-    """All five files."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return SugarCrepePlusPlus("sugarcrepe-pp", IMAGES, records, place, both_above)
 
@@ -49,7 +48,6 @@ def read_part(place: Place, name: str) -> Iterator[Record]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of one file."""
     return file_numbers(COCO, path, (entry.text("filename") for entry in read_json_list(path)))
 
 

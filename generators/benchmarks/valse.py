@@ -43,7 +43,6 @@ def build(place: Place) -> Valse:
 
 
 def read_part(place: Place, name: str) -> Iterator[Record]:
-    """The records of one file."""
     for entry in confirmed(place.path(f"{FOLDER}/{name}.json")):
         image = Photograph(entry.text("image_file"))
         yield Record(f"{name} {entry.place}", name, (image,), (entry.text("caption"), entry.text("foil")), image.file)

@@ -47,11 +47,11 @@ class VLCheckList(Photographs):
         """Object, Attribute and Relation as the authors average them, of all records and of each file's first 1000; the
         means over files and over records."""
         parts = by_group(items, outcomes)
-        whole = {name: summarise(its) for name, its in parts.items()}
-        first = {name: summarise(its[:FIRST]) for name, its in parts.items()}
+        whole = {name: summarise(part) for name, part in parts.items()}
+        first = {name: summarise(part[:FIRST]) for name, part in parts.items()}
         return {
             **dimensions(whole),
-            **{f"{name}, first {FIRST}": its for name, its in dimensions(first).items()},
+            **{f"{name}, first {FIRST}": part for name, part in dimensions(first).items()},
             "macro over files": macro(list(whole.values())),
             f"macro over files, first {FIRST}": macro(list(first.values())),
             "micro": summarise(outcomes),
@@ -70,7 +70,7 @@ def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
         sets = tree.setdefault(dimension, {}).setdefault(kind, {})
         sets.setdefault(named_in(name, SETS), []).append(summary)
     return {
-        dimension: macro([macro([macro(its) for its in sets.values()]) for sets in kinds.values()])
+        dimension: macro([macro([macro(summaries) for summaries in sets.values()]) for sets in kinds.values()])
         for dimension, kinds in tree.items()
     }
 
@@ -81,19 +81,16 @@ def named_in(file: str, names: Sequence[str]) -> str:
 
 
 def build(place: Place) -> VLCheckList:
-    """All 56 files."""
     folder = place.path(FOLDER)
     records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
     return VLCheckList("vl-checklist", IMAGES, records, place)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
-    """The rows of a file."""
     return read_json_rows(folder / f"{name}.json", 2)
 
 
 def read(row: Row, name: str) -> Record:
-    """A record of a file."""
     image, texts = image_of(row, name), checked(Entry(row.file, row.place, row.content[1]))
     true, false = (texts.texts(key)[0] for key in ("POS", "NEG"))
     return Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image)

@@ -29,9 +29,9 @@ class WhatsUp(Photographs):
         parts = by_group(items, outcomes)
         found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
         for group in self.groups:
-            own = [(item, o) for item, o in zip(items, outcomes, strict=True) if item.group == group]
-            found[f"{group} pairs"] = together([(pair_of(item), outcome) for item, outcome in own])
-            found[f"{group} sets"] = together([(item.cluster, outcome) for item, outcome in own])
+            scored = [(item, o) for item, o in zip(items, outcomes, strict=True) if item.group == group]
+            found[f"{group} pairs"] = together([(pair_of(item), outcome) for item, outcome in scored])
+            found[f"{group} sets"] = together([(item.cluster, outcome) for item, outcome in scored])
         return found
 
 
@@ -42,8 +42,8 @@ def together(outcomes: Sequence[tuple[str, Outcome]]) -> Summary:
         sets.setdefault(name, []).append(outcome)
     return summarise(
         [
-            Outcome(prod(o.official for o in its), prod(o.neutral for o in its), any(o.tied for o in its))
-            for its in sets.values()
+            Outcome(prod(o.official for o in one), prod(o.neutral for o in one), any(o.tied for o in one))
+            for one in sets.values()
         ]
     )
 
@@ -54,7 +54,6 @@ def pair_of(item: Item) -> str:
 
 
 def build(place: Place) -> WhatsUp:
-    """Both sets."""
     records = [
         record for part in PARTS for entry in read_json_list(place.path(FILES[part])) for record in [read(entry, part)]
     ]

@@ -1,20 +1,28 @@
-"""ARO's word orders (Yuksekgonul et al. 2023), which two benchmarks share: a caption against four shuffles of itself.
+"""COCO-order and Flickr30k-order of ARO (Yuksekgonul et al. 2023): a caption against four shuffles of itself.
 
-The options are the caption, one with its nouns exchanged and its adjectives exchanged, one with all other words
-exchanged, one with the words of each three exchanged, and one with the threes exchanged. All are cleaned and cut to 30
-words as ARO does it. A shuffle may give the caption again; officially the first of equal scores counts, so that is
-right. ARO's own shuffles are another draw for each version of its libraries: ours depend on the record and `SEED`
-alone, besides the tagger, whose tokens are used for threes too, and what was used is kept with the results.
+Captions are those of Karpathy's test splits. The options are the caption, one with its nouns exchanged and its
+adjectives exchanged, one with all other words exchanged, one with the words of each three exchanged, and one with the
+threes exchanged. All are cleaned and cut to 30 words as ARO does it. A shuffle may give the caption again; officially
+the first of equal scores counts, so that is right. ARO's own shuffles are another draw for each version of its
+libraries: ours depend on the record and `SEED` alone, besides the tagger, whose tokens are used for threes too, and
+what was used is kept with the results.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from menagerie.envs.core.seeds import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.retrieval import (
+    BENCHMARK_RETRIEVAL_COCO,
+    BENCHMARK_RETRIEVAL_FLICKR30K,
+    karpathy_test,
+)
 from menagerie.generators.benchmarks.tagging import Tagger
 
 SEED = 1
@@ -95,3 +103,24 @@ def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Genera
     """The words with those at some places exchanged among these."""
     moved = dict(zip(places, rng.permutation(places).tolist(), strict=True))
     return [words[moved.get(k, k)] for k in range(len(words))]
+
+
+def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
+    """The word orders of the captions of a retrieval benchmark, and what ARO reports of CLIP."""
+    (images,) = retrieval.images
+
+    def build(place: Place) -> WordOrder:
+        return WordOrder(name, images, karpathy_test(place, retrieval.one_of), place)
+
+    return replace(
+        retrieval,
+        name=name,
+        about="a caption against itself with its words in other orders",
+        build=build,
+        counts={"all": captions},
+        published={"CLIP ViT-B/32, OpenAI": {"all": clip}},
+    )
+
+
+BENCHMARK_COCO_ORDER = orders_of("coco-order", BENCHMARK_RETRIEVAL_COCO, 25010, 47.4)
+BENCHMARK_FLICKR_ORDER = orders_of("flickr-order", BENCHMARK_RETRIEVAL_FLICKR30K, 5000, 58.8)

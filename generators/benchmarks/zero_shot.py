@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Place, Recor
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.instead import found_instead
+from menagerie.generators.sources.nearby import found_instead
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -45,18 +45,18 @@ class ZeroShot(MatrixBenchmark):
 
     def __init__(self, name: str, folder: str, sets: Sequence[ImageSet], place: Place) -> None:
         """`sets` have their images below `folder`."""
-        super().__init__(name, folder, [record for its in sets for record in its.records], place)
+        super().__init__(name, folder, [record for one in sets for record in one.records], place)
         here = set(self.records)
-        self.pools = [self._pool(its, tuple(r for r in its.records if r in here), place) for its in sets]
+        self.pools = [self._pool(one, tuple(r for r in one.records if r in here), place) for one in sets]
 
-    def _pool(self, its: ImageSet, records: tuple[Record, ...], place: Place) -> Pool:
+    def _pool(self, images: ImageSet, records: tuple[Record, ...], place: Place) -> Pool:
         texts = tuple(
-            tuple(Caption(text, place.parse(text)) for text in phrasings(name, its.templates))
-            for name in its.classes.values()
+            tuple(Caption(text, place.parse(text)) for text in phrasings(name, images.templates))
+            for name in images.classes.values()
         )
-        places = {own: column for column, own in enumerate(its.classes)}
+        places = {key: column for column, key in enumerate(images.classes)}
         pairs = tuple((row, places[record.cluster]) for row, record in enumerate(records))
-        return Pool(its.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
+        return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
         """Not the best five of fewer than five classes: all are among them."""
@@ -76,7 +76,6 @@ class ZeroShot(MatrixBenchmark):
 
 
 def build(place: Place) -> ZeroShot:
-    """All sets that are there."""
     root = place.only(FOLDER)
     sets = [set_in(folder) for folder in folders_in(root)]
     if not sets:
@@ -85,7 +84,6 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    """The set of a folder."""
     try:
         classes = class_names(folder)
         return ImageSet(folder.name, tuple(images_of(folder, classes)), classes, templates_of(folder))
@@ -97,24 +95,22 @@ def set_in(folder: Path) -> ImageSet:
 
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
     """The images of a set, class by class."""
-    for own in classes:
-        files = pictures_in(folder / own)
+    for name in classes:
+        files = pictures_in(folder / name)
         if not files:
-            raise UserError(f"the class {own!r} in {folder} has no images ({', '.join(SUFFIXES)}); copy the set again")
+            raise UserError(f"the class {name!r} in {folder} has no images ({', '.join(SUFFIXES)}); copy the set again")
         for file in files:
-            photograph = Photograph(f"{folder.name}/{own}/{file}")
-            yield Record(f"{own}/{file}", folder.name, (photograph,), (own,), own)
+            photograph = Photograph(f"{folder.name}/{name}/{file}")
+            yield Record(f"{name}/{file}", folder.name, (photograph,), (name,), name)
 
 
 def pictures_in(folder: Path) -> list[str]:
-    """The names of the image files in a folder."""
     return sorted(name for name in files_in(folder) if name.lower().endswith(SUFFIXES))
 
 
 def templates_of(folder: Path) -> Sequence[str]:
-    """The templates of a set."""
-    own = folder / "templates.txt"
-    return read_templates(own) if own.is_file() else known_templates(folder.name)
+    listed = folder / "templates.txt"
+    return read_templates(listed) if listed.is_file() else known_templates(folder.name)
 
 
 def read_templates(path: Path) -> list[str]:

@@ -35,7 +35,6 @@ class TorchvisionSets(ZeroShot):
 
 
 def build(place: Place) -> TorchvisionSets:
-    """All sets that are there."""
     root = place.only(FOLDER)
     check_pickles(root)
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
@@ -54,16 +53,18 @@ def check_pickles(root: Path) -> None:
             )
 
 
-def image_set(name: str, its: Labelled) -> ImageSet:
+def image_set(name: str, labelled: Labelled) -> ImageSet:
     """A set under CLIP_benchmark's name for it."""
-    if len(its.classes) < 2 or not all(map(is_text, its.classes)):
-        raise UserError(f"{name}: its {len(its.classes)} classes aren't all named, or are too few; get its files again")
-    names = its.classes if name in AS_THEY_ARE else [text.replace("_", " ") for text in its.classes]
+    given = labelled.classes
+    if len(given) < 2 or not all(map(is_text, given)):
+        raise UserError(f"{name}: its {len(given)} classes aren't all named, or are too few; get its files again")
+    names = given if name in AS_THEY_ARE else [text.replace("_", " ") for text in given]
     classes = dict(zip(map(str, range(len(names))), names, strict=True))
-    if strange := next((image for image, label in its.images if str(label) not in classes), None):
+    if strange := next((image for image, label in labelled.images if str(label) not in classes), None):
         raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
-        Record(image, name, (Photograph(image),), (classes[str(label)],), str(label)) for image, label in its.images
+        Record(image, name, (Photograph(image),), (classes[str(label)],), str(label))
+        for image, label in labelled.images
     )
     return ImageSet(name, records, classes, known_templates(name))
 

@@ -12,8 +12,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
 from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of
-from menagerie.generators.captions.wording import Phrasing, template_of
+from menagerie.generators.captions.templates import Caption, Phrasing, build_caption, phrasing_of, template_of
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -55,7 +54,7 @@ class Contents:
         return self._read[scene, caption.text]
 
     def parsed(self, scene: Scene, caption: Caption) -> Content:
-        """`read` for the first time."""
+        """As `read`, without looking up whether it was read before."""
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
             things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]
@@ -74,8 +73,8 @@ class Contents:
     def shown(self, scene: Scene, node: str) -> list[Thing]:
         """The things of `scene` that a node describes, with the attributes that it states."""
         stated = self.known[node]
-        own = [thing for thing in scene.things if thing.animal == stated.animal]
-        return [thing._replace(texture=stated.texture, size=stated.size) for thing in own]
+        alike = [thing for thing in scene.things if thing.animal == stated.animal]
+        return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
         """Captions of parts of a content, drawn by a seed."""

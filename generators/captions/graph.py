@@ -1,6 +1,12 @@
-"""Scene graphs: the content of a caption, as nodes and directed edges."""
+"""Scene graphs, the content of a caption as nodes and directed edges; and errors in them, such as parsers make."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+import numpy as np
+
+from menagerie.envs.scene import Thing
+from menagerie.generators.captions.phrases import attributes
 
 
 class Edge(NamedTuple):
@@ -16,3 +22,44 @@ class SceneGraph(NamedTuple):
 
     nodes: tuple[str, ...]
     edges: tuple[Edge, ...] = ()
+
+
+def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) -> SceneGraph:
+    """The graph without each of its nodes with probability `share`, and without the edges of those.
+
+    One node always stays. What is left out at a lower share is left out at a higher one too.
+    """
+    draws = random.random(len(graph.nodes))
+    kept = np.flatnonzero((draws >= share) | (draws == draws.max())).tolist()
+    number = {old: new for new, old in enumerate(kept)}
+    edges = (
+        Edge(edge.predicate, number[edge.subject], number[edge.object])
+        for edge in graph.edges
+        if edge.subject in number and edge.object in number
+    )
+    return SceneGraph(tuple(graph.nodes[i] for i in kept), tuple(edges))
+
+
+def with_moved_attributes(
+    graph: SceneGraph, share: float, known: Mapping[str, Thing], random: np.random.Generator
+) -> SceneGraph:
+    """The graph with the attributes of each thing moved to another one with probability `share`.
+
+    "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" where both move. `known`
+    says which nodes are things, by their phrases (`menagerie.generators.captions.contents.phrases`): a background has
+    no attributes, and gets none. A thing that is alone keeps its own.
+    """
+    things = [i for i, node in enumerate(graph.nodes) if node in known]
+    if len(things) < 2:
+        return graph
+    nodes = list(graph.nodes)
+    received: dict[int, list[str]] = {}
+    draws, steps = random.random(len(things)), random.integers(1, len(things), len(things))
+    for place, i in enumerate(things):
+        words = attributes(known[graph.nodes[i]])
+        if words and draws[place] < share:
+            nodes[i] = nodes[i].replace(f"{words} ", "", 1)
+            received.setdefault(things[(place + int(steps[place])) % len(things)], []).append(words)
+    for i, moved in received.items():
+        nodes[i] = " ".join([*moved, nodes[i]])
+    return graph._replace(nodes=tuple(nodes))

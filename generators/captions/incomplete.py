@@ -19,15 +19,15 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Chances(NamedTuple):
-    """Probabilities that decide what a training caption mentions."""
+    """Probabilities that decide what a training caption mentions; by default captions are complete."""
 
-    mentioned: float
+    mentioned: float = 1.0
     """That a thing of a pair is mentioned; one of the two always is."""
-    attributes: float
+    attributes: float = 1.0
     """That a mentioned thing has its texture in the caption."""
-    salient: float
+    salient: float = 0.0
     """That only the salient thing of a pair is mentioned, regardless of `mentioned` (see `salient_slot`)."""
-    negated: float
+    negated: float = 0.0
     """That an absent object is negated: "a red cat and no white caribou" (Alhamoud et al. 2025,
     "Vision-language models do not understand negation": hybrid captions)."""
 

@@ -1,11 +1,11 @@
-"""Noun phrases of one or several like things, and the scene with another number of them."""
+"""Noun phrases of one or several like things, and captions as people type them."""
 
+import difflib
 import re
-import zlib
-from dataclasses import replace
+import string
+from collections.abc import Iterable
 
-from menagerie.envs.scene import MOST_THINGS, Scene, Thing
-from menagerie.envs.slots import COUNTING
+from menagerie.envs.scene import MOST_THINGS, Thing
 
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight")[: MOST_THINGS - 1]
 # Animals whose plural doesn't follow the rules below.
@@ -65,10 +65,17 @@ def stated(thing: Thing, number: int = 1, article: str = "the", no: bool = False
     return f"{subject} {'is' if number == 1 else 'are'} {thing.texture or 'there'}"
 
 
-def other_number(scene: Scene) -> Scene:
-    """The scene with another number of its things, from one to four; the number depends on the scene's key."""
-    things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
-    number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
-    free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
-    more = tuple(things[0]._replace(slot=slot) for slot in free[: max(number - len(things), 0)])
-    return replace(scene, things=things[:number] + more)
+def plain_word(word: str) -> str:
+    """ "Cat," -> "cat": lower case, without punctuation at its ends."""
+    return word.strip(string.punctuation + "“”‘’…–—").lower()
+
+
+def plain_text(text: str) -> str:
+    """ "A red cat, and a dog." -> "a red cat and a dog"."""
+    return " ".join(filter(None, map(plain_word, text.split())))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'cat'?" for the known word that resembles `word` most; empty where none does."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.65)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,20 +1,111 @@
-"""From a scene to a caption, its scene graph and its hard negative.
+"""From a scene to a caption and its scene graph: templates by name, and the fields of a recipe that change one.
 
-Captions and graphs are built together from the scene; nothing is parsed.
+A template has one phrasing, or several from which one is drawn for each scene. Captions and graphs are built together
+from the scene; nothing is parsed.
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.phrases import attributes, counted, named, other_number, phrase, stated
+from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated
 from menagerie.generators.captions.relations import predicate_of
-from menagerie.generators.captions.wording import TEMPLATES, Phrasing, Template
+
+# What joins two things whose relation a caption doesn't state.
+CONJUNCTIONS = ("and", "while", "with", "but", "plus", "beside", "next to", "as well as", "together with")
+ARTICLES = ("a", "the")
+# `slots`: the thing in the first slot first (left before right, above before under).
+ORDERS = ("random", "slots")
+
+
+class Template(NamedTuple):
+    """One or several phrasings of the same content, and the words in them."""
+
+    phrasings: tuple[str, ...]
+    """Each with {things}, and with {place} ("in the desert") or {background} ("desert")."""
+    relation: bool = False
+    """Whether it states the relation of two things; if not, they are joined by the conjunction."""
+    statement: bool = False
+    """Whether things are stated, "the cat is red", rather than named, "a red cat"."""
+    conjunction: str = "and"
+    """One of `CONJUNCTIONS`."""
+    mention_order: str = "random"
+    """The order in which things are mentioned: one of `ORDERS`; a random one is drawn for each scene."""
+    article: str = "a"
+    """One of `ARTICLES`; "a" is "an" before a vowel."""
+
+
+class Phrasing(NamedTuple):
+    """One phrasing of a template."""
+
+    text: str
+    template: Template
+
+
+# OC-CLIP's: "a red cat and a white caribou in the desert".
+PAPER = "{things} {place}"
+# In the manner of PUG:SPAR (Bordes et al. 2023), a word shorter than "in a ... environment": small text towers read
+# what the longest text takes.
+PUG = "a photo of {things} in {background} surroundings"
+FREE = (
+    PAPER,
+    PUG,
+    "an image of {things} {place}",
+    "{place} there is {things}",
+    "{things} seen {place}",
+    "the {background} with {things}",
+)
+# "In the desert the cat is red and the caribou is white".
+STATED = (PAPER, "{place} {things}", "the {background} where {things}")
+
+# To add a template, add an entry.
+TEMPLATES: dict[str, Template] = {
+    "conjunction": Template((PAPER,)),
+    "pug-conjunction": Template((PUG,)),
+    "free-conjunction": Template(FREE),
+    "statement-conjunction": Template(STATED, statement=True, article="the"),
+    "relation": Template((PAPER,), relation=True),
+    "pug-relation": Template((PUG,), relation=True),
+    "free-relation": Template(FREE, relation=True),
+    "statement-relation": Template(STATED, relation=True, statement=True, article="the"),
+}
+# Fields of a recipe that replace those of its template, with their values; empty ones replace nothing.
+CHOICES = {"conjunction": CONJUNCTIONS, "mention_order": ORDERS, "article": ARTICLES}
+
+
+def template_of(recipe: Mapping[str, Any]) -> Template:
+    """The template that a recipe's fields describe; of all but `template` they may be missing."""
+    return _template(
+        recipe["template"], tuple(recipe.get("phrasings", ())), *(recipe.get(name, "") for name in CHOICES)
+    )
+
+
+@cache
+def _template(name: str, phrasings: tuple[str, ...], *chosen: str) -> Template:
+    template = TEMPLATES[choose("template", name, TEMPLATES)]
+    given = {field: value for field, value in zip(CHOICES, chosen, strict=True) if value}
+    for field, value in given.items():
+        choose(field, value, CHOICES[field])
+    if template.relation and "conjunction" in given:
+        raise UserError(f"the template {name!r} joins things by their relation; leave out conjunction")
+    for text in phrasings:
+        check_phrasing(text)
+    return template._replace(phrasings=phrasings or template.phrasings, **given)
+
+
+def check_phrasing(text: str) -> None:
+    """Raise unless a phrasing of one's own has what a caption needs, and lower-case words besides."""
+    fields = sorted(re.findall(r"{([^{}]*)}", text))
+    if fields not in (["place", "things"], ["background", "things"]):
+        raise UserError(f"the phrasing {text!r} must have {{things}}, and {{place}} or {{background}}, each once")
+    if not re.fullmatch(r"[a-z]+( [a-z]+)*", re.sub(r"{(things|place|background)}", "word", text)):
+        raise UserError(f"the phrasing {text!r} must be lower-case words with single spaces between them")
 
 
 class Caption(NamedTuple):
@@ -27,12 +118,12 @@ class Caption(NamedTuple):
 AnyTemplate = str | Template  # by name, or as it is
 
 # The words for a background; any other is "in the ...".
-PLACES = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
+IN_PLACE = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
 
 def place(scene: Scene) -> str:
     """ "in the desert"."""
-    return PLACES.get(scene.background, f"in the {scene.background}")
+    return IN_PLACE.get(scene.background, f"in the {scene.background}")
 
 
 def build_caption(
@@ -69,7 +160,6 @@ def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
 
 
 def as_template(template: AnyTemplate) -> Template:
-    """The template, by its name or itself."""
     return TEMPLATES[template] if isinstance(template, str) else template
 
 
@@ -98,45 +188,7 @@ def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing
     return tuple(scene.things[i] for i in drawn)
 
 
-def swap_textures(scene: Scene) -> Scene:
-    """The scene of the attribute-binding hard negative: two things exchange their textures and keep their sizes."""
-    first, second = scene.things
-    swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
-    return replace(scene, things=swapped)
-
-
-def swap_places(scene: Scene) -> Scene:
-    """The scene of the spatial hard negative: two things exchange their slots and keep their sizes."""
-    first, second = scene.things
-    return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
-
-
-# Kind of split -> function from a scene to the one that its hard negative describes.
-SWAPS: dict[str, Callable[[Scene], Scene]] = {
-    "binding": swap_textures,
-    "spatial": swap_places,
-    "dependence": swap_textures,
-    "counting": other_number,
-}
-
-
 def caption(scene: Scene, seed: int, template: AnyTemplate = "conjunction") -> Caption:
     """The true caption of `scene`."""
     things = mention_order(scene, seed, as_template(template).mention_order)
     return build_caption(phrasing_of(scene, seed, template), scene, things, predicate_for(scene, things, template))
-
-
-def hard_negative(
-    scene: Scene, seed: int, template: AnyTemplate = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
-) -> Caption | None:
-    """The caption of the swapped scene, with the true caption's phrasing and bag of words.
-
-    Slots are mentioned in the order of the true caption. None where a swap changes nothing: for a single thing, or
-    where two things of one texture would exchange it.
-    """
-    if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
-        return None
-    thing_in = {thing.slot: thing for thing in swapped.things}
-    things = [thing_in[thing.slot] for thing in mention_order(scene, seed, as_template(template).mention_order)]
-    predicate = predicate_for(swapped, things, template)
-    return build_caption(phrasing_of(scene, seed, template), swapped, things, predicate, denied)

@@ -1,25 +1,87 @@
 """Exports splits in the formats of other tools.
 
 `export` writes the files of a format (`menagerie.generators.export.formats`), each whole or not at all, and
-finally a data sheet. If interrupted at any moment, it continues from the last whole file.
+finally a data sheet that describes the folder. If interrupted at any moment, it continues from the last whole file.
 """
 
 import contextlib
+import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, is_temporary, whole_file, write_text
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import read_bytes
-from menagerie.generators.export.data_sheet import data_sheet
+from menagerie.envs.core.version import commit
+from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import Split, checksum
+
+TEMPLATE = """\
+# {name} as {form}
+
+Rendered scenes of textured animals, each with a caption; where there is one, a hard negative (the same words, bound
+differently) and the scene graphs of both. Made by Menagerie, a suite for the binding problem in vision-language models
+(binding-menagerie {version}{commit}).
+{sizes}
+## Files
+
+{files}
+
+## Subsets
+
+| subset | samples here | records of the split |
+|---|---|---|
+{subsets}
+
+## Recipe
+
+The split's, with the identity of its images `{identity}`:
+
+```json
+{recipe}
+```
+
+Made with
+
+```
+{command}
+```
+
+## Licence
+
+The images and texts are under the Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0).{own}
+"""
+OWN = "\nThis world is defined by its user: the meshes and pictures in it may have licences of their own."
+
+
+def data_sheet(
+    split: Split, form: str, out: Path, subsets: Sequence[str], counts: Mapping[str, tuple[int, int]]
+) -> str:
+    """The sheet as Markdown; its command names no parent folders, as the export may be shared."""
+    call = ["menagerie", "export", split.path.name, "--format", form, "--out", out.absolute().name]
+    return TEMPLATE.format(
+        name=split.path.name,
+        form=form,
+        sizes=f"\nThe animals come in sizes: {', '.join(sizes)}.\n" if (sizes := split.vocabulary.sizes) else "",
+        version=version("binding-menagerie"),
+        commit=f", commit {commit()}" if commit() else "",
+        files=inspect.getdoc(FORMATS[form]),
+        subsets="\n".join(f"| `{name}` | {samples} | {records} |" for name, (samples, records) in counts.items()),
+        identity=split.identity,
+        recipe=json.dumps(split.recipe, indent=1),
+        command=shlex.join([*call, *(["--subsets", *subsets] if subsets else [])]),
+        own="" if split.recipe["world"] in WORLDS else OWN,
+    )
+
 
 SHEET = "README.md"
 MARK = ".export.json"  # identifies the split and format of the export
@@ -37,10 +99,10 @@ def export(
     split = chosen(open_split(path), subsets)
     reader = PixelReader(split)
     files = list(lay_out([ExportPart(name, records, reader) for name, records in split.subsets.items()]))
-    held = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
-    if not any(held.values()):
-        raise UserError(f"nothing in {', '.join(held)} of {path} can be exported as {form}; choose other --subsets")
-    counts = {name: (samples, len(split.subsets[name])) for name, samples in held.items()}
+    exported = {name: sum(file.samples for file in files if file.subset == name) for name in split.subsets}
+    if not any(exported.values()):
+        raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
+    counts = {name: (samples, len(split.subsets[name])) for name, samples in exported.items()}
     with claimed(out, mark(split, form), {file.path for file in files}):
         write_missing(files, out, progress)
         if not (out / SHEET).exists():

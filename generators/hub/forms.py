@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from menagerie.generators.benchmarks import (
+    aro,
     bivlc,
     colorswap,
     sugarcrepe,
     sugarcrepe_pp,
     valse,
-    vg_attribution,
-    vg_relation,
     winoground,
 )
 from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
@@ -110,7 +109,6 @@ def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Both images and captions."""
     number = row.field("id", int)
     names = {f"image_{k}": f"images/{keep(f'image_{k}', f'img_{number}_{k}.png')}" for k in (1, 2)}
     return {"id": number, **{key: row.text(key) for key in ("caption_1", "caption_2")}, **names}
@@ -123,7 +121,6 @@ def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def valse_image(row: Entry, keep: Keep) -> None:
-    """The image alone."""
     keep("images", row.text("original_file_name"))
 
 
@@ -184,7 +181,7 @@ FORMS = (
         columns=("image", *CAPTIONS, "relation_name"),
         more=BOX,
         images=ARO_IMAGES,
-        file=vg_relation.FILE,
+        file=aro.RELATION,
         record=aro_record,
     ),
     Form(
@@ -193,7 +190,7 @@ FORMS = (
         columns=("image", *CAPTIONS, "attributes"),
         more=BOX,
         images=ARO_IMAGES,
-        file=vg_attribution.FILE,
+        file=aro.ATTRIBUTION,
         record=aro_record,
     ),
     Form(

@@ -9,7 +9,7 @@ from PIL import Image, UnidentifiedImageError
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.hub.cache import is_cached
+from menagerie.generators.hub.put import is_cached
 from menagerie.generators.sources.folders import inside
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
@@ -39,13 +39,13 @@ class PictureFolder:
         content, path = self.read(row, column)
         digest = hashlib.sha256(content).hexdigest()
         ending = suffix_of(row, column, content)
-        own = (Path(path.replace("\\", "/")).name, f"{digest[:LETTERS]}{ending}")
-        for free in filter(PLAIN.fullmatch, (name,) if name else own):
+        made = (Path(path.replace("\\", "/")).name, f"{digest[:LETTERS]}{ending}")
+        for free in filter(PLAIN.fullmatch, (name,) if name else made):
             if self.digests.setdefault(free.lower(), digest) == digest:
                 self.out.mkdir(parents=True, exist_ok=True)
                 (self.out / free).write_bytes(content)
                 return free
-        raise row.error(f"calls its picture in {column!r} as another one is called: {name or own[1]!r}")
+        raise row.error(f"calls its picture in {column!r} as another one is called: {name or made[1]!r}")
 
     def read(self, row: Entry, column: str) -> tuple[bytes, str]:
         """The bytes of a picture, and the name that it has in the table, which may be empty."""

@@ -1,4 +1,7 @@
-"""What an import made, put in its place: whole, or not at all."""
+"""Folders of the Hugging Face hub and of a data root: what one is called, and files put below the other, all or none.
+
+In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
+"""
 
 import filecmp
 from collections.abc import Mapping, Sequence
@@ -8,6 +11,22 @@ from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
+
+SNAPSHOTS, KIND, BETWEEN = "snapshots", "datasets--", "--"
+
+
+def own_name(folder: Path) -> str:
+    """What a folder of the hub is called; of one in the cache, the name of its set."""
+    place = folder.resolve()
+    if place.parent.name != SNAPSHOTS:
+        return place.name
+    name = place.parents[1].name
+    return name.rpartition(BETWEEN)[2] if name.startswith(KIND) else name
+
+
+def is_cached(folder: Path) -> bool:
+    """Whether a folder lies in the cache, where files are links."""
+    return SNAPSHOTS in folder.resolve().parent.parts
 
 
 class Made(NamedTuple):

@@ -52,7 +52,7 @@ def tables_in(folder: Path) -> list[Table]:
             files.setdefault(names_of(path, inner), []).append(path)
     if not files:
         raise UserError(f"there are no parquet or arrow files in {folder}; name the folder that has them")
-    return [Table(*names, whole(own)) for names, own in sorted(files.items())]
+    return [Table(*names, whole(parts)) for names, parts in sorted(files.items())]
 
 
 def is_data(path: Path) -> bool:
@@ -66,7 +66,8 @@ def is_data(path: Path) -> bool:
             f"{state} selects rows by a list of indices; save it again with save_to_disk of a newer datasets"
         )
     listed = content.get("_data_files")
-    return not isinstance(listed, list) or path.name in [its.get("filename") for its in listed if isinstance(its, dict)]
+    files = [file for file in listed if isinstance(file, dict)] if isinstance(listed, list) else []
+    return not isinstance(listed, list) or path.name in [file.get("filename") for file in files]
 
 
 def names_of(path: Path, inner: Path) -> tuple[str, str]:
@@ -189,7 +190,8 @@ def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     for key in ("info", "features"):
         content = content.get(key) if isinstance(content, dict) else None
     columns = content.items() if isinstance(content, dict) else ()
-    return {name: its["names"] for name, its in columns if isinstance(its, dict) and isinstance(its.get("names"), list)}
+    noted = [(name, column.get("names")) for name, column in columns if isinstance(column, dict)]
+    return {name: names for name, names in noted if isinstance(names, list)}
 
 
 def named(value: Any, classes: list[str] | None) -> Any:

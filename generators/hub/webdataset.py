@@ -14,11 +14,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.benchmarks.class_folders import lines, some
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
-from menagerie.generators.hub.cache import own_name
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, put_below, scratch_below
-from menagerie.generators.sources.instead import CLASSES
+from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
 from menagerie.generators.sources.json_file import Entry, read_text
+from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
@@ -40,14 +39,15 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
     with scratch_below(root) as scratch:
         images = Counter[int]()
         for row in (row for shard in shards(folder / split) for row in samples(shard, refused)):
-            own = class_of(row, names)
-            pictures = PictureFolder(folder, scratch / place / str(own))
+            number = class_of(row, names)
+            pictures = PictureFolder(folder, scratch / place / str(number))
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
-            images[own] += 1
+            images[number] += 1
         check_classes(folder / split, names, images)
-        for file, its in {"classes": [f"{k}\t{name}" for k, name in enumerate(names)], "templates": templates}.items():
-            if its:
-                (scratch / place / f"{file}.txt").write_text("\n".join((*its, "")), encoding="utf-8")
+        classes = [f"{k}\t{name}" for k, name in enumerate(names)]
+        for file, texts in {"classes": classes, "templates": templates}.items():
+            if texts:
+                (scratch / place / f"{file}.txt").write_text("\n".join((*texts, "")), encoding="utf-8")
         put_below(root, scratch)
     left_out = [f"{why} ({number})" for why, number in refused.items()]
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
@@ -96,13 +96,11 @@ def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
 
 
 def read_member(file: BinaryIO, member: Member) -> bytes:
-    """A file in a tar file."""
     file.seek(member.offset)
     return file.read(member.size)
 
 
 def class_of(row: Entry, names: list[str]) -> int:
-    """The number of a sample's class."""
     text = row.content["cls"].strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")

@@ -1,6 +1,7 @@
-"""Makes the official files of a benchmark of a folder of the hub: whole, or not at all."""
+"""Makes the official files of a benchmark of a folder of the hub: finds out which one it is, and writes it whole."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,14 +10,77 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_place
 from menagerie.generators.benchmarks.registry import load
-from menagerie.generators.hub.cache import own_name
-from menagerie.generators.hub.choice import SPLIT, form_of, taken_of
 from menagerie.generators.hub.forms import FORMS, Form, part_in
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import Made, put_below, scratch_below
-from menagerie.generators.hub.tables import Table, rows_of, tables_in
+from menagerie.generators.hub.put import Made, own_name, put_below, scratch_below
+from menagerie.generators.hub.tables import Table, columns_of, rows_of, tables_in
 from menagerie.generators.hub.webdataset import check_options, import_webdataset
-from menagerie.generators.sources.instead import is_webdataset
+from menagerie.generators.sources.nearby import is_webdataset
+
+SPLIT = "test"  # which is read where there are several
+# Splits that are for other things than a test: "train", "validation", "winoground-dev".
+OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
+
+
+def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
+    """The form whose columns a table has: of several the one with most of them; raises where none or two fit."""
+    table = of_split(tables, split)[0]
+    columns = columns_of(table)
+    forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
+    fitting = sorted((form for form in forms if fits(form, columns)), key=lambda form: -len(form.columns))
+    if not fitting:
+        wanted = "; ".join(f"{form.benchmark}: {', '.join(form.columns)}" for form in forms)
+        raise UserError(f"{table.files[0]} has the columns {', '.join(columns):.500}; known are {wanted}")
+    best = [form for form in fitting if len(form.columns) == len(fitting[0].columns)]
+    if len({form.benchmark for form in best}) > 1:
+        raise UserError(
+            f"{table.files[0]} may be {' or '.join(form.benchmark for form in best)}; name one with --benchmark"
+        )
+    return best[0]
+
+
+def fits(form: Form, columns: Sequence[str]) -> bool:
+    return set(form.columns) <= set(columns)
+
+
+def of_split(tables: Sequence[Table], split: str) -> list[Table]:
+    """The tables of a split, or all where none is named."""
+    found = [table for table in tables if split in ("", table.split)]
+    if not found:
+        choose("--split", split, sorted({table.split for table in tables}))
+    return found
+
+
+def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
+    """The tables that are read: of each configuration one split, or all of them where they are parts.
+
+    A split that is there alone is read, but for one that is called like what models are trained on.
+    """
+    taken = []
+    named = of_split(tables, split)
+    for configuration in dict.fromkeys(table.configuration for table in named):
+        here = [table for table in named if table.configuration == configuration]
+        tests = [table for table in here if table.split == SPLIT]
+        if len(here) > 1 and not all(part_in(form, table.split) for table in here):
+            if not tests:
+                raise UserError(f"{here[0].files[0].parent} has {table_names(here)}; name one with --split")
+            here = tests
+        if not split and len(here) == 1 and OTHERS.search(here[0].split) and not part_in(form, here[0].split):
+            raise UserError(
+                f"{here[0].files[0]} is of the split {here[0].split!r}, and there is no test; to read it all the same, "
+                f"give --split {here[0].split}"
+            )
+        taken += here
+    if len(taken) > 1 and not form.parts:
+        raise UserError(f"{taken[0].files[0]} is one of several tables, {table_names(taken)}; name the folder of one")
+    if other := next((table for table in taken if not fits(form, columns_of(table))), None):
+        raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
+    return taken
+
+
+def table_names(tables: Sequence[Table]) -> str:
+    return ", ".join(table.name for table in tables)
+
 
 Records = Mapping[str, Sequence[Any]]
 
@@ -47,7 +111,7 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
         images = sum(1 for _ in pictures.out.glob("*"))
         warning = unnumbered(scratch, form, records)
         put_below(root, scratch, form.images.partition("/")[0])
-    counts = {own: len(its) for own, its in records.items()} if form.file else {}
+    counts = {name: len(rows) for name, rows in records.items()} if form.file else {}
     left_out = [table.name for table in tables if table not in taken]
     read = [table.name for table in taken]
     return Made(form.benchmark, form.images, counts, images, read, left_out, form.note, warning)
@@ -73,14 +137,14 @@ def records_of(
     """The records of all rows by part; their pictures are written."""
     records: dict[str, list[Any]] = {}
     for table in tables:
-        own: dict[str, list[Any]] = {}
+        by_part: dict[str, list[Any]] = {}
         for part, record in read_table(table, form, part_of(table), pictures):
-            own.setdefault(part, []).append(record)
-        if again := next((part for part in own if part in records), None):
+            by_part.setdefault(part, []).append(record)
+        if again := next((part for part in by_part if part in records), None):
             raise UserError(
                 f"{table.files[0]} has rows of {again or form.benchmark}, as another table; name one folder"
             )
-        records |= own
+        records |= by_part
     if not records:
         raise UserError(f"{tables[0].files[0]} has no rows; get it again")
     return records
@@ -89,23 +153,22 @@ def records_of(
 def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> Iterator[tuple[str, Any]]:
     """The record of each row, and the part of the benchmark that it belongs to."""
     for row in rows_of(table, (*form.columns, *form.more)):
-        own = part_in(form, row.text(form.part_column)) if form.part_column else part
-        if form.part_column and not own:
+        row_part = part_in(form, row.text(form.part_column)) if form.part_column else part
+        if form.part_column and not row_part:
             raise row.error(f"has a {form.part_column!r} that is none of {', '.join(form.parts)}")
-        if form.parts and not own:
+        if form.parts and not row_part:
             raise UserError(f"{row.file} doesn't say which of {', '.join(form.parts)} it is; name it with --part")
-        yield own, form.record(row, partial(pictures.keep, row))
+        yield row_part, form.record(row, partial(pictures.keep, row))
 
 
 def write_annotations(scratch: Path, form: Form, records: Records) -> None:
-    """Write the annotation file of each part."""
-    for part, its in records.items() if form.file else ():
+    for part, rows in records.items() if form.file else ():
         path = scratch / form.file.format(part=part)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
-            text = "".join(json.dumps(record) + "\n" for record in its)
+            text = "".join(json.dumps(record) + "\n" for record in rows)
         else:
-            text = json.dumps({str(k): record for k, record in enumerate(its)} if form.keyed else its)
+            text = json.dumps({str(k): record for k, record in enumerate(rows)} if form.keyed else rows)
         path.write_text(text, encoding="utf-8")
 
 

@@ -7,18 +7,18 @@ from menagerie.envs.core.figure_files import data_uri, png
 from menagerie.envs.core.pages import write_page as fill
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.export.formats import ExportPart
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     Counts,
     animal_counts,
+    attribute_counts,
     background_counts,
+    count_matrix,
     mentioned_relations,
     pair_coverage,
-    size_counts,
-    texture_counts,
+    role_matrix,
 )
-from menagerie.generators.inspection.matrices import count_matrix, role_matrix
 from menagerie.generators.inspection.summary import COLUMNS, facts, subset_rows
-from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Split
 
@@ -44,8 +44,8 @@ class Sample(NamedTuple):
 def write_page(split: Split, out: Path) -> None:
     """Write the page, whole or not at all; the same for a split and its packed file."""
     train, v = split.subsets["train"].scenes, split.vocabulary
-    textures = texture_counts(train, v)
-    pairs_only = texture_counts([scene for scene in train if len(scene.things) > 1], v)
+    textures = attribute_counts(train, v, "texture")
+    pairs_only = attribute_counts([scene for scene in train if len(scene.things) > 1], v, "texture")
     fill(
         out,
         Path(__file__).with_suffix(".html"),
@@ -57,7 +57,7 @@ def write_page(split: Split, out: Path) -> None:
         coverage=[coverage(split, relation) for relation in mentioned_relations(split)],
         textures=beside(textures, v.animals, v.textures, "texture"),
         backgrounds=beside(background_counts(train, v), v.animals, v.backgrounds, "background"),
-        sizes=beside(size_counts(train, v), v.animals, v.sizes, "size") if v.sizes else None,
+        sizes=beside(attribute_counts(train, v, "size"), v.animals, v.sizes, "size") if v.sizes else None,
         information=f"{normalised_mutual_information(textures):.4f}",
         pair_information=f"{normalised_mutual_information(pairs_only):.4f}",
         slots=SLOTS_OF,

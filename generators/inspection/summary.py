@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import choose
+from menagerie.envs.core.identity import plain
 from menagerie.generators.audit.findings import REQUESTED_FRACTION, animal_pair
 from menagerie.generators.audit.run import CHECKS_OF
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     Counts,
+    attribute_counts,
     in_relation,
     mentioned_relations,
-    size_counts,
-    texture_counts,
 )
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader, open_split
@@ -78,8 +78,8 @@ def facts(split: Split) -> dict[str, str]:
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **fractions(split),
         **train_pairs(split),
-        "textures in train": shares(texture_counts(train, v), v.textures),
-        **({"sizes in train": shares(size_counts(train, v), v.sizes)} if v.sizes else {}),
+        "textures in train": shares(attribute_counts(train, v, "texture"), v.textures),
+        **({"sizes in train": shares(attribute_counts(train, v, "size"), v.sizes)} if v.sizes else {}),
     }
 
 
@@ -90,13 +90,8 @@ def changed(recipe: dict) -> list[str]:
     return [
         f"{name} {' '.join(recipe[name]) if isinstance(default, tuple) else recipe[name]}"
         for name, default in defaults.items()
-        if name not in separate and name in recipe and recipe[name] not in (default, jsoned(default))
+        if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
     ]
-
-
-def jsoned(value: object) -> object:
-    """A value after a round trip through JSON."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def resolution(split: Split) -> str:
@@ -112,11 +107,11 @@ def fractions(split: Split) -> dict[str, str]:
     """The realised fractions and the requested ones, by the audit's checks."""
     findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
     return {
-        its.claim.removesuffix(REQUESTED_FRACTION): its.detail
-        if its.holds
-        else f"{its.detail}: not the nearest; audit this file"
-        for its in findings
-        if its.claim.endswith(REQUESTED_FRACTION)
+        finding.claim.removesuffix(REQUESTED_FRACTION): finding.detail
+        if finding.holds
+        else f"{finding.detail}: not the nearest; audit this file"
+        for finding in findings
+        if finding.claim.endswith(REQUESTED_FRACTION)
     }
 
 
@@ -144,7 +139,6 @@ def subset_rows(split: Split) -> list[SubsetRow]:
 
 
 def subset_row(name: str, records: Records) -> SubsetRow:
-    """One subset in numbers."""
     return SubsetRow(
         subset=name,
         scenes=len(records),

@@ -9,11 +9,9 @@ from menagerie.envs.slots import SIZES, SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.phrases import NUMBERS, plural
-from menagerie.generators.captions.plain_text import nearest, plain_text
+from menagerie.generators.captions.phrases import NUMBERS, nearest, plain_text, plural
 from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.templates import PLACES
-from menagerie.generators.captions.wording import CONJUNCTIONS, TEMPLATES
+from menagerie.generators.captions.templates import CONJUNCTIONS, IN_PLACE, TEMPLATES
 from menagerie.generators.parsers.world_grammar import parse as parse_in_world
 from menagerie.generators.vocabulary import Vocabulary
 
@@ -70,7 +68,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that captions of a vocabulary may have."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
-    links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *PLACES.values(), *phrasings]
+    links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 
 

@@ -28,7 +28,7 @@ VERBS = {"VERB", "AUX"}
 MODIFIERS = {"amod", "compound", "nummod", "nmod", "neg", "quantmod", "advmod", "predet"}
 JOINED = {"cc", "conj", "punct", "hyph"}
 # "on the left of X": such a noun is no thing, but part of the relation.
-PLACES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
+SIDES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
 # "a group of X" is one thing, and "a photo of X" is X.
 AMOUNTS = {"group", "bunch", "couple", "pair", "herd", "flock", "crowd", "piece", "slice", "stack", "pile", "row"}
 PICTURES = {"photo", "picture", "image", "photograph", "closeup", "shot", "view"}
@@ -85,7 +85,7 @@ class Tree:
 
     def is_place(self, place: int) -> bool:
         """Whether a noun is the "left" of "on the left of"."""
-        return self.text(place) in PLACES and self.words[place].label == "pobj" and self.of(place) is not None
+        return self.text(place) in SIDES and self.words[place].label == "pobj" and self.of(place) is not None
 
     def counted(self, place: int) -> bool:
         """Whether a noun is the "people" of "a group of people"."""
@@ -102,10 +102,10 @@ class Tree:
 
     def modified(self, place: int) -> set[int]:
         """The words before a word that belong to it, with those that belong to them."""
-        own = [child for child in self.below(place, *MODIFIERS) if child < place]
-        own += [child for child in self.below(place, "det") if self.text(child) == "no"]
-        own += [child for outer in own for child in self.below(outer, *JOINED) if child < place]
-        return {inner for child in own for inner in {child, *self.modified(child)}}
+        before = [child for child in self.below(place, *MODIFIERS) if child < place]
+        before += [child for child in self.below(place, "det") if self.text(child) == "no"]
+        before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
+        return {inner for child in before for inner in {child, *self.modified(child)}}
 
 
 def graph_of(words: Sequence[Word]) -> SceneGraph | None:
@@ -187,13 +187,13 @@ def verb(tree: Tree, place: int) -> str:
 def subjects(tree: Tree, place: int) -> list[int]:
     """The nouns that do what a verb says."""
     word = tree.words[place]
-    own = tree.below(place, *SUBJECTS)
-    if found := tree.nouns(own):
+    named = tree.below(place, *SUBJECTS)
+    if found := tree.nouns(named):
         return found
     if tree.below(place, "expl"):  # "there is a cat"
         return tree.nouns(tree.below(place, "attr"))
     if word.label in ("acl", "relcl"):  # "a cat sitting", "a cat that sits"
         return tree.nouns([word.head])[:1]
-    if not own and word.label in DEPENDENT and word.head != place:
+    if not named and word.label in DEPENDENT and word.head != place:
         return subjects(tree, word.head) if tree.words[word.head].part in VERBS else tree.nouns([word.head])[:1]
     return []

@@ -16,14 +16,13 @@ from menagerie.envs.core.options import DATA
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Thing
 from menagerie.generators.captions.contents import phrases
-from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.graph_noise import with_moved_attributes, without_nodes
+from menagerie.generators.captions.graph import SceneGraph, with_moved_attributes, without_nodes
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser, read_parser
 from menagerie.generators.vocabulary import Vocabulary
 
 GENERATOR = "generator"
-PLACES = ("train", "test", "both")
+READ_AT = ("train", "test", "both")
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class GraphSource:
     """Where models read these graphs: train, test or both; elsewhere they read the generator's."""
 
     def __post_init__(self) -> None:
-        choose("--graphs-at", self.graphs_at, PLACES)
+        choose("--graphs-at", self.graphs_at, READ_AT)
         for name in ("dropped_nodes", "moved_attributes"):
             if not 0 <= getattr(self, name) <= 1:
                 option = name.replace("_", "-")
@@ -87,7 +86,7 @@ class ReadGraphs:
         self._read: dict[str, SceneGraph] = {}
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """What is read of a caption whose own graph is `graph`."""
+        """The graph that models read of a caption; `graph` is the generator's."""
         if caption not in self._read:
             self._read[caption] = self.noisy(caption, self.parser(caption) if self.parser else graph)
         return self._read[caption]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.graph_json import ParseCache
 
 
 class Parsed(NamedTuple):
@@ -52,7 +52,6 @@ class Counts(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In one line."""
         reasons = ", ".join(f"{number} {kind}" for kind, number in sorted(self.fell_back.items()))
         fell = f"{sum(self.fell_back.values())} fell back to one node" + f" ({reasons})" * bool(reasons)
         return f"{self.captions} captions: {self.parsed} parsed, {fell}; {self.kept} were known before"
@@ -72,11 +71,9 @@ class CaptionParser:
         self._kept = 0
 
     def identity(self) -> dict[str, Any]:
-        """All that decides the graphs."""
         return dict(self.parser.identity())
 
     def __call__(self, caption: str) -> SceneGraph:
-        """The scene graph of a caption."""
         return self.parse([caption])[0]
 
     def parse(self, captions: Sequence[str], report: Callable[[int, int], None] | None = None) -> list[SceneGraph]:
@@ -112,7 +109,6 @@ class CaptionParser:
         return [caption for caption, parsed in self._known.items() if not parsed.answered]
 
     def counts(self) -> Counts:
-        """Of all captions so far."""
         outcomes = self._known.values()
         failed = Counter(outcome.problem.partition(":")[0] for outcome in outcomes if outcome.graph is None)
         return Counts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)

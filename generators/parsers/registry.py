@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.exports import Exports
 from menagerie.envs.core.options import documentation, written
-from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 
 DEFAULT = "one-node"
@@ -33,16 +33,8 @@ class ParserSpec:
 
 
 EXPORTS = Exports("menagerie.generators.parsers", Path(__file__).parent, "PARSER", "parser")
-
-
-def names() -> tuple[str, ...]:
-    """Names of all parsers, sorted; imports none of them."""
-    return EXPORTS.names()
-
-
-def load(name: str) -> ParserSpec:
-    """What the file of that name exports."""
-    return EXPORTS.load(name)
+names: Callable[[], tuple[str, ...]] = EXPORTS.names
+load: Callable[[str], ParserSpec] = EXPORTS.load
 
 
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:

@@ -1,4 +1,4 @@
-"""Captions of our worlds by the grammar that they follow: it reads the caption alone, and needs no library."""
+"""Parsers without a model: `rules`, by the grammar of our worlds' captions, and `one-node`, which parses nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.generators.parsers.any_caption import parse, vocabulary_of
 from menagerie.generators.parsers.parser import Parsed
-from menagerie.generators.parsers.registry import ParserSpec
+from menagerie.generators.parsers.registry import NoOptions, ParserSpec
 from menagerie.generators.vocabulary import Vocabulary
 
 VERSION = 1  # of the grammar in generators/parsers/world_grammar.py
@@ -34,7 +34,6 @@ class GrammarRules:
         return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
@@ -49,3 +48,19 @@ class GrammarRules:
 PARSER = ParserSpec(
     "rules", "the grammar of our worlds' captions, and nothing of their scenes", GrammarRules, RulesOptions, kept=False
 )
+
+
+class OneNode:
+    """Leaves captions as they are."""
+
+    def identity(self) -> Mapping[str, str]:
+        return {"parser": "one-node"}
+
+    def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
+        return (Parsed(caption, None, "left whole") for caption in captions)
+
+    def spent(self) -> Mapping[str, int]:
+        return {}
+
+
+PARSER_ONE_NODE = ParserSpec("one-node", "leaves each caption whole", lambda options: OneNode(), NoOptions, kept=False)

@@ -35,11 +35,9 @@ class DependencyRules:
         return {"parser": "spacy-rules", "version": VERSION, "model": model}
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each caption, in order."""
         for caption, tree in zip(captions, self.pipeline.pipe(captions, batch_size=self.options.batch), strict=True):
             yield parsed(caption, [Word(w.text, w.pos_, w.dep_, w.head.i) for w in tree])
 
@@ -54,7 +52,6 @@ def parsed(caption: str, words: Sequence[Word]) -> Parsed:
 
 
 def build(options: SpacyOptions) -> DependencyRules:
-    """Load the pipeline."""
     try:
         import spacy
     except ImportError as error:

@@ -41,15 +41,12 @@ class FactualT5:
         self.options, self.model = options, model
 
     def identity(self) -> Mapping[str, Any]:
-        """The model and its search."""
         return {"parser": "t5", "version": VERSION, "model": self.options.model, "beams": self.options.beams}
 
     def spent(self) -> Mapping[str, int]:
-        """Nothing."""
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each caption, in order."""
         for start in range(0, len(captions), self.options.batch):
             batch = list(captions[start : start + self.options.batch])
             yield from map(parsed, batch, self._facts(batch))
@@ -82,15 +79,15 @@ def graph_of(text: str) -> SceneGraph:
     attributes: dict[str, list[str]] = {}
     edges: dict[tuple[str, str, str], None] = {}
     for subject, *rest in facts:
-        its = attributes.setdefault(subject, [])
+        words = attributes.setdefault(subject, [])
         if rest and rest[0] == "is":
-            its.append(rest[1])
+            words.append(rest[1])
         elif rest:
             attributes.setdefault(rest[1], [])
             edges[rest[0], subject, rest[1]] = None
     places = {name: place for place, name in enumerate(attributes)}
     ends = [(predicate, places[one], places[other]) for predicate, one, other in edges if one != other]
-    return plain_graph(checked([phrase(name, its) for name, its in attributes.items()], ends))
+    return plain_graph(checked([phrase(name, words) for name, words in attributes.items()], ends))
 
 
 def phrase(name: str, attributes: Sequence[str]) -> str:
@@ -108,7 +105,6 @@ def one_line(error: Exception) -> str:
 
 @quiet()
 def build(options: T5Options) -> FactualT5:
-    """Load the model."""
     try:
         from factual_scene_graph.parser.scene_graph_parser import SceneGraphParser
     except ImportError as error:

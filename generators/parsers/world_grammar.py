@@ -8,19 +8,24 @@ captions, so that tests and the audit check one against the other. The grammar, 
   texture. The article is "a" or "the", the same for all; in worlds with sizes a SIZE stands before texture and animal;
 - two things are joined by a conjunction, or by a predicate, which is an edge of the graph and may have "is" before it;
 - the text before the first thing and after the last names exactly one background.
+
+`check_phrasings` alone makes captions: it tells whether those of a phrasing can be parsed back.
 """
 
 import re
 from collections.abc import Iterable
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import pairwise, product
 from typing import NamedTuple
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import World
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, plural
 from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.wording import CONJUNCTIONS
+from menagerie.generators.captions.templates import CONJUNCTIONS, Phrasing, Template, build_caption, predicate_for
 from menagerie.generators.vocabulary import Vocabulary
 
 PREDICATES = {joint: predicate for predicate in CONVERSES for joint in (predicate, f"is {predicate}")}
@@ -91,3 +96,20 @@ def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
     """The scene graph of a caption; None if the text doesn't follow the grammar."""
     reading = read(text, words)
     return reading and reading.graph
+
+
+@lru_cache(maxsize=64)
+def check_phrasings(template: Template, world: World) -> None:
+    """Raise for a phrasing that has a word of the world: its captions would say more than their scenes."""
+    size = world.sizes[0] if world.sizes else ""
+    textures = (world.textures * 2)[:2]  # of things in their own colours there is one
+    names = tuple(zip(world.animals[:2], textures, strict=True))
+    for text, background, slots in product(template.phrasings, world.backgrounds, RELATIONS):
+        things = [Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True)]
+        scene = Scene(background, tuple(things))
+        made = build_caption(Phrasing(text, template), scene, things, predicate_for(scene, things, template))
+        if parse(made.text, world) != made.graph:
+            raise UserError(
+                f"the phrasing {text!r} gives {made.text!r}, which can't be parsed back: use no name of the "
+                f"world {world.name!r} besides the things and the place, and no 'is' or 'are' after the things"
+            )

@@ -1,19 +1,66 @@
-"""Hold-out rules of a split, and its test `held_out`.
+"""Hold-out rules of a split, its test `held_out`, and groups of animals that rules name.
 
 A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the subset `held_out`, in test
 views. Its animals may be in other scenes of train: only the composition that the rule describes is
 unseen. Pairs of which the rules leave no scene are not trainable; fractions count the others.
 With several rules each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order.
+A recipe's groups, "felines={cat, lion}", are known together with those of its world.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.envs.world import World
+from menagerie.envs.world import World, checked_groups
 from menagerie.generators.rules.rule import Rule, parse_rule
+from menagerie.generators.vocabulary import Vocabulary
+
+FORM = "felines={cat, lion}"
+
+
+def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The groups of a TOML table as recipes hold them."""
+    return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
+
+
+def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
+    """The [groups] of a TOML file; values other than lists of names raise."""
+    checked: dict[str, list[str]] = {}
+    for name, members in table.items():
+        if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
+            raise UserError(f'group {name!r} must be a list of animals, such as ["cat", "lion"]; got {members!r}')
+        checked[name] = members
+    return checked
+
+
+def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Names and members of the groups in a recipe; one without = or a second one of a name raises."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, equals, members = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise UserError(f"group {text!r} must be a name and its animals, such as {FORM}")
+        if name in groups:
+            raise UserError(f"group {name!r} is there twice; rename one")
+        inner = members.removeprefix("{").removesuffix("}")
+        groups[name] = tuple(" ".join(member.split()) for member in inner.split(",") if member.strip())
+    return groups
+
+
+@lru_cache(maxsize=64)
+def with_groups(world: World, texts: tuple[str, ...]) -> World:
+    """`world` with the groups of a recipe besides its own; a mistake in one, or a second meaning of a name, raises."""
+    groups, added = dict(world.groups), checked_groups(read_groups(texts), world.animals)
+    for name, members in added:
+        if set(groups.get(name, members)) != set(members):
+            theirs, ours = (", ".join(names) for names in (groups[name], members))
+            raise UserError(f"group {name!r} is {theirs} in the world {world.name!r} and {ours} here; rename one")
+    return replace(world, groups=tuple((groups | dict(added)).items())) if added else world
+
 
 HELD_OUT = "held_out"
 MOST_RULES = 200  # each has a test of its own
@@ -57,6 +104,17 @@ def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
 def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
     """Whether there is a scene that no rule matches, in some sizes of its animals."""
     return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
+
+
+def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
+    """The hold-out rules that a split records, with the groups that it records: its world's file isn't needed."""
+    return parsed(tuple(recipe.get("hold_out", ())), with_groups(world_of(words), tuple(recipe.get("groups", ()))))
+
+
+@cache
+def world_of(words: Vocabulary) -> World:
+    """A world with the names of a vocabulary, for rules only: it can't be rendered."""
+    return World("", words.animals, words.textures, words.backgrounds, words.sizes)
 
 
 def check_rules(rules: tuple[Rule, ...], world: World, singles: list[Scene], pairs: list[Scene]) -> None:

@@ -25,7 +25,7 @@ MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
 FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
 # Views are int32 in split files.
 NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
-KINDS = {
+VALUES_OF = {
     "pair": "animal",
     "first": "animal",
     "second": "animal",
@@ -49,7 +49,6 @@ class Parser(Tokens):
         }
 
     def rule(self) -> Expression:
-        """The whole text."""
         if self.next.kind == "end":
             self.fail("the rule is empty; write one such as texture=red & animal=cat", self.next)
         expression = self.alternatives()
@@ -134,7 +133,7 @@ class Parser(Tokens):
 
     def members(self, field: str, value: str | int) -> tuple[str | int, ...]:
         """The animals of a group in a field of animals; any other value alone."""
-        if KINDS.get(field, field) != "animal" or value not in self.groups:
+        if VALUES_OF.get(field, field) != "animal" or value not in self.groups:
             return (value,)
         self.used.add(value)
         return self.groups[value]
@@ -143,7 +142,7 @@ class Parser(Tokens):
         """An indexed field that `left` can be compared with."""
         start = self.next
         right = self.term(THING_FIELDS)
-        if left.field == "pair" or right.field != KINDS.get(left.field, left.field):
+        if left.field == "pair" or right.field != VALUES_OF.get(left.field, left.field):
             self.fail(f"{left.field} can't be compared with {right.field}", start)
         return right
 
@@ -180,7 +179,7 @@ class Parser(Tokens):
             self.fail(f"'&' or '|' is missing before {words.split()[-1]!r}", self.next)
         if field in NUMBERS:
             return self.number(field, words, start)
-        kind = KINDS.get(field, field)
+        kind = VALUES_OF.get(field, field)
         groups = self.groups if kind == "animal" else ()
         return self.choose(kind, words, [*self.names[kind], *groups], start)
 

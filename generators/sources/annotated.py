@@ -58,12 +58,10 @@ def regions_caption(phrases: Sequence[str]) -> Caption:
 
 
 def objects_caption(phrases: Sequence[str]) -> Caption:
-    """Phrases as nodes."""
     return Caption(f"A photo of {', '.join(phrases)}", SceneGraph(tuple(phrases)))
 
 
 def relation_caption(known: Annotations, relation: Relation) -> Caption:
-    """Two nodes and an edge."""
     subject, target = known.phrases[relation.subject], known.phrases[relation.object]
     graph = SceneGraph((subject, target), (Edge(relation.predicate, 0, 1),))
     return Caption(f"A photo of {subject} {relation.predicate} {target}", graph)
@@ -107,10 +105,10 @@ class AnnotatedPhotographs(Photographs):
         self.names_of_images: list[str] = []
         numbers: dict[str, int] = {}  # of different texts
         phrases, relations, ends = [], [], [(0, 0)]
-        for image, its in known:
+        for image, annotations in known:
             self.names_of_images.append(image)
-            phrases += [numbers.setdefault(text, len(numbers)) for text in its.phrases]
-            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in its.relations]
+            phrases += [numbers.setdefault(text, len(numbers)) for text in annotations.phrases]
+            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in annotations.relations]
             ends.append((len(phrases), len(relations)))
         self.left_out, self.refused_texts = dict(left_out), dict(refused_texts)
         some_left(name, len(self.names_of_images), self.left_out)
@@ -152,7 +150,6 @@ class AnnotatedPhotographs(Photographs):
         }
 
     def content(self) -> Iterator[str]:
-        """The recipe and all annotations."""
         yield self.recipe.__name__
         yield from (repr(self.annotations(index)) for index in range(len(self)))
 

@@ -12,8 +12,7 @@ from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import Entry, read_json
 from menagerie.generators.sources.kept_out import COCO, KeptOut, PhotographId, coco_number, flickr_number
 from menagerie.generators.sources.photographs import Photographs, some_left
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec, one_node
 from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
 
 FOLDER = "coco"
@@ -72,15 +71,12 @@ class CocoCaptions(Photographs):
         return [pick(self.options[index], draw, self.identities[index]) for index, draw in pairs]
 
     def texts(self) -> Iterator[str]:
-        """Every caption with its nodes and predicates."""
         return all_texts(caption for options in self.options for caption in options)
 
     def counts(self) -> dict[str, int]:
-        """Images, and captions of all of them."""
         return {"images": len(self), "captions": sum(map(len, self.options))}
 
     def content(self) -> Iterator[str]:
-        """Captions and graphs, and the ids that choose among them."""
         return (repr(part) for part in zip(self.identities, self.options, strict=True))
 
 

@@ -14,13 +14,21 @@ from menagerie.generators.sources.annotated import (
     Relation,
     relation_or_objects,
 )
-from menagerie.generators.sources.genome import FOLDERS, IMAGE_DATA, UNKNOWN, Numbers, Selection, image_numbers, inside
-from menagerie.generators.sources.image_folders import ImageFolders
+from menagerie.generators.sources.folders import SearchedFolders
+from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.json_stream import stream_object
 from menagerie.generators.sources.kept_out import VISUAL_GENOME
-from menagerie.generators.sources.place import SourcePlace
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec
+from menagerie.generators.sources.visual_genome import (
+    FOLDERS,
+    IMAGE_DATA,
+    UNKNOWN,
+    Numbers,
+    Selection,
+    image_numbers,
+    inside,
+)
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 
@@ -41,7 +49,7 @@ class GQA(AnnotatedPhotographs):
         images = annotations_of(path, every, recipe == "attributes", selection, refused := Refused())
         super().__init__("GQA", selection.take(images), relation_or_objects, selection.left_out, refused)
         folders = [place.path(folder) for folder in (IMAGES, *FOLDERS)]
-        self.files = ImageFolders(folders, selection.files, place.resolution)
+        self.files = ImageFiles(SearchedFolders.of(folders), selection.files, place.resolution)
 
 
 def annotations_of(

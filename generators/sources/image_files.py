@@ -18,8 +18,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_regular, open_file
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources import pictures
+from menagerie.generators.sources.folders import Located, SearchedFolders
 from menagerie.generators.sources.pictures import LARGEST_FILE, cut, open_picture, square
-from menagerie.generators.sources.searched_folders import Located, SearchedFolders
 
 # All images of a set below this size are kept once they are decoded; above it, none.
 CACHE_BYTES = 1 << 30
@@ -87,7 +87,6 @@ class ImageFiles:
         return hashlib.sha256(repr((self._contents[name], *reading)).encode()).hexdigest()
 
     def place(self, file: str) -> Located:
-        """The folder that has a file."""
         return self._places.get(file) or Located(self.root, file)
 
     @classmethod
@@ -96,7 +95,6 @@ class ImageFiles:
         return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        """The images of `indices`."""
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
         wanted = [range(len(self))[index] for index in indices]
         with ThreadPoolExecutor(self.workers) as threads:  # Pillow decodes without Python's lock; none starts for one

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.reading import read_text as read_whole
-from menagerie.generators.sources.instead import or_instead
+from menagerie.generators.sources.nearby import or_instead
 
 LONGEST = 300  # characters of a message about what a file holds
 LARGEST = 10**9  # of numbers in files

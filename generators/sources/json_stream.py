@@ -9,14 +9,14 @@ from typing import Any, TextIO
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_depth, open_file
-from menagerie.generators.sources.instead import or_instead
 from menagerie.generators.sources.json_file import Entry, checked, writable
+from menagerie.generators.sources.nearby import or_instead
 
 CHUNK = 1 << 20  # characters
 MOST = 32 << 20  # characters of one entry
 SPACE = re.compile(r"[ \t\n\r]*")
 DECODER = json.JSONDecoder()
-KINDS = {"[": "list", "{": "object"}
+BRACKETS = {"[": "list", "{": "object"}
 
 
 def stream_list(path: Path) -> Iterator[Entry]:
@@ -65,7 +65,7 @@ class Reader:
     def places(self, closing: str) -> Iterator[int]:
         """The numbers of the entries, each once the reader has come to it; at last the end of the file."""
         if self.peek() != self.opening:
-            kind = KINDS[self.opening]
+            kind = BRACKETS[self.opening]
             raise UserError(f"{self.path} holds no JSON {kind}; is it the right file?")
         self.expect(self.opening)
         number = 0

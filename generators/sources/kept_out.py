@@ -52,7 +52,7 @@ class KeptOut:
 
     def allowed(self, numbers: Sequence[Sequence[PhotographId]]) -> tuple[list[int], dict[str, int]]:
         """The places of the photographs that remain, and how many others there are by the reason."""
-        reasons = [self.reason(its) for its in numbers]
+        reasons = [self.reason(known) for known in numbers]
         left_out = Counter(filter(None, reasons))
         return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
 

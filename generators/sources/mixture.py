@@ -1,4 +1,4 @@
-"""Several data sets as one, each with its share of every batch."""
+"""Data sets made of others: a part of one, and several as one, each with its share of every batch."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,8 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned, Indices
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.storage.dataset import SplitDataset
 
 
 class Mixture(Captioned):
@@ -40,7 +42,6 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of `indices`, in their order."""
         none = self.parts[0].images([])  # gives an empty batch its size
         return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
 
@@ -52,15 +53,13 @@ class Mixture(Captioned):
         return torch.cat([none, *(part.partner_images([index]) for part, index in self._places(indices))])
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """What each part gives for its own index and the same draw."""
         places = zip(self._places(indices), draws, strict=True)
         return [part.captions([index], [int(draw)])[0] for (part, index), draw in places]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """What each part gives for its own index and the same draw."""
         places = zip(self._places(indices), draws, strict=True)
         each = [part.several([index], [int(draw)], count) for (part, index), draw in places]
-        return [[own[k][0] for own in each] for k in range(count)]
+        return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """What each part gives for its own index and the same draw; None of parts without such negatives."""
@@ -73,11 +72,10 @@ class Mixture(Captioned):
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """The partners within each part."""
         places = zip(indices, self._places(indices), strict=True)
-        own = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
-        return np.array([start + item if item >= 0 else -1 for start, item in own], np.int64)
+        found = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
+        return np.array([start + item if item >= 0 else -1 for start, item in found], np.int64)
 
     def texts(self) -> Iterator[str]:
-        """The texts of all parts."""
         for part in self.parts:
             yield from part.texts()
 
@@ -124,3 +122,48 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
     inner = {name: [part.strata.get(name, np.zeros(len(part), bool)) for part in parts] for name in names}
     whole = {part_name(p): [np.full(len(part), p == q) for q, part in enumerate(parts)] for p in range(len(parts))}
     return {name: np.concatenate(masks) for name, masks in (inner | whole).items()}
+
+
+class Part(Captioned):
+    """The items of `whole` at `indices`, in that order; each has the captions that it has there."""
+
+    def __init__(self, whole: Captioned, indices: Indices) -> None:
+        self.whole, self.indices = whole, np.asarray(indices, np.int64)
+        self.name, self.names = whole.name, whole.names
+        self.complete_captions, self.text_negatives = whole.complete_captions, whole.text_negatives
+        self.strata = {name: mask[self.indices] for name, mask in whole.strata.items()}
+        self.has_partners = bool(whole.has_partners and (self.partner_items(range(len(self))) >= 0).all())
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        return self.whole.images(self._there(indices))
+
+    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        return self.whole.partner_images(self._there(indices))
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        return self.whole.captions(self._there(indices), draws)
+
+    def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
+        return self.whole.several(self._there(indices), draws, count)
+
+    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
+        return self.whole.negatives(self._there(indices), draws, kind)
+
+    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """The partners that are in this part too."""
+        place = {int(there): here for here, there in enumerate(self.indices)}
+        there = self.whole.partner_items(self._there(indices))
+        return np.array([place.get(int(item), -1) for item in there], np.int64)
+
+    def texts(self) -> Iterator[str]:
+        """The texts of the whole, those of other items among them: what reads the part can read all of it."""
+        return self.whole.texts()
+
+    def _there(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        return self.indices[np.asarray(indices, np.int64)]
+
+
+SOURCE_SPLIT = SourceSpec("split", "one subset of a split file, by `menagerie make`", SplitDataset)

@@ -80,7 +80,6 @@ class RawImages(ImageFiles):
 
     @classmethod
     def file_of(cls, name: str) -> str:
-        """The file that has an image."""
         file, _, number = name.rpartition("#")
         return file if file in LAYOUTS and number.isdecimal() else name
 

@@ -1,15 +1,69 @@
-"""Finds training sources by name: the files of this folder that export a `SOURCE`. Add one by adding a file."""
+"""Sources of training data by name, where their files are, and which are complete, without reading what is in them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from menagerie.envs.core.errors import choose
 from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.reading import open_file
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.nearby import found_instead
 
 if TYPE_CHECKING:
     from menagerie.generators.sources.photographs import Photographs
-    from menagerie.generators.sources.place import SourcePlace
+
+
+def one_node(text: str) -> SceneGraph:
+    """The graph of a caption that nothing parses: all of it is one node."""
+    return SceneGraph((text,))
+
+
+@dataclass(frozen=True)
+class SourcePlace:
+    """A folder of somebody's data, and what becomes of it."""
+
+    root: Path
+    resolution: int
+    """Side of images as they are read, in pixels."""
+    parse: Callable[[str], SceneGraph] = one_node
+    """Makes scene graphs of captions that have none; a `CaptionParser` gets all of them at once."""
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that aren't below the root, by the path that they would have there: `--images FOLDER=PATH`."""
+    kept_out: KeptOut = field(default_factory=KeptOut)
+    """Photographs that are left out, because tests have them."""
+    caption: str = ""
+    """How captions are made where a source knows several ways (`SourceSpec.recipes`); "" takes its first."""
+
+    def path(self, name: str) -> Path:
+        """A file or folder below the root, or where it is instead.
+
+        The root may be a data set's own folder: then "coco/train2017" is its "train2017".
+        """
+        whole = PurePosixPath(name)
+        place, without_set = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])
+        is_own = len(whole.parts) > 1 and not (self.root / whole.parts[0]).exists() and without_set.exists()
+        return without_set if is_own and place == self.root / name else place
+
+    def recipe(self, names: Sequence[str]) -> str:
+        """The way of making captions, among those that a source knows; raises for another."""
+        return choose("caption recipe", self.caption or names[0], names)
+
+
+def located(name: str, root: Path, folders: Mapping[str, Path]) -> Path:
+    """A file or folder below a data root, or where it is instead: a folder of `folders` stands for all below it."""
+    part, below = given_above(name, folders)
+    return folders[part] / below if part else root / name
+
+
+def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]:
+    """The one of `folders` that has the file or folder `name`, and its path there; "" where none has."""
+    whole = PurePosixPath(name)
+    part = next((str(part) for part in (whole, *whole.parents) if str(part) in folders), "")
+    return part, whole.relative_to(part)
 
 
 @dataclass(frozen=True)
@@ -37,13 +91,64 @@ class SourceSpec:
 
 
 EXPORTS = Exports("menagerie.generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
+names: Callable[[], tuple[str, ...]] = EXPORTS.names
+load: Callable[[str], SourceSpec] = EXPORTS.load
 
 
-def names() -> tuple[str, ...]:
-    """Names of all sources, sorted; imports none of them."""
-    return EXPORTS.names()
+TAIL = 64  # bytes at the end of a file
+ENDS = (b"]", b"}")
 
 
-def load(name: str) -> SourceSpec:
-    """What the file of that name exports."""
-    return EXPORTS.load(name)
+class SourceState(NamedTuple):
+    """What is known of a source."""
+
+    name: str
+    complete: bool
+    problem: str
+    """What is missing or plainly wrong; empty where nothing is."""
+    get: str
+    licence: str
+
+
+def state(spec: SourceSpec, place: SourcePlace) -> SourceState:
+    """Whether a source's files and folders are there, whole as far as their ends and numbers show.
+
+    Takes under a second, so it reads none of them: opening may still find faults, such as images that are missing.
+    """
+    problem = "; ".join(problems(spec, place))
+    return SourceState(spec.name, not problem, problem, spec.get, spec.licence)
+
+
+def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
+    """Whatever is missing or plainly wrong."""
+    if spec.open is None:
+        yield "it isn't opened from a folder of data"
+        return
+    wanted = [place.path(file) for file in spec.files]
+    alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
+    lacking = [file for file in wanted if not file.is_file()]
+    yield from (f"there is no {file}" for file in lacking)
+    if alternatives and not any(file.is_file() for file in alternatives):
+        yield f"there is none of {', '.join(map(str, alternatives))}"
+        lacking += alternatives
+    yield from list(filter(None, map(found_instead, lacking)))[:1]
+    yield from (f"{file} ends in the middle" for file in (*wanted, *alternatives) if file.is_file() and is_torn(file))
+    yield from folder_problems(spec, place)
+
+
+def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
+    """Folders of images of which at least one must be there, with the official number of images."""
+    folders = [place.path(folder) for folder in spec.image_folders]
+    if not any(map(files_in, folders)):
+        yield f"there are no images in {' or '.join(map(str, folders))}"
+    for folder, count in spec.counts:
+        found = len(files_in(place.path(folder)))
+        if 0 < found != count:
+            yield f"{place.path(folder)} has {found} files, not {count}"
+
+
+def is_torn(path: Path) -> bool:
+    """Whether a JSON file doesn't end as one ends."""
+    with open_file(path) as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        return not file.read().rstrip().endswith(ENDS)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.reading import Inaccessible, check_regular, parse_json
-from menagerie.generators.sources.shard import Sample, read_shard
+from menagerie.generators.sources.shard import read_shard
 from menagerie.generators.sources.texts import Texts
 
 VERSION = 2  # of what an index holds: raised with what is taken and refused
@@ -59,21 +58,16 @@ def index_of(shard: Path) -> Index:
     path = shard.parent / FOLDER / f"{shard.name}.npz"
     index = read_index(path, signature)
     if index is None:
-        index = index_from(*read_shard(shard))
+        samples, refused = read_shard(shard)
+        columns = (np.array([sample[k] for sample in samples], np.int64) for k in (1, 2, 4))
+        keys, texts = Texts(sample.key for sample in samples), Texts(sample.text for sample in samples)
+        index = Index(keys, texts, *columns, dict(refused))
         with contextlib.suppress(OSError):  # a folder that nobody may write to
             write_index(path, signature, index)
     return index
 
 
-def index_from(samples: Sequence[Sample], refused: Counter[str]) -> Index:
-    """Samples as arrays."""
-    columns = (np.array([sample[k] for sample in samples], np.int64) for k in (1, 2, 4))
-    keys, texts = Texts(sample.key for sample in samples), Texts(sample.text for sample in samples)
-    return Index(keys, texts, *columns, dict(refused))
-
-
 def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) -> None:
-    """Keep an index."""
     letters = {name: np.frombuffer(getattr(index, name).letters, np.uint8) for name in ("keys", "texts")}
     ends = {f"{name}_ends": getattr(index, name).ends for name in ("keys", "texts")}
     numbers = {name: getattr(index, name) for name in ("offsets", "sizes", "flickr")}
@@ -85,20 +79,20 @@ def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) ->
 def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
     """An index that was kept of the same shard; None where there is none, or where it is damaged."""
     try:
-        held = read_arrays(path)
-        own = owner(path)
-        if not (np.array_equal(held["signature"], signature) and np.array_equal(held.get("of", own), own)):
+        arrays = read_arrays(path)
+        wanted = owner(path)
+        if not (np.array_equal(arrays["signature"], signature) and np.array_equal(arrays["of"], wanted)):
             return None
-        texts = [Texts.from_arrays(held[name], held[f"{name}_ends"]) for name in ("keys", "texts")]
-        refused = parse_json(held["refused"].tobytes(), path)
-        index = Index(*texts, *(held[name] for name in ("offsets", "sizes", "flickr")), refused)
+        texts = [Texts.from_arrays(arrays[name], arrays[f"{name}_ends"]) for name in ("keys", "texts")]
+        refused = parse_json(arrays["refused"].tobytes(), path)
+        index = Index(*texts, *(arrays[name] for name in ("offsets", "sizes", "flickr")), refused)
         return index if is_sound(index, int(signature[1])) else None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, Inaccessible):  # no such file, not an index
         return None
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """Of which shard an index is, as it says itself; those of before don't say it."""
+    """Of which shard an index is, as it says itself."""
     return np.frombuffer(path.stem.encode(), np.uint8)
 
 

@@ -22,13 +22,12 @@ from menagerie.envs.core.litter import is_litter
 from menagerie.envs.core.reading import check_accessible
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.sources.instead import or_instead
 from menagerie.generators.sources.json_file import read_text
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
+from menagerie.generators.sources.nearby import or_instead
 from menagerie.generators.sources.photographs import Photographs, some_left
 from menagerie.generators.sources.pictures import open_picture, square
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec, one_node
 from menagerie.generators.sources.shard_index import Index, indexes
 from menagerie.generators.sources.texts import Texts, graphs_of
 
@@ -60,7 +59,6 @@ class ShardImages:
         return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        """The images of `indices`."""
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
         for row, index in zip(out, indices, strict=True):
             row[:] = self._image(range(len(self))[index])
@@ -107,7 +105,6 @@ class TarShards(Photographs):
         self.files = ShardImages(shards, owners, places, self.names_of_images, place.resolution)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """The caption of each image, whatever its draw."""
         return [self._caption(range(len(self))[index]) for index, _ in zip(indices, draws, strict=True)]
 
     def _caption(self, index: int) -> Caption:
@@ -115,15 +112,12 @@ class TarShards(Photographs):
         return Caption(text, self.graphs[index] if self.graphs is not None else one_node(text))
 
     def texts(self) -> Iterator[str]:
-        """Every caption with its nodes and predicates."""
         return all_texts(map(self._caption, range(len(self))))
 
     def counts(self) -> dict[str, int]:
-        """Images, each with one caption, and shards."""
         return {"images": len(self), "captions": len(self), "shards": len(self.files.shards)}
 
     def content(self) -> Iterator[str]:
-        """Captions and graphs."""
         return (repr(self._caption(index)) for index in range(len(self)))
 
 

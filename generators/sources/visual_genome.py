@@ -1,11 +1,14 @@
 """Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
 
 `region_descriptions.json` and `image_data.json` are confirmed. The files of relations are as remembered, so what they
-may have in other ways is read too: a thing has a "name" or "names", a relation its things or their ids.
+may have in other ways is read too: a thing has a "name" or "names", a relation its things or their ids. The numbers of
+photographs and which of them are taken are shared with `gqa`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.annotated import (
@@ -17,22 +20,80 @@ from menagerie.generators.sources.annotated import (
     relation_or_objects,
     two_regions,
 )
-from menagerie.generators.sources.genome import (
-    FOLDERS,
-    IMAGE_DATA,
-    UNKNOWN,
-    Numbers,
-    Selection,
-    image_numbers,
-    inner,
-    inside,
-)
-from menagerie.generators.sources.image_folders import ImageFolders
-from menagerie.generators.sources.json_file import Entry
+from menagerie.generators.sources.folders import SearchedFolders
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.json_file import LARGEST, Entry, checked
 from menagerie.generators.sources.json_stream import stream_list
-from menagerie.generators.sources.kept_out import VISUAL_GENOME
-from menagerie.generators.sources.place import SourcePlace
-from menagerie.generators.sources.registry import SourceSpec
+from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
+from menagerie.generators.sources.registry import SourcePlace, SourceSpec
+
+IMAGE_DATA, FOLDERS = "vg/image_data.json", ("vg/VG_100K", "vg/VG_100K_2")
+UNKNOWN = "not in image_data.json, so that nobody knows whether COCO has it"
+COLLECTIONS = {"coco_id": COCO, "flickr_id": FLICKR}
+
+
+class Numbers(NamedTuple):
+    """A photograph's numbers: Visual Genome's first, then those that are known of others."""
+
+    all: tuple[PhotographId, ...]
+
+    @property
+    def name(self) -> str:
+        """COCO's number where it has one: the same in every source."""
+        return str(next((number for number in self.all if number.collection == COCO), self.all[0]))
+
+
+class Selection:
+    """The photographs that are taken, and how many aren't."""
+
+    def __init__(self, kept_out: KeptOut, empty: str) -> None:
+        """`empty`: why those are left out that have nothing to make captions of."""
+        self.kept_out, self.empty = kept_out, empty
+        self.left_out: Counter[str] = Counter()
+        self.files: list[str] = []
+        """Of those that are taken, as far as `take` was read."""
+
+    def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
+        """Names and annotations of those that are taken, in their order."""
+        for file, numbers, annotations in every:
+            reason = self.kept_out.reason(numbers.all) or ("" if annotations.phrases else self.empty)
+            if reason:
+                self.left_out[reason] += 1
+            else:
+                self.files.append(file)
+                yield numbers.name, annotations
+
+
+def image_numbers(path: Path) -> dict[int, Numbers]:
+    """The numbers of all photographs by that of Visual Genome, from its `image_data.json`."""
+    every: dict[int, Numbers] = {}
+    for entry in stream_list(path):
+        here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # of older files
+        others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
+        if here is None or here.number in every:
+            raise entry.error("has the 'image_id' of an entry before it, or null")
+        every[here.number] = Numbers((here, *filter(None, others)))
+    return every
+
+
+def number_in(entry: Entry, key: str) -> PhotographId | None:
+    """A number, which may be null."""
+    number = entry.field(key, int, type(None))
+    if number is not None and not 0 <= number < LARGEST**2:
+        raise entry.error(f"has a {key!r} that is no number of an image")
+    return None if number is None else PhotographId(COLLECTIONS.get(key, VISUAL_GENOME), number)
+
+
+def inner(entry: Entry, key: str) -> list[Entry]:
+    """The objects of a list of an entry, whose errors name both places."""
+    listed = enumerate(entry.field(key, list))
+    return [checked(Entry(entry.file, f"{entry.place}.{key}[{k}]", item)) for k, item in listed]
+
+
+def inside(entry: Entry, key: str) -> Entry:
+    """The object in an entry."""
+    return Entry(entry.file, f"{entry.place}.{key}", entry.field(key, dict))
+
 
 REGIONS = "vg/region_descriptions.json"
 RELATIONS = ("vg/relationships.json", "vg/scene_graphs.json")
@@ -52,7 +113,8 @@ class VisualGenome(AnnotatedPhotographs):
         images = annotations_of(file, every, read, chosen_images, refused := Refused())
         taken = chosen_images.take(images)
         super().__init__(f"Visual Genome {recipe}", taken, MADE[recipe], chosen_images.left_out, refused)
-        self.files = ImageFolders([place.path(folder) for folder in FOLDERS], chosen_images.files, place.resolution)
+        folders = SearchedFolders.of([place.path(folder) for folder in FOLDERS])
+        self.files = ImageFiles(folders, chosen_images.files, place.resolution)
 
 
 def annotations_of(
@@ -111,11 +173,11 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
     """A thing's attributes and its name, the first of several; empty where it has none."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
-    own = names[:1] if isinstance(names, list) else [names]
+    called = names[:1] if isinstance(names, list) else [names]
     attributes = thing.content.get("attributes") or []
-    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *own)):
+    if not isinstance(attributes, list) or not all(isinstance(word, str) for word in (*attributes, *called)):
         raise thing.error(f"has a {key!r} or 'attributes' that aren't texts")
-    return refused.clean(" ".join((*attributes, *own)) if any(own) else "")
+    return refused.clean(" ".join((*attributes, *called)) if any(called) else "")
 
 
 def chosen(place: SourcePlace) -> tuple[str, Path, Read]:

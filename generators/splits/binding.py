@@ -20,8 +20,9 @@ from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
-from menagerie.generators.captions.templates import Caption, build_caption, hard_negative, mention_order, phrasing_of
+from menagerie.generators.captions.templates import Caption, build_caption, mention_order, phrasing_of
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
@@ -98,9 +99,7 @@ class BindingRecipe(SplitRecipe):
         return [scene for one in bare for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
-        """The numbers of pairs that the fractions amount to."""
-        roles, _ = roles_of(self, load_world(self.world))
-        return PairCounts(len(roles.train), len(roles.swapped), roles.trainable)
+        return roles_of(self, load_world(self.world))[0].counts
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
@@ -126,7 +125,7 @@ def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[
     choices = list(permutations(world.textures, 2))
     if not rules:
         return choices
-    return [its for its in choices if leave_any(rules, world, pair_scenes(world, pair, its, range(1)))]
+    return [textures for textures in choices if leave_any(rules, world, pair_scenes(world, pair, textures, range(1)))]
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
@@ -151,7 +150,7 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
         "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
         "unseen_pairs": list(product(roles.reserve, different)),
         "different_bag": [
-            (pair, textures) for pair, own in assigned for textures in different if set(textures) != set(own)
+            (pair, textures) for pair, shown in assigned for textures in different if set(textures) != set(shown)
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
     }

@@ -78,12 +78,12 @@ def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...],
     """Animals counted in train, those of validation and of the reserve, and the number of trainable ones."""
     shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
-    n_held = n_reserve + at_least_one(recipe.validation, len(shuffled))
-    trainable = shuffled[n_held:]
+    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
+    trainable = shuffled[n_apart:]
     if not trainable:
         raise UserError(
             f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the {len(shuffled)} "
             f"animals of world {recipe.world!r} to count in train; lower one of them"
         )
     train = trainable[: round(recipe.pairs * len(trainable))]
-    return train, shuffled[n_reserve:n_held], shuffled[:n_reserve], len(trainable)
+    return train, shuffled[n_reserve:n_apart], shuffled[:n_reserve], len(trainable)

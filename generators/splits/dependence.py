@@ -14,7 +14,7 @@ from itertools import permutations, product
 from typing import Annotated, ClassVar
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, Real
 from scipy.optimize import brentq
 
 from menagerie.envs.core.errors import UserError
@@ -23,7 +23,6 @@ from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.information import normalised_mutual_information
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions
 
@@ -77,11 +76,10 @@ class DependenceRecipe(SplitRecipe):
             yield Scene(background, things, view)
 
     def counts(self) -> PairCounts:
-        """The number of pairs that the fraction amounts to; none are swapped."""
         world = load_world(self.world)
         roles = pair_roles(self, world)
         quotas(world, roles, self)  # raises if the information is impossible
-        return PairCounts(len(roles.train), 0, roles.trainable)
+        return roles.counts
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
@@ -182,3 +180,19 @@ def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndar
     order = np.argsort(counts - exact, kind="stable")
     counts[order[: total - counts.sum()]] += 1
     return counts
+
+
+def entropy(shares: Float64[np.ndarray, "..."]) -> float:
+    """Entropy in nats of shares that sum to 1."""
+    positive = shares[shares > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> float:
+    """Mutual information of rows and columns over the arithmetic mean of both entropies, from 0 to 1.
+
+    The normaliser is scikit-learn's default. 0 if both entropies are 0: no counts, or one row and one column.
+    """
+    joint = table / max(table.sum(), 1)
+    both = entropy(joint.sum(0)) + entropy(joint.sum(1))
+    return max(2 * (both - entropy(joint)) / both, 0.0) if both > 0 else 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.world import World
-from menagerie.generators.splits.recipe import SplitRecipe, at_least_one
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 
 Pair = tuple[str, str]
 
@@ -20,6 +20,11 @@ class PairRoles:
     validation: tuple[Pair, ...]
     reserve: tuple[Pair, ...]
     trainable: int  # number of pairs that a fraction of 1 would train on
+
+    @property
+    def counts(self) -> PairCounts:
+        """The numbers of pairs that the recipe's fractions amount to."""
+        return PairCounts(len(self.train), len(self.swapped), self.trainable)
 
 
 def pair_roles(
@@ -35,15 +40,15 @@ def pair_roles(
     `shared`: whether reserve and validation are drawn without `salt`. `trainable` and `swappable`: whether the hold-out
     rules leave a scene of a pair, and of its swap.
     """
-    held = shuffled_pairs(recipe, world, *(() if shared else salt))
-    n_reserve = at_least_one(recipe.reserve, len(held))
-    n_held = n_reserve + at_least_one(recipe.validation, len(held))
-    free = set(held[n_held:])
+    shuffled = shuffled_pairs(recipe, world, *(() if shared else salt))
+    n_reserve = at_least_one(recipe.reserve, len(shuffled))
+    n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))
+    free = set(shuffled[n_apart:])
     usable = [pair for pair in shuffled_pairs(recipe, world, *salt) if pair in free and trainable(pair)]
     if not free:
         raise UserError(
             f"reserve {recipe.reserve:g} and validation {recipe.validation:g} leave none of the "
-            f"{len(held)} pairs of world {recipe.world!r} to train on; lower one of them"
+            f"{len(shuffled)} pairs of world {recipe.world!r} to train on; lower one of them"
         )
     if not usable and recipe.pairs:
         raise UserError(
@@ -64,8 +69,8 @@ def pair_roles(
     return PairRoles(
         train=tuple(train),
         swapped=frozenset(candidates[:n_swapped]),
-        validation=tuple(held[n_reserve:n_held]),
-        reserve=tuple(held[:n_reserve]),
+        validation=tuple(shuffled[n_reserve:n_apart]),
+        reserve=tuple(shuffled[:n_reserve]),
         trainable=len(usable),
     )
 

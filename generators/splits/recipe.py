@@ -2,7 +2,7 @@
 
 A kind of split is a subclass that defines the scenes of its subsets (`planned`), the scenes that a
 test could show (`testable`) and the numbers of pairs (`counts`). The swap that makes its hard
-negatives is an entry of `menagerie.generators.captions.templates.SWAPS`.
+negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWAPS`.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,19 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.templates import SWAPS, Caption, caption, hard_negative
-from menagerie.generators.captions.wording import TEMPLATES, Template, template_of
-from menagerie.generators.parsers.round_trip import check_phrasings
-from menagerie.generators.rules.groups import group_texts, with_groups
-from menagerie.generators.rules.hold_out import HELD_OUT, check_rules, held_out_tests, kept, matched, parsed
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
+from menagerie.generators.captions.templates import TEMPLATES, Caption, Template, caption, template_of
+from menagerie.generators.parsers.world_grammar import check_phrasings
+from menagerie.generators.rules.hold_out import (
+    HELD_OUT,
+    check_rules,
+    group_texts,
+    held_out_tests,
+    kept,
+    matched,
+    parsed,
+    with_groups,
+)
 from menagerie.generators.rules.rule import Rule
 
 FACING = ("drawn", "inward")
@@ -160,12 +168,12 @@ class SplitRecipe(ABC):
         held_out = [self.faced(replace(s, view=view)) for s in candidates if matched(rules, s) for view in views]
         tests = {}
         for name, texts in self.held_out_tests.items():
-            its = parsed(texts, world)
-            own = [scene for scene in held_out if matched(its, scene)]
-            if not own:
+            tested = parsed(texts, world)
+            scenes = [scene for scene in held_out if matched(tested, scene)]
+            if not scenes:
                 shown = " or ".join(texts)
                 raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
-            tests[name] = draw(own, self.test_scenes, generator(self.seed, "draw", name))
+            tests[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
         return subsets | tests
 
     @property
@@ -216,7 +224,7 @@ class SplitRecipe(ABC):
         sizes = any(thing.size for thing in scene.things)
         bare = replace(scene, things=tuple(thing._replace(size="") for thing in scene.things)) if sizes else scene
         random = generator(self.seed, "facing", min(bare.key, self.swap(bare).key))
-        slots = [its[random.integers(len(its))] for its in (facings(thing.slot) for thing in scene.things)]
+        slots = [choices[random.integers(len(choices))] for choices in (facings(thing.slot) for thing in scene.things)]
         things = zip(scene.things, slots, strict=True)
         return replace(scene, things=tuple(thing._replace(slot=slot) for thing, slot in things))
 

@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, options_of
 from menagerie.envs.core.reading import Unreadable, read_toml
-from menagerie.generators.rules.groups import checked_table, group_texts
+from menagerie.generators.rules.hold_out import checked_table, group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -62,5 +62,7 @@ def about(name: str) -> str:
 def options_by_kind() -> dict[str, list[Option]]:
     """The options that one kind of recipe has and `SplitRecipe` doesn't, by kind."""
     shared = {option.usage for option in options_of(SplitRecipe)}
-    own = {name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()}
-    return {name: options for name, options in own.items() if options}
+    special = {
+        name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()
+    }
+    return {name: options for name, options in special.items() if options}

@@ -29,7 +29,7 @@ from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
 
-KINDS = ("unseen_order", "unseen_pairs")
+TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
 UNSEEN_UNDER = ("all", "own")
 
@@ -87,13 +87,11 @@ class SpatialRecipe(SplitRecipe):
 
     @property
     def single_slots(self) -> tuple[str, ...]:
-        """Slots of single-object scenes in train."""
         return self.singles_slots or tuple(slot for relation in self.relations for slot in SINGLE_SLOTS[relation])
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test subsets of each relation."""
-        kinds = (SEEN, *KINDS) if self.seen_order else KINDS
+        kinds = (SEEN, *TESTED) if self.seen_order else TESTED
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
@@ -153,10 +151,9 @@ class SpatialRecipe(SplitRecipe):
         return [scene for one in scenes for scene in world.in_sizes(one)]
 
     def counts(self) -> PairCounts:
-        """The numbers of pairs that the fractions amount to, over all relations."""
         world = load_world(self.world)
         roles = [roles_of(self, world, relation)[0] for relation in self.relations]
-        return PairCounts(*(sum(column) for column in zip(*map(numbers, roles), strict=True)))
+        return PairCounts(*map(sum, zip(*(role.counts for role in roles), strict=True)))
 
 
 def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
@@ -181,17 +178,10 @@ def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRo
 
 def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
     """The orders of a pair of which the rules leave a scene."""
+    orders, slots = [pair, pair[::-1]], SLOTS_OF[relation]
     if not rules:
-        return [pair, pair[::-1]]
-    orders = (pair, pair[::-1])
-    return [
-        order for order in orders if leave_any(rules, world, order_scenes(world, [order], SLOTS_OF[relation], range(1)))
-    ]
-
-
-def numbers(roles: PairRoles) -> tuple[int, int, int]:
-    """Pairs in train, those swapped too, and all trainable ones."""
-    return len(roles.train), len(roles.swapped), roles.trainable
+        return orders
+    return [order for order in orders if leave_any(rules, world, order_scenes(world, [order], slots, range(1)))]
 
 
 def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:

@@ -11,11 +11,11 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import choose
-from menagerie.generators.captioned import Captioned, Indices, all_texts
-from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
+from menagerie.generators.captioned import Captioned, Example, Indices, all_texts
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import names_in
-from menagerie.generators.captions.templates import SWAPS, Caption
-from menagerie.generators.examples import Example
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import Records, Split
 
@@ -27,7 +27,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
 
     complete_captions = True  # also where a caption states less than all: graphs are compared by what they claim
-    text_negatives = KINDS
+    text_negatives = TEXT_NEGATIVES
 
     def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
         self.split = split = path if isinstance(path, Split) else open_split(Path(path))
@@ -39,38 +39,35 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in self.records.scenes], bool)}
         self.reader = PixelReader(split)
         self._pixels: np.ndarray | None = None
-        if len(self) and (self._bytes() < PRELOAD_BYTES if preload is None else preload):
-            self._pixels = self.reader.read_all(self.records.rows)
-
-    def _bytes(self) -> int:
-        return self.reader.read(int(self.records.rows[0])).nbytes * len(self)
+        if len(self):
+            size = self.reader.read(int(self.records.rows[0])).nbytes * len(self)
+            if size < PRELOAD_BYTES if preload is None else preload:
+                self._pixels = self.reader.read_all(self.records.rows)
 
     def __len__(self) -> int:
         return len(self.records)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of `indices`."""
         chosen = np.asarray(indices, np.int64)
         pixels = self.reader.read_all(self.records.rows[chosen]) if self._pixels is None else self._pixels[chosen]
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """The one caption of each of `indices`, whatever its draw."""
         pairs = zip(indices, draws, strict=True)
         return [Caption(self.records.captions[i], self.records.graphs[i]) for i, _ in pairs]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         """The one caption of each of `indices`, and parts of it that are drawn."""
         contents, scenes = self.false_captions.contents, self.records.scenes
-        own = self.captions(indices, draws)
-        read = (contents.read(scenes[i], text) for i, text in zip(indices, own, strict=True))
+        whole = self.captions(indices, draws)
+        read = (contents.read(scenes[i], text) for i, text in zip(indices, whole, strict=True))
         parts = [contents.parts(content, count - 1, int(draw)) for content, draw in zip(read, draws, strict=True)]
-        return [own, *([its[k] for its in parts] for k in range(count - 1))]
+        return [whole, *([drawn[k] for drawn in parts] for k in range(count - 1))]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """The hard negative of each of `indices`, or one that is drawn; None where there is none.
 
-        Of train those that give away what tests keep are left out (`menagerie.generators.captions.false_captions`).
+        Of train those that give away what tests keep are left out (`hard_negatives.false_captions`).
         """
         r, pairs = self.records, list(zip(indices, draws, strict=True))
         if kind != "swap":
@@ -86,7 +83,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
 
     @cached_property
     def false_captions(self) -> FalseCaptions:
-        """What makes negatives, by what train shows."""
+        """Makes false captions that give nothing away which train doesn't show."""
         train = self.split.subsets["train"]
         return FalseCaptions(self.split.recipe, self.split.vocabulary, train.scenes, train.captions)
 

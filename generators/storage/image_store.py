@@ -4,8 +4,7 @@ A store is a folder of immutable HDF5 shards. `index.h5` lists every row of ever
 shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
 i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image against
 damage on disk, and `/digests` uint8 (n, 2, 16) of each image and mask as they were rendered
-(generators/storage/digests.py; shards written before there were any have none). Rows are
-numbered through all shards. Writers of one store wait for each other.
+(generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
@@ -23,24 +22,22 @@ from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
-from menagerie.generators.storage.digests import (
+from menagerie.generators.storage.scene_checks import RenderChecks
+from menagerie.generators.storage.tables import (
     DIGEST,
     DIGEST_BYTES,
     DIGESTS,
     PIXELS,
-    digest_of_table,
-    digests_of,
-    write_digests,
-)
-from menagerie.generators.storage.scene_checks import RenderChecks
-from menagerie.generators.storage.tables import (
     checked_table,
     create_hdf5,
-    hdf5_bytes,
+    digest_of_table,
+    digests_of,
     open_hdf5,
     read_attribute,
     read_table,
     write_attribute,
+    write_digests,
+    write_hdf5,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
@@ -103,7 +100,7 @@ class ImageStore:
             return [], np.empty(0, SCENE_TYPE)
         with open_hdf5(path, "delete it and run again: what it lists is rendered anew") as file:
             shards, scenes = read_shard_table(file, "shards"), read_table(file, "scenes", SCENE_TYPE)
-            if DIGEST in file.attrs and read_attribute(file, DIGEST) != digest_of_table(scenes, shard_table(shards)):
+            if read_attribute(file, DIGEST) != digest_of_table(scenes, shard_table(shards)):
                 raise ValueError("it was changed since it was written")
             check_identity(path, read_attribute(file, "identity"), self.identity)
             return shards, scenes
@@ -205,11 +202,8 @@ class ImageStore:
         table = self.index()[1]
         for shard in self._lost_shards():
             scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-            rendered = self._rendered(scenes, workers)
-            write_shard(self.folder / shard.file, self.identity, self.vocabulary, *rendered, shard.codec)
-
-    def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
+            rows, pictures = self.vocabulary.encode(scenes), self.renderer(workers).render(scenes)
+            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, *pictures, shard.codec)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;
@@ -251,9 +245,7 @@ class ImageStore:
             file["scenes"], file["shards"] = whole, listed
             write_attribute(file, DIGEST, digest_of_table(whole, listed))
 
-        content = hdf5_bytes(fill)
-        with whole_file(self.folder / INDEX) as temporary:
-            temporary.write_bytes(content)
+        write_hdf5(self.folder / INDEX, fill)
 
 
 def check_resolution(resolution: int) -> None:
@@ -266,13 +258,14 @@ def check_resolution(resolution: int) -> None:
 
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
-    largest = largest_side()
+    from menagerie.envs.render.renderer import LARGEST
+
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
-        if DIGEST in shard.attrs and read_attribute(shard, DIGEST) != digest_of_table(scenes):
+        if read_attribute(shard, DIGEST) != digest_of_table(scenes):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
-        check_pixels(shard, len(scenes), largest)
+        check_pixels(shard, len(scenes), LARGEST)
     check_identity(location.file, own_identity, identity)
     return scenes
 
@@ -285,16 +278,9 @@ def check_identity(path: Path, found: str, identity: str) -> None:
         )
 
 
-def largest_side() -> int:
-    """Pixels of the largest image that is rendered."""
-    from menagerie.envs.render.renderer import LARGEST
-
-    return LARGEST
-
-
 def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
     """Raise `ValueError` unless a shard has as many square images and masks, with sides of at most `largest`."""
-    if any(len(shard[name]) != rows for name in (*PIXELS, *({DIGESTS} & shard.keys()))):
+    if any(len(shard[name]) != rows for name in (*PIXELS, DIGESTS)):
         raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
     masks = shard["masks"]
     side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
@@ -304,8 +290,7 @@ def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
             raise ValueError(f"its {name} are no table {shape} of bytes")
         if table.chunks != (1, *shape[1:]) and rows:
             raise ValueError(f"its {name} don't lie one by one")
-    if DIGESTS in shard:  # of old there were none
-        checked_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
+    checked_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
 
 
 def codec_options(codec: str) -> dict:

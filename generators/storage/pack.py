@@ -16,11 +16,10 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
-from menagerie.generators.storage.digests import PIXELS, write_digests
 from menagerie.generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import Records, Split, write_tables
-from menagerie.generators.storage.tables import Reserve, create_hdf5, hdf5_bytes
+from menagerie.generators.storage.tables import PIXELS, Reserve, create_hdf5, hdf5_bytes, write_digests
 
 Rows = Int64[np.ndarray, " n"]
 
@@ -74,7 +73,7 @@ def write_pixels(
 ) -> None:
     """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
 
-    Digests are copied if all rows have one; none are computed here, where an image could be another one already.
+    Digests are copied, not computed here, where an image could be another one already.
     """
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
     of_row = 4 * math.prod(size)  # bytes of an image and a mask, which no codec makes more than `ROW_BYTES` longer
@@ -86,9 +85,7 @@ def write_pixels(
         for name, table in tables.items():
             table[new] = reader.read(old, name)
         report("pack", new + 1, len(rows))
-    digests = reader.digests(rows)
-    if all(its is not None for its in digests):
-        write_digests(group, np.stack(digests))
+    write_digests(group, reader.digests(rows))
 
 
 def check_packed(path: Path, reader: PixelReader, rows: Rows, report: Progress) -> None:

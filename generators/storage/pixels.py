@@ -9,10 +9,18 @@ from jaxtyping import Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_accessible, check_regular
-from menagerie.generators.storage.digests import DIGEST_BYTES, DIGESTS, PIXELS, digest_of
 from menagerie.generators.storage.image_store import ShardLocation, codec_options
 from menagerie.generators.storage.split_file import Split, check_store, read_split
-from menagerie.generators.storage.tables import BROKEN, open_hdf5, open_to_read, read_table
+from menagerie.generators.storage.tables import (
+    BROKEN,
+    DIGEST_BYTES,
+    DIGESTS,
+    PIXELS,
+    digest_of,
+    open_hdf5,
+    open_to_read,
+    read_table,
+)
 
 
 class PixelReader:
@@ -49,10 +57,10 @@ class PixelReader:
             ) from error
 
     def _check_zeros(self, row: int, name: str, pixels: np.ndarray) -> None:
-        """Raise `ValueError` if nothing but zeros isn't what was rendered: zeros have HDF5's checksum of zeros."""
+        """Raise `ValueError` if pixels that are all zero were rendered otherwise: HDF5's checksum of zeros is zero."""
         (digests,) = self.digests(np.array([row]))
         (scene,) = self.split.vocabulary.decode(self.read(row, "scenes")[None])
-        if digests is not None and digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):
+        if digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):
             raise ValueError("its pixels were lost")
 
     def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
@@ -63,21 +71,15 @@ class PixelReader:
             out[i] = self.read(row, name)
         return out
 
-    def digests(self, rows: Int64[np.ndarray, " n"]) -> list[UInt8[np.ndarray, "2 16"] | None]:
-        """The digests of the image and the mask of each of `rows`; None where the shard was written without any."""
+    def digests(self, rows: Int64[np.ndarray, " n"]) -> UInt8[np.ndarray, "n 2 16"]:
+        """The digests of the image and the mask of each of `rows`."""
         tables = [shard_digests(self.split.location(i)) for i in range(len(self.split.shards))]
-        held = np.searchsorted(self.starts, rows, side="right") - 1
-        return [
-            None if (its := tables[shard]) is None else its[row - self.starts[shard]]
-            for row, shard in zip(rows.tolist(), held.tolist(), strict=True)
-        ]
+        return np.concatenate(tables)[rows]  # shards lie one behind the other
 
 
-def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"] | None:
-    """The digests of a shard's rows; None if it was written without any."""
+def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:
     with open_hdf5(location.file, location.remedy) as file:
-        shard = file[location.group]
-        return read_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES) if DIGESTS in shard else None
+        return read_table(file[location.group], DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
 
 
 def open_split(path: Path) -> Split:

@@ -1,17 +1,38 @@
-"""Checks on every rendered scene: things visible, uncut and in their relation, and no two scenes with one picture."""
+"""Checks on every rendered scene: things visible, uncut and in their relation, and no two scenes with one picture.
+
+The store checks what it writes; `menagerie check-world` checks every scene of a world, and its spatial captions.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.templates import caption
+
+if TYPE_CHECKING:
+    from menagerie.envs.render.renderer import Pictures
 
 LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave visible
 # Along which axis of an image the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
+CHUNK = 1024  # scenes
+
+# Predicate -> where its subject lies relative to its object: axis of the image, and sign.
+DIRECTIONS = {
+    predicate: (AXIS_OF_RELATION[relation], direction)
+    for relation, both in PREDICATES.items()
+    for predicate, direction in zip(both, (-1, 1), strict=True)
+}
 
 
 class RenderChecks:
@@ -41,7 +62,7 @@ class RenderChecks:
                 if covered[n, k] == 0 or visible < LEAST_VISIBLE:
                     lines.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
             if border[n].any():
-                lines.append(f"{scene.key}: the {_thing(scene, int(border[n].max()))} is cut by the frame")
+                lines.append(f"{scene.key}: the {scene.things[int(border[n].max()) - 1].animal} is cut by the frame")
             if scene.relation in AXIS_OF_RELATION:
                 first, second = centers[n, :2, AXIS_OF_RELATION[scene.relation]]
                 if not first < second:
@@ -63,10 +84,6 @@ class RenderChecks:
         return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]
 
 
-def _thing(scene: Scene, instance: int) -> str:
-    return scene.things[int(instance) - 1].animal
-
-
 def measure(
     masks: UInt8[np.ndarray, "n h w"], things: int
 ) -> tuple[Int[np.ndarray, "n things"], Float[np.ndarray, "n things 2"]]:
@@ -82,3 +99,40 @@ def measure(
         centers[here, k, 0] = ((rows @ np.arange(height)) / share)[here]
         centers[here, k, 1] = ((columns @ np.arange(width)) / share)[here]
     return covered, centers
+
+
+def check_factorial(
+    world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
+) -> tuple[int, list[str]]:
+    """Render every scene of a world in memory: the number of scenes, and one line for each problem of any of them."""
+    from menagerie.envs.render.renderer import Renderer
+
+    scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
+    with scratch_folder() as cache:
+        renderer = Renderer(world, resolution, cache, workers)
+        renderer.prepare(scenes, lambda done, total: report("factors", done, total))
+        remaining, done = iter(scenes), 0
+        while chunk := list(islice(remaining, CHUNK)):
+            pictures = renderer.render(chunk)
+            problems += checks.problems(chunk, *pictures, renderer.areas(chunk))
+            problems += false_captions(chunk, pictures)
+            done += len(chunk)
+            report("scenes", done, len(scenes))
+    return len(scenes), problems
+
+
+def false_captions(scenes: Sequence[Scene], pictures: "Pictures") -> list[str]:
+    """Spatial captions that the centres of the masks contradict."""
+    centers = measure(pictures.masks, 2)[1]
+    problems = []
+    for scene, center in zip(scenes, centers, strict=True):
+        if scene.relation not in PREDICATES:
+            continue
+        text, graph = caption(scene, 0, "relation")
+        (edge,) = graph.edges
+        phrases = [phrase(thing) for thing in scene.things]
+        subject, other = (center[phrases.index(graph.nodes[end])] for end in (edge.subject, edge.object))
+        axis, direction = DIRECTIONS[edge.predicate]
+        if np.sign(subject[axis] - other[axis]) != direction:
+            problems.append(f"{scene.key}: {text!r} contradicts the masks")
+    return problems

@@ -9,7 +9,7 @@ same name and refers to no other file; in the table that shard's file is "".
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ import numpy as np
 from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import defaults_version, digest, identity_of, plain
 from menagerie.envs.core.reading import Inaccessible, parse_json, shaped
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.storage.image_store import (
     ImageStore,
@@ -34,7 +33,6 @@ from menagerie.generators.storage.image_store import (
     shard_table,
 )
 from menagerie.generators.storage.tables import (
-    hdf5_bytes,
     open_hdf5,
     read_attribute,
     read_graphs,
@@ -43,16 +41,16 @@ from menagerie.generators.storage.tables import (
     text_column,
     write_attribute,
     write_graphs,
+    write_hdf5,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
-# Fields that earlier recipes lack: recorded only where they differ from their defaults, so that split files stay as
-# they are.
-LATER = {"phrasings", "conjunction", "mention_order", "article", "groups"}
-LATER_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
+# Fields of a recipe that a split file records only where they differ from their defaults.
+ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
+ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class Split:
     shards: list[Shard]
     subsets: dict[str, Records]
     intact: bool  # the content has the checksum that was written with it
-    recipe_version: str = ""  # what `recipe_version` gave when it was made; files of old have none
+    recipe_version: str  # what `recipe_version` gave when it was made
 
     def location(self, index: int) -> ShardLocation:
         """The location of shard `index`: beside the split, or inside a packed one."""
@@ -125,11 +123,16 @@ def recipe_version(recipe: SplitRecipe | type[SplitRecipe]) -> str:
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files hold it: with the groups that its rules name, without fields of later versions that are
-    at their defaults."""
-    own, later = asdict(recipe.resolved()), LATER | LATER_OF.get(recipe.kind, set())
-    plain = {item.name: item.default for item in fields(recipe)}
-    return {"kind": recipe.kind} | {name: its for name, its in own.items() if name not in later or its != plain[name]}
+    """A recipe as split files hold it: with the groups that its rules name, without the wording that its template has
+    anyway."""
+    defaults = {field.name: field.default for field in fields(recipe) if field.name in only_if_set(recipe.kind)}
+    values = asdict(recipe.resolved()).items()
+    return {"kind": recipe.kind} | {name: value for name, value in values if defaults.get(name, MISSING) != value}
+
+
+def only_if_set(kind: str) -> set[str]:
+    """The fields of a kind of recipe that are recorded only where they differ from their defaults."""
+    return ONLY_IF_SET | ONLY_IF_SET_OF.get(kind, set())
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
@@ -160,12 +163,12 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
     Whatever a file is called, it may be another one that was copied there.
     """
     same = split.recipe == plain(recorded(recipe)) and split.identity == store
-    same &= split.recipe_version in ("", recipe_version(recipe))
+    same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
 
 
-def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str = "") -> None:
+def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str) -> None:
     """Write a split file, whole or not at all."""
     shards, _ = store.index()
 
@@ -175,9 +178,7 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
         for i, shard in enumerate(shards):
             links[str(i)] = h5py.ExternalLink(shard.file, "/")
 
-    content = hdf5_bytes(fill)
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
+    write_hdf5(path, fill)
 
 
 def write_tables(file: h5py.File, split: Split) -> None:
@@ -187,8 +188,7 @@ def write_tables(file: h5py.File, split: Split) -> None:
     write_attribute(file, "identity", split.identity)
     write_attribute(file, "vocabulary", split.vocabulary.to_json())
     write_attribute(file, "checksum", checksum(split.recipe, split.subsets))
-    if split.recipe_version:
-        write_attribute(file, "recipe_version", split.recipe_version)
+    write_attribute(file, "recipe_version", split.recipe_version)
     file["shard_table"] = shard_table(split.shards)
     subsets = file.create_group("subsets")  # by itself: HDF5 writes the time into groups that it makes on the way
     for name, records in split.subsets.items():
@@ -252,8 +252,7 @@ def read_split(path: Path, verify: bool = True) -> Split:
         if verify and not intact:
             raise ValueError("its checksum is wrong")  # `open_hdf5` adds path and remedy
         shards = read_shard_table(file, "shard_table")
-        version = read_attribute(file, "recipe_version") if "recipe_version" in file.attrs else ""
-        identity = read_attribute(file, "identity")
+        version, identity = (read_attribute(file, name) for name in ("recipe_version", "identity"))
         return Split(path, recipe, identity, vocabulary, shards, subsets, intact, version)
 
 

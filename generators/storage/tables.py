@@ -1,21 +1,64 @@
-"""Scenes and graphs as HDF5 tables, and HDF5 files opened and written with clear errors.
+"""Scenes and graphs as HDF5 tables, digests of pixels beside them, and HDF5 files opened and written with clear errors.
 
 HDF5 crashes where it can't write, as on a full disk. So small files are made in memory, and for large ones the disk
-has to keep room before HDF5 writes.
+has to keep room before HDF5 writes. Digests of images and masks are computed where these are rendered. A digest is of
+the scene too, so that the picture of one scene never passes for that of another, not even if both were exchanged
+together with their digests.
 """
 
 import contextlib
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
+from jaxtyping import UInt8
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import reserve
+from menagerie.envs.core.files import reserve, whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular
+from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import Edge, SceneGraph
+
+PIXELS = ("images", "masks")  # in the order of a row's digests
+DIGESTS = "digests"
+DIGEST_BYTES = 16
+DIGEST = "digest"  # of tables of scenes, beside them
+
+
+def digest_of_table(*tables: np.ndarray) -> str:
+    """One digest of some tables, such as the scenes of a shard."""
+    hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for table in tables:
+        hashed.update(f"{table.shape} {table.dtype}\0".encode() + np.ascontiguousarray(table).tobytes())
+    return hashed.hexdigest()
+
+
+def digest_of(scene: Scene, name: str, pixels: UInt8[np.ndarray, "..."]) -> bytes:
+    """The digest of a scene's image or mask; `name` is its table ("images" or "masks")."""
+    hashed = hashlib.blake2b(f"{name}\0{scene.key}\0{pixels.shape}\0".encode(), digest_size=DIGEST_BYTES)
+    hashed.update(np.ascontiguousarray(pixels))
+    return hashed.digest()
+
+
+def digests_of(
+    scenes: Sequence[Scene], images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"]
+) -> UInt8[np.ndarray, "n 2 16"]:
+    """The digests of n scenes' images and masks."""
+    both = [
+        digest_of(scene, name, pixels)
+        for scene, *shown in zip(scenes, images, masks, strict=True)
+        for name, pixels in zip(PIXELS, shown, strict=True)
+    ]
+    return np.frombuffer(b"".join(both), np.uint8).reshape(len(scenes), len(PIXELS), DIGEST_BYTES)
+
+
+def write_digests(group: h5py.Group, digests: UInt8[np.ndarray, "n 2 16"]) -> None:
+    """Keep digests in a shard, under a checksum of HDF5's like the pixels."""
+    group.create_dataset(DIGESTS, data=digests, chunks=digests.shape, fletcher32=True)
+
 
 # What h5py raises for files that are damaged, and what we do with what it then gives.
 BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
@@ -23,6 +66,13 @@ FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of conten
 SPARE = 1 << 20  # bytes that HDF5 may write besides what it is given
 END = slice(28, 36)  # of a file's first bytes: where it ends, as HDF5's format has it in "superblocks" 2 and 3
 Reserve = Callable[[int], None]  # has the disk keep room for so many bytes more
+
+
+def write_hdf5(path: Path, fill: Callable[[h5py.File], object]) -> None:
+    """Write a small file that `fill` fills, whole or not at all."""
+    content = hdf5_bytes(fill)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
@@ -91,7 +141,7 @@ def text_column(texts: Sequence[str]) -> np.ndarray:
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts, of any length in files of before; see `checked_table`."""
+    """A column of texts; see `checked_table`."""
     return checked_table(group, name, None).asstr()[:].tolist()
 
 
@@ -109,11 +159,12 @@ def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: 
     table = group[name]
     if not isinstance(table, h5py.Dataset) or table.ndim != 1 + len(sides):
         raise ValueError(f"{table.name} is no table with {1 + len(sides)} axes")
-    if table.dtype != dtype if dtype else h5py.check_string_dtype(table.dtype) is None:
+    texts = h5py.check_string_dtype(table.dtype)
+    if table.dtype != dtype if dtype else texts is None or texts.length is None:
         raise ValueError(f"{table.name} is no table of {dtype or 'texts'}, but of {table.dtype}")
-    held, size = table.id.get_storage_size(), table.file.id.get_filesize()
-    if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(held, size):
-        raise ValueError(f"{table.name} has {held} bytes in a file of {size} for the shape {table.shape}")
+    stored, size = table.id.get_storage_size(), table.file.id.get_filesize()
+    if table.shape[1:] != sides or len(table) * math.prod(sides) * table.id.get_type().get_size() > min(stored, size):
+        raise ValueError(f"{table.name} has {stored} bytes in a file of {size} for the shape {table.shape}")
     return table
 
 

@@ -8,7 +8,7 @@ import open_clip
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_json
-from menagerie.generators.captions.plain_text import nearest
+from menagerie.generators.captions.phrases import nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from menagerie.models.library.cells import named_cell
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from scipy.sparse import csr_matrix
 
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
-from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all that there are.

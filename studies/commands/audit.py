@@ -36,7 +36,7 @@ class Config:
 def run(config: Config) -> int:
     """Print every finding on each file; a file that can't be read is one line, and an error if it is the only one."""
     from menagerie.envs.worlds import load_world
-    from menagerie.generators.audit.several import audit_each
+    from menagerie.generators.audit.run import audit_each
 
     if not config.files:
         raise UserError("audit needs a split file: 'menagerie make' prints the path of its own")

@@ -27,7 +27,7 @@ class Config:
 def run(config: Config) -> int:
     """Print the problems, if any, and the time taken."""
     from menagerie.envs.worlds import load_world
-    from menagerie.generators.audit.factorial import check_factorial
+    from menagerie.generators.storage.scene_checks import check_factorial
 
     start = time.perf_counter()
     with progress_bars("factors", "scenes") as progress:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captioned import Captioned, Indices, all_texts
-from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -37,7 +37,7 @@ class Noise(Captioned):
     """The captions of training scenes with images of noise: what a step costs doesn't depend on their content."""
 
     complete_captions = True
-    text_negatives = KINDS
+    text_negatives = TEXT_NEGATIVES
 
     def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
         self.name, self.side = "a sample", resolution

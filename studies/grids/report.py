@@ -10,7 +10,7 @@ from typing import Any
 from menagerie.envs.core.figure_files import write_figure, write_png
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.generators.captions.hard_negatives import TASKS
+from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained
 from menagerie.studies.analysis.record_counts import counts_in, fewest_pairs, record_line

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.hard_negatives import TaskContext, choices, possible
-from menagerie.generators.captions.wording import template_of
+from menagerie.generators.captions.hard_negatives.foils import TaskContext, choices, possible
+from menagerie.generators.captions.templates import template_of
 from menagerie.generators.storage.dataset import SplitDataset
 
 TASKS = ("swap", "replace animal", "replace relation")

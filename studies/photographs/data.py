@@ -83,7 +83,7 @@ class TransferData:
 
     def open(self, file: Path) -> Material:
         """What is trained on, and every test."""
-        from menagerie.generators.sources.part import Part
+        from menagerie.generators.sources.mixture import Part
 
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)

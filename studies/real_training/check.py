@@ -9,9 +9,9 @@ from menagerie.envs.core.quiet import quiet
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
+from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
-from menagerie.generators.sources.place import one_node
-from menagerie.generators.sources.searched_folders import Given
+from menagerie.generators.sources.registry import one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
@@ -147,7 +147,7 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
 def report_states(config: Config, root: Path, folders: Given) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
     from menagerie.generators.benchmarks.photographs import Place
-    from menagerie.generators.sources.state import state
+    from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
     from menagerie.studies.transferring.check import reported, states
 

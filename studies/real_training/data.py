@@ -7,9 +7,8 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captioned import Captioned
-from menagerie.generators.captions.plain_text import plain_text
-from menagerie.generators.sources.mixture import Mixture
-from menagerie.generators.sources.part import Part
+from menagerie.generators.captions.phrases import plain_text
+from menagerie.generators.sources.mixture import Mixture, Part
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.studies.real_training.hold_out import HeldOut, held_out
 from menagerie.studies.real_training.numbers import Numbers

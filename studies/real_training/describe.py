@@ -9,10 +9,9 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
+from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.registry import load, names
-from menagerie.generators.sources.searched_folders import Given
+from menagerie.generators.sources.registry import SourcePlace, load, names, one_node
 from menagerie.studies.real_training.cells import Described
 from menagerie.studies.real_training.config import Config, chosen
 from menagerie.studies.real_training.numbers import Numbers, numbers_of

@@ -11,7 +11,7 @@ from torch import Tensor
 from menagerie.envs.core.seeds import generator, seed_of
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captioned import Captioned
-from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.captions.templates import Caption
 
 SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most

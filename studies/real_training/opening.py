@@ -11,8 +11,7 @@ from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.registry import load
+from menagerie.generators.sources.registry import SourcePlace, load, one_node
 
 TOGETHER = "+"  # between the names of sources that are trained on together
 

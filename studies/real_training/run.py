@@ -6,7 +6,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
-from menagerie.generators.sources.searched_folders import Given
+from menagerie.generators.sources.folders import Given
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.real_training.cells import Planned, Rendered, planned, recipes, rendered_splits
 from menagerie.studies.real_training.config import Config, grid_of

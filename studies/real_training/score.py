@@ -7,7 +7,7 @@ from pathlib import Path
 
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import chosen
-from menagerie.generators.sources.searched_folders import Given
+from menagerie.generators.sources.folders import Given
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.real_training.cells import Planned

@@ -158,8 +158,7 @@ def split_texts(split: "Split") -> Iterator[str]:
 
     Tests may query names that captions of few words leave out, and animals without their textures ("an orca").
     """
-    from menagerie.generators.captions.templates import bare_mentions
-    from menagerie.generators.captions.wording import template_of
+    from menagerie.generators.captions.templates import bare_mentions, template_of
 
     for r in split.subsets.values():
         yield from r.captions

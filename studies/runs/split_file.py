@@ -63,7 +63,7 @@ class SplitFile:
 
 def describe_file(file: Path, several: bool) -> SplitFile:
     """What a split file holds; one that is damaged, or without its images, raises `UserError`."""
-    from menagerie.generators.captions.templates import SWAPS
+    from menagerie.generators.captions.hard_negatives.swaps import SWAPS
     from menagerie.generators.storage.pixels import PixelReader, open_split
     from menagerie.generators.storage.split_file import content_identity
 

@@ -10,9 +10,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import key_of
 from menagerie.generators.benchmarks.photographs import PhotographSet, Place
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.instead import found_instead
-from menagerie.generators.sources.nearby import hint
-from menagerie.generators.sources.state import SourceState
+from menagerie.generators.sources.nearby import found_instead, hint
+from menagerie.generators.sources.registry import SourceState
 
 
 class State(NamedTuple):

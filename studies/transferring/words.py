@@ -8,7 +8,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.plain_text import plain_word
+from menagerie.generators.captions.phrases import plain_word
 from menagerie.generators.captions.templates import Caption
 
 NAMED = 5  # unknown words that a message names

@@ -8,12 +8,11 @@ of 100 000 terms.
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 TABLE = Path(__file__).with_suffix(".txt")
 LONG = " & ".join(["texture=red"] * 100_000)
@@ -89,7 +88,6 @@ def write_files(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "binary.toml").write_bytes(bytes(range(256)))
-    shutil.copy(ROOT / "tests/data/split-5.h5", folder / "split.h5")
 
 
 def plain(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.templates import swap_textures
+from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage import split_file
 from menagerie.generators.storage.image_store import ImageStore

@@ -13,7 +13,7 @@ from menagerie.envs.core.records import write_record
 from menagerie.envs.render.entry import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.parsers.cache import ParseCache
+from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
 from menagerie.generators.storage.image_store import INDEX, ImageStore
 from menagerie.generators.storage.pack import pack
@@ -364,7 +364,7 @@ OURS = [
         ("menagerie.envs.render.entry", "menagerie.envs.core.arrays"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
-    FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.cache",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.graph_json",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
     FileKind(
         "split",

@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.storage.digests import DIGESTS, digests_of
 from menagerie.generators.storage.split_file import Records, Split, read_split, write_tables
+from menagerie.generators.storage.tables import DIGESTS, digests_of
 
 
 @dataclass(frozen=True)

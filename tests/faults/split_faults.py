@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.captions.templates import build_caption, mention_order, phrasing_of, swap_textures
+from menagerie.generators.captions.hard_negatives.swaps import swap_textures
+from menagerie.generators.captions.templates import build_caption, mention_order, phrasing_of
 from menagerie.generators.storage.split_file import Records, Split
 from tests.faults.planting import SplitFault, joined, only, row_of, taken, with_subsets
 

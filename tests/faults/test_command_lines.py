@@ -12,10 +12,11 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
+from menagerie.generators.storage.pack import pack
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.server import start_server
+from tests.command import run_here
 from tests.faults.command_lines import Entry, entries, plain, write_files
-from tests.studies.command import run_here
 
 ENTRIES = list(entries())
 STEP = 1 if "MENAGERIE_EXAMPLES" in os.environ else 2  # half of them, always the same, take half a minute
@@ -33,10 +34,11 @@ COMMANDS = sorted({command_of(entry) for entry in ENTRIES})
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory, sound) -> Path:
     """With the files that command lines name."""
     place = tmp_path_factory.mktemp("lines")
     write_files(place)
+    pack(sound, place / "split.h5")
     start_server(1)
     in_child(abs, 1)  # loads what the checks of studies need
     importlib.import_module("menagerie.models.contract")  # here too, for classes of users

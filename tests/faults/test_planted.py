@@ -99,17 +99,11 @@ def test_a_link_to_another_shard_is_found(damaged):
     assert "shards/0 leads to shard-00001.h5:/, not to shard-00000.h5; make it again" in finding.detail
 
 
-def test_a_store_without_digests_says_so_and_how_to_make_them(damaged, tmp_path):
-    """Those of before there were digests."""
-    for path in damaged.parent.glob("shard-*.h5"):
-        with h5py.File(path, "r+") as file:
-            del file["digests"]
-    findings = {finding.claim: finding for finding in check_pixels(read_split(damaged), "sample")}
-    assert findings[RENDERED].skipped
-    assert "delete the shards and make it again" in findings[RENDERED].detail
-    assert failures(findings.values()) == {}
-    pack(damaged, tmp_path / "packed.h5")
-    assert {its.claim: its for its in audit(tmp_path / "packed.h5")}[RENDERED].skipped
+def test_a_shard_without_digests_is_damaged(damaged):
+    with h5py.File(damaged.parent / "shard-00000.h5", "r+") as file:
+        del file["digests"]
+    with pytest.raises(UserError, match=r"shard-00000\.h5 is damaged .*'digests' doesn't exist.*; delete it and run"):
+        list(check_pixels(read_split(damaged), "sample"))
 
 
 def test_a_split_of_another_recipe_version_says_so(damaged):

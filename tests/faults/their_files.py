@@ -17,8 +17,8 @@ from menagerie.generators.benchmarks.registry import load as load_benchmark
 from menagerie.generators.export.write import MARK, SHEET, export
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.place import SourcePlace
 from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_in, names_in
+from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.registry import load as load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.find import kind_of_hugging_face

@@ -15,7 +15,6 @@ from menagerie.generators.benchmarks import (
     clevr_bind,
     mmvp_vlm,
     negbench,
-    negbench_retrieval,
     pug_spare,
     sugarcrepe,
     sugarcrepe_pp,
@@ -419,14 +418,14 @@ def make_coco_val2017(root: Path) -> Counts:
 
 def make_negbench_retrieval(root: Path) -> Counts:
     """Captions are a list in Python's notation, with either quote."""
-    for name, file in negbench_retrieval.FILES.items():
+    for name, file in negbench.RETRIEVAL_FILES.items():
         rows = [
             (f"data/{k:012d}.jpg", repr([f"{text}, {name}, isn't it" for text in captions_of(k)]))
             for k in range(IMAGES)
         ]
         write_csv(root / file, ("filepath", "captions"), rows)
     write_images(root / negbench.IMAGES, [f"{k:012d}.jpg" for k in range(IMAGES)])
-    return retrieval_counts(tuple(negbench_retrieval.FILES))
+    return retrieval_counts(tuple(negbench.RETRIEVAL_FILES))
 
 
 def make_zero_shot(root: Path) -> Counts:

@@ -57,9 +57,9 @@ def shared_entries(tmp_path_factory):
     """What audits render they find again in the next test, as the renderer gives the same each time."""
     folder = tmp_path_factory.mktemp("entries")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("menagerie.generators.audit.renderings.scratch_folder", lambda: nullcontext(folder))
+        patch.setattr("menagerie.generators.audit.rendered.scratch_folder", lambda: nullcontext(folder))
         patch.setattr(
-            "menagerie.generators.audit.renderings.MOST_WORKERS", 1
+            "menagerie.generators.audit.rendered.MOST_WORKERS", 1
         )  # a process takes longer to start than to render these
         yield
 

@@ -9,7 +9,7 @@ import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.plain_text import plain_text
+from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.storage.dataset import SplitDataset
 
 

@@ -11,25 +11,16 @@ import numpy as np
 import pytest
 
 from menagerie.envs.scene import Scene, Thing
-from menagerie.generators.audit.held import Held
-from menagerie.generators.audit.masks import mean_colors
-from menagerie.generators.audit.run import audit
-from menagerie.generators.audit.several import audit_each
-from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.audit.rendered import mean_colors
+from menagerie.generators.audit.rows import Sound
+from menagerie.generators.audit.run import audit, audit_each
 from menagerie.generators.storage.tables import read_attribute
+from tests.command import run_here
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
-from tests.studies.command import run_here
 
 
 def test_holds_on_a_sound_split(split):
     assert failed(split) == []
-
-
-def test_holds_on_a_file_of_an_earlier_version():
-    """Made and packed before the folders were rearranged (split 5, store of another identity)."""
-    old = Path(__file__).parents[1] / "data" / "split-5.h5"
-    assert failed(old) == []
-    assert len(SplitDataset(old, "train")[0].caption.split()) > 3
 
 
 @pytest.mark.parametrize(("pairs", "hard_negatives"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.25, 1.0)])
@@ -213,7 +204,7 @@ def test_one_process_finds_what_two_do(copied):
 
 
 def test_a_row_that_is_wrong_is_named_for_each_split_that_shows_it(copied):
-    """Only rows that held in one split aren't compared again for the next."""
+    """Only rows that were sound in one split aren't compared again for the next."""
     other = copied.with_name("other.h5")
     shutil.copy(copied, other)
     with h5py.File(copied.parent / "shard-00000.h5", "r+") as shard:
@@ -225,15 +216,15 @@ def test_a_row_that_is_wrong_is_named_for_each_split_that_shows_it(copied):
     assert [its for its in first if its.claim != of_names] == [its for its in second if its.claim != of_names]
 
 
-def test_a_row_held_as_another_scene_says_nothing():
-    held, shard = Held(), (Path("shard"), "/")
+def test_a_row_that_was_sound_as_another_scene_says_nothing():
+    sound, shard = Sound(), (Path("shard"), "/")
     one, other = (Scene("desert", (Thing("cat", "red", "left"),), view) for view in (0, 1))
-    held.add(shard, 3, one, b"picture")
-    held.add_again(shard, 3, one)
-    assert held.picture(shard, 3, one) == b"picture"
-    assert held.again(shard, 3, one)
-    assert held.picture(shard, 3, other) is held.picture(shard, 4, one) is None
-    assert not held.again(shard, 3, other)
+    sound.add(shard, 3, one, b"picture")
+    sound.add_again(shard, 3, one)
+    assert sound.picture(shard, 3, one) == b"picture"
+    assert sound.again(shard, 3, one)
+    assert sound.picture(shard, 3, other) is sound.picture(shard, 4, one) is None
+    assert not sound.again(shard, 3, other)
 
 
 def test_an_audit_that_is_left_ends_its_process(copied):

@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.audit import drawn, pair_draws, scene_draws, sequence
 from menagerie.generators.audit.balance import all_contrasts, check_balance
-from menagerie.generators.audit.chance import bound, signed
 from menagerie.generators.audit.cues import check_cues, check_order
+from menagerie.generators.audit.draws import check_drawn, check_pair_draws
 from menagerie.generators.audit.run import CHECKS_OF
+from menagerie.generators.audit.scene_draws import check_scene_draws
+from menagerie.generators.audit.sequence import check_sequence
+from menagerie.generators.audit.statistics import bound, signed
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -42,7 +44,7 @@ SOUND = {
 }
 
 
-TIES = (*drawn.CHECKS, *scene_draws.CHECKS, *pair_draws.CHECKS, *sequence.CHECKS)
+TIES = (check_drawn, check_scene_draws, check_pair_draws, check_sequence)
 
 
 def failed(check, split):

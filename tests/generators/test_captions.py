@@ -11,9 +11,9 @@ from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import OTHER_WORDS, states, words
 from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
 from menagerie.generators.captions.relations import claims, names_in
-from menagerie.generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
-from menagerie.generators.captions.wording import TEMPLATES, Phrasing
+from menagerie.generators.captions.templates import TEMPLATES, Phrasing, build_caption, caption, phrasing_of
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.vocabulary import Vocabulary
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.phrases import counted, other_number, plural
+from menagerie.generators.captions.hard_negatives.swaps import other_number
+from menagerie.generators.captions.phrases import counted, plural
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.storage.tables import read_attribute

@@ -16,7 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources import json_stream, registry
 from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
 from menagerie.generators.sources.json_stream import stream_list, stream_object
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.texts import Texts
 from tests.generators.damage import mutated
 from tests.generators.source_files import MAKERS, make_scene_graphs

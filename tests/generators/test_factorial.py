@@ -4,7 +4,7 @@ import numpy as np
 
 from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.world import World
-from menagerie.generators.audit.factorial import check_factorial, false_captions
+from menagerie.generators.storage.scene_checks import check_factorial, false_captions
 
 WORLD = World("few", ("cat", "elephant", "penguin"), ("red", "white"), ("city", "desert"))
 

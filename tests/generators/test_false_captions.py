@@ -10,8 +10,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import states, words
-from menagerie.generators.captions.false_captions import KINDS, FalseCaptions
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES, FalseCaptions
 from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.captions.templates import Caption, build_caption, caption, phrasing_of
 from menagerie.generators.parsers.world_grammar import parse
@@ -85,7 +85,7 @@ def fits(node: str, thing: Thing) -> bool:
     return set(attributes) <= {thing.texture, thing.size}
 
 
-@pytest.mark.parametrize(("name", "kind"), list(product(RECIPES, KINDS)))
+@pytest.mark.parametrize(("name", "kind"), list(product(RECIPES, TEXT_NEGATIVES)))
 def test_they_are_false_and_in_the_worlds_words(trains, name, kind):
     train, counting = trains[name], name == "counting"
     longest = max(len(true.text.split()) for true, _ in train.texts.values())
@@ -168,7 +168,7 @@ def animals_of(graph: SceneGraph, train: Train) -> frozenset[str]:
     return frozenset(a for a in train.world.animals for node in nodes if node.endswith(a))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_no_held_out_composition_is_named(trains, kind):
     train = trains["held out"]
     texts = [false.text for _, _, false in train.drawn(kind, range(10)) if false]
@@ -185,7 +185,7 @@ def test_without_that_care_it_would_be(trains):
     assert any("red rabbit" in text for text in recorded_swaps)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_animals_that_are_never_trained_on_together_are_not_named_together(trains, kind):
     train = trains["binding"]
     roles, _ = binding.roles_of(train.recipe, train.world)
@@ -195,7 +195,7 @@ def test_animals_that_are_never_trained_on_together_are_not_named_together(train
     assert {pair for pair in named if len(pair) == 2} <= together
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_nor_in_a_relation_in_which_they_are_never_trained_on(trains, kind):
     train = trains["spatial"]
     pairs = {name: set(map(frozenset, spatial.roles_of(train.recipe, train.world, name)[0].train))
@@ -207,7 +207,7 @@ def test_nor_in_a_relation_in_which_they_are_never_trained_on(trains, kind):
             assert animals_of(false.graph, train) in pairs[relation]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_textures_that_an_animal_never_has_in_training_are_not_named(trains, kind):
     train = trains["dependence"]
     _, unseen = marked_textures(train.world, train.recipe.seed)
@@ -215,7 +215,7 @@ def test_textures_that_an_animal_never_has_in_training_are_not_named(trains, kin
         assert not false or not any(f"{texture} {animal}" in false.text for animal, texture in unseen.items())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_animals_that_training_shows_singly_are_not_counted(trains, kind):
     train = trains["counting"]
     counted, *_ = animal_roles(train.recipe, train.world)

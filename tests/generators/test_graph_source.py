@@ -11,8 +11,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import phrases
-from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.graph_noise import with_moved_attributes, without_nodes
+from menagerie.generators.captions.graph import Edge, SceneGraph, with_moved_attributes, without_nodes
 from menagerie.generators.parsers.graph_source import GraphSource, ReadGraphs, parser_digest
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.splits.binding import BindingRecipe

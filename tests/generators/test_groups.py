@@ -10,7 +10,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
-from menagerie.generators.rules.groups import with_groups
+from menagerie.generators.rules.hold_out import with_groups
 from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
@@ -121,9 +121,7 @@ def test_only_groups_that_rules_name_are_part_of_a_split():
     assert SplitData(used, "store").settings != SplitData(other, "store").settings
 
 
-def test_the_fields_of_later_versions_leave_old_files_as_they_are():
-    """A recipe that sets none of them is recorded as before they were there, key by key, but for the facing: files of
-    before have it inward."""
+def test_wording_and_groups_are_recorded_only_if_set():
     assert list(recorded(RECIPE)) == [
         *("kind", "world", "pairs", "hard_negatives", "views", "test_views", "test_scenes", "reserve", "validation"),
         *("seed", "hold_out", "template", "facing", "mentioned", "attributes", "salient", "negated"),

@@ -16,23 +16,24 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figure_files import png
 from menagerie.envs.slots import place_of
-from menagerie.generators.inspection.co_occurrence import (
+from menagerie.generators.inspection.matrices import (
     ROLES,
     animal_counts,
+    attribute_counts,
     background_counts,
+    count_matrix,
     pair_coverage,
-    texture_counts,
+    role_matrix,
 )
-from menagerie.generators.inspection.matrices import count_matrix, role_matrix
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, ranges, subset_rows
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.information import normalised_mutual_information
+from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
+from tests.command import run_here
 from tests.generators.conftest import make_split
-from tests.studies.command import run_here
 
 SIZES = {"world": "tiny", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {
@@ -110,7 +111,7 @@ def test_matrices_count_every_scene(made):
     assert sum(table[place] for table in ordered) == len(scenes_of_both)
     assert ordered[0][place] == sum(place_of(s.things[0].slot) == "left" for s in scenes_of_both)
     things = Counter(thing.animal for scene in scenes for thing in scene.things)
-    for table in (texture_counts(scenes, v), background_counts(scenes, v)):
+    for table in (attribute_counts(scenes, v, "texture"), background_counts(scenes, v)):
         assert table.sum(1).tolist() == [things[animal] for animal in v.animals]
 
 

@@ -9,7 +9,7 @@ from menagerie.envs.stamps.own_folder import own_stamps
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.shown import images_of_tests
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.tar_shards import TarShards
 from menagerie.models.library.sources import HuggingFace
 from tests.generators.benchmark_files import make_imagenet_ao, make_zero_shot, write_images

@@ -14,12 +14,12 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers import chat_server
-from menagerie.generators.parsers.llm_prompt import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
+from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.coco import one_node
+from tests.command import WAIT_SECONDS
 from tests.generators.chat_service import ChatService, Request, Sent
-from tests.studies.command import WAIT_SECONDS
 
 # Table 10 of OC-CLIP: what its language model gives.
 TABLE_10 = {
@@ -322,7 +322,7 @@ def test_other_models_and_prompts_have_answers_of_their_own(tmp_path, monkeypatc
         opened(service, tmp_path, model="n")("a cat on a mat")
         opened(service, tmp_path, timeout=9, concurrency=1)("a cat on a mat")
         assert len(service.requests) == 2, "how it is requested doesn't matter"
-        monkeypatch.setattr("menagerie.generators.parsers.llm_prompt.RULES", RULES + " Be brief.")
+        monkeypatch.setattr("menagerie.generators.parsers.llm.RULES", RULES + " Be brief.")
         opened(service, tmp_path)("a cat on a mat")
         assert len(service.requests) == 3
 

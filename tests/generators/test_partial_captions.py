@@ -10,8 +10,8 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import within
-from menagerie.generators.audit.mentions import states_in_part
 from menagerie.generators.audit.run import audit
+from menagerie.generators.audit.texts import states_in_part
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace
 from tests.generators.benchmark_files import (
     IMAGES,
     MAKERS,

@@ -11,9 +11,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import words
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import salient_slot
 from menagerie.generators.captions.relations import claims
-from menagerie.generators.captions.templates import caption, hard_negative
+from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export
 from menagerie.generators.inspection.split_page import write_page
 from menagerie.generators.inspection.summary import facts

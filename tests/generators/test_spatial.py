@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
-from menagerie.generators.captions.templates import caption, hard_negative, swap_places
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative, swap_places
+from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
@@ -133,7 +134,7 @@ def test_training_captions_may_leave_out_textures(attributes, template):
     assert 1 - bare / total == pytest.approx(attributes, abs=0.06)
 
 
-def test_whole_training_captions_are_those_of_before():
+def test_whole_captions_are_the_templates_own():
     for scene in RECIPE.subsets()["train"][::7]:
         assert replace(RECIPE, attributes=1.0).texts("train", scene)[0] == caption(scene, 0, "relation")
         assert replace(RECIPE, attributes=0.2).texts("validation", scene)[0] == caption(scene, 0, "relation")

@@ -16,8 +16,8 @@ from menagerie import SplitDataset
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import check_file
-from menagerie.generators.captions.templates import swap_textures
-from menagerie.generators.examples import collate
+from menagerie.generators.captioned import collate
+from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.storage import split_file
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import read_split

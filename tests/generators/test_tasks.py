@@ -8,10 +8,10 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import true_nodes, words
-from menagerie.generators.captions.hard_negatives import TASKS, TaskContext, choices, possible
+from menagerie.generators.captions.hard_negatives.foils import TASKS, TaskContext, choices, possible
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, edge_holds
-from menagerie.generators.captions.wording import TEMPLATES
+from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe

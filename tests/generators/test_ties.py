@@ -12,14 +12,13 @@ import pytest
 
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.balance import check_balance
-from menagerie.generators.audit.crossed import (
+from menagerie.generators.audit.draws import check_drawn, check_pair_draws
+from menagerie.generators.audit.held_out import (
     check_dependence_crossed,
     check_numbers_crossed,
     check_pairs_crossed,
     check_single_objects,
 )
-from menagerie.generators.audit.drawn import check_drawn
-from menagerie.generators.audit.pair_draws import check_pair_draws
 from menagerie.generators.audit.run import CHECKS, CHECKS_OF
 from menagerie.generators.audit.scene_draws import check_scene_draws
 from menagerie.generators.audit.sequence import check_sequence

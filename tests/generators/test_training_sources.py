@@ -18,11 +18,10 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.sources import registry
 from menagerie.generators.sources.annotated import UNKNOWN_THING
-from menagerie.generators.sources.genome import UNKNOWN
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.generators.sources.place import SourcePlace, one_node
-from menagerie.generators.sources.state import state
+from menagerie.generators.sources.registry import SourcePlace, one_node, state
+from menagerie.generators.sources.visual_genome import UNKNOWN
 from tests.generators.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))

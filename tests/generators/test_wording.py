@@ -8,12 +8,20 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.texts import states, words
-from menagerie.generators.audit.wording import check_wording
+from menagerie.generators.audit.texts import check_wording, states, words
 from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS, hard_negative
 from menagerie.generators.captions.phrases import plural, with_article
-from menagerie.generators.captions.templates import SWAPS, build_caption, caption, hard_negative, phrasing_of
-from menagerie.generators.captions.wording import ARTICLES, CONJUNCTIONS, ORDERS, TEMPLATES, template_of
+from menagerie.generators.captions.templates import (
+    ARTICLES,
+    CONJUNCTIONS,
+    ORDERS,
+    TEMPLATES,
+    build_caption,
+    caption,
+    phrasing_of,
+    template_of,
+)
 from menagerie.generators.parsers.world_grammar import parse, read
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.captions.false_captions import KINDS
+from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.splits.binding import BindingRecipe
@@ -44,7 +44,7 @@ def alone(tmp_path_factory):
 # False captions
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_they_are_further_texts_behind_the_images_own(data, kind):
     feed = Feed(data, Texts(), replace(RECIPE, text_negatives=(kind,)), 0)
     batch = feed.batch(pairs_of(data)[:8], 1)
@@ -68,7 +68,7 @@ def test_several_kinds_are_one_behind_the_other(data):
 
 
 def test_they_are_a_function_of_seed_and_step(data):
-    recipe = replace(RECIPE, text_negatives=KINDS, image_negatives=True)
+    recipe = replace(RECIPE, text_negatives=TEXT_NEGATIVES, image_negatives=True)
     feed = Feed(data, Texts(), recipe, 3)
     alone = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 0)]
     helped = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 2)]

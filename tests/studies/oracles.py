@@ -13,9 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import claims
-from menagerie.generators.captions.templates import SWAPS, caption
+from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pixels import open_split
 from menagerie.models.scorer import Scorer

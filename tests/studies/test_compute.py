@@ -34,7 +34,7 @@ from menagerie.studies.runs.clock import StepClock
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
 from menagerie.studies.runs.trunk import folder_of, keep, states
-from tests.studies.command import ROOT, run_here
+from tests.command import ROOT, run_here
 
 COMPUTE = [
     sys.executable,

@@ -23,14 +23,13 @@ from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
 from menagerie.generators.hub.put import Made
 from menagerie.generators.hub.write import import_folder
-from menagerie.generators.sources.place import SourcePlace
+from menagerie.generators.sources.registry import SourcePlace, state
 from menagerie.generators.sources.registry import load as load_source
-from menagerie.generators.sources.state import state
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.transferring.check import state_of
+from tests.command import ROOT, run_here
 from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
 from tests.models.builders import scorer
-from tests.studies.command import ROOT, run_here
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -50,9 +50,9 @@ from menagerie.studies.photographs.worlds import (
     worlds_tested,
 )
 from menagerie.studies.runs.rendering import make_splits
+from tests.command import ROOT, run_here
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
-from tests.studies.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
 SMOKE = PRESETS["smoke"]

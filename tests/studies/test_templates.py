@@ -10,8 +10,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.templates import build_caption, predicate_for
-from menagerie.generators.captions.wording import TEMPLATES, Phrasing
+from menagerie.generators.captions.templates import TEMPLATES, Phrasing, build_caption, predicate_for
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig

@@ -21,16 +21,14 @@ import numpy as np
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
-from menagerie.envs.world import World
 from menagerie.generators.captions.contents import Content, Contents, affirmed
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
-from menagerie.generators.captions.templates import SWAPS, Caption, predicate_for
-from menagerie.generators.rules.groups import with_groups
-from menagerie.generators.rules.hold_out import matched, parsed
-from menagerie.generators.rules.rule import Rule
+from menagerie.generators.captions.templates import Caption, predicate_for
+from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.vocabulary import Vocabulary
 
-KINDS = ("swap", "replace", "shuffle")
+TEXT_NEGATIVES = ("swap", "replace", "shuffle")
 Option = TypeVar("Option")
 
 
@@ -43,7 +41,7 @@ class FalseCaptions:
         """`recipe` as the split file has it; `scenes` and `captions` are those of train."""
         self.recipe, self.vocabulary, self.scenes = recipe, vocabulary, scenes
         self.contents = Contents(recipe, vocabulary)
-        self.rules, self.names = rules_of(recipe, vocabulary), names_in(vocabulary)
+        self.rules, self.names = recorded_rules(recipe, vocabulary), names_in(vocabulary)
         self.longest = max((len(text.split()) for text in captions), default=0), max(map(len, captions), default=0)
 
     def swapped(self, scene: Scene, recorded: Caption) -> Caption | None:
@@ -118,12 +116,6 @@ class FalseCaptions:
         return [related(content, relation, first) for relation in others for first in firsts]
 
 
-def rules_of(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
-    """The hold-out rules of a split, without the file of its world."""
-    world = World(str(recipe["world"]), words.animals, words.textures, words.backgrounds, words.sizes)
-    return parsed(tuple(recipe.get("hold_out", ())), with_groups(world, tuple(recipe.get("groups", ()))))
-
-
 def related(content: Content, relation: str, first: int) -> Content:
     """The two things of a content in another relation, the one mentioned first in its slot number `first`."""
     slots = SLOTS_OF[relation]
@@ -149,5 +141,4 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
 
 
 def in_random_order(options: Sequence[Option], random: np.random.Generator) -> list[Option]:
-    """All of `options`."""
     return [options[i] for i in random.permutation(len(options))]

@@ -7,10 +7,12 @@ which it doesn't apply; such scenes are not counted.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import absent_things
 from menagerie.generators.captions.relations import PREDICATES
 from menagerie.generators.captions.templates import (
@@ -19,7 +21,6 @@ from menagerie.generators.captions.templates import (
     as_template,
     build_caption,
     caption,
-    hard_negative,
     mention_order,
     phrasing_of,
     predicate_for,
@@ -69,16 +70,6 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
     return Choice(true_caption(scene, context), caption_in_place(scene, swapped, context))
 
 
-def replace_texture(scene: Scene, context: TaskContext) -> Choice:
-    """One thing gets a texture that the scene doesn't show."""
-    return Choice(true_caption(scene, context), replaced(scene, context, "texture", context.vocabulary.textures))
-
-
-def replace_animal(scene: Scene, context: TaskContext) -> Choice:
-    """One thing becomes an animal that the scene doesn't show."""
-    return Choice(true_caption(scene, context), replaced(scene, context, "animal", context.vocabulary.animals))
-
-
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
     """One thing gets a size that it doesn't have; the other thing may have it."""
     random = generator(context.seed, "replace", "size", scene.key)
@@ -114,7 +105,7 @@ def add_attribute(scene: Scene, context: TaskContext) -> Choice:
     things, absent = mentioned(scene, context), absent_from(scene, "texture", context.vocabulary.textures)
     bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
     either = ([t._replace(texture=texture) if t == bare else t for t in things] for texture in ("", added))
-    return Choice(*(caption_in_place(scene, its, context) for its in either))
+    return Choice(*(caption_in_place(scene, changed, context) for changed in either))
 
 
 def negation(scene: Scene, context: TaskContext) -> Choice:
@@ -160,22 +151,22 @@ def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
-def replaced(scene: Scene, context: TaskContext, field: str, names: Sequence[str]) -> Caption:
-    """The caption with one thing's animal or texture replaced by an absent one."""
+def replace_by_absent(scene: Scene, context: TaskContext, field: str) -> Choice:
+    """One thing gets a texture, or becomes an animal, that the scene doesn't show."""
     random = generator(context.seed, "replace", field, scene.key)
-    absent = absent_from(scene, field, names)
+    absent = absent_from(scene, field, getattr(context.vocabulary, f"{field}s"))
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
     things[chosen] = things[chosen]._replace(**{field: absent[random.integers(len(absent))]})
-    return caption_in_place(scene, things, context)
+    return Choice(true_caption(scene, context), caption_in_place(scene, things, context))
 
 
 TASKS: dict[str, Callable[[Scene, TaskContext], Choice | None]] = {
     "swap": swap,
     "swap size": swap_size,
     "one animal": one_animal,
-    "replace texture": replace_texture,
-    "replace animal": replace_animal,
+    "replace texture": partial(replace_by_absent, field="texture"),
+    "replace animal": partial(replace_by_absent, field="animal"),
     "replace size": replace_size,
     "replace relation": replace_relation,
     "add animal": add_animal,

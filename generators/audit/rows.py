@@ -1,21 +1,62 @@
-"""The rows of a store that a split needs, with the scenes that they must show, read in blocks."""
+"""The rows of a store that a split shows: what each must show, where it lies, and at which of them a claim fails."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.held import Shard
-from menagerie.generators.captions.templates import SWAPS
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Split
 from menagerie.generators.storage.tables import open_hdf5
 
 BLOCK = 512  # rows in memory at once
+CLAIMS = {
+    "read": "every image and mask can be read",
+    "digest": "every image and mask is the one that was rendered",
+    "ids": "every mask holds its scene's things",
+    "places": "things stand as their places and relations say",
+    "alike": "no two rows have the same picture",
+    "colors": "things have the colours of their textures",
+    "again": "images and masks are the same when rendered again",
+}
+
+
+Shard = tuple[Path, str]  # a file and the group in it
+
+
+class Sound:
+    """Rows of one world's shards that were found sound, each with the scene that it must show.
+
+    The next split of an audit that shows them doesn't compare them once more.
+    """
+
+    def __init__(self) -> None:
+        self._pictures: dict[Shard, dict[int, tuple[Scene, bytes]]] = {}
+        self._again: dict[Shard, dict[int, Scene]] = {}
+
+    def add(self, shard: Shard, row: int, scene: Scene, picture: bytes) -> None:
+        """A row of a shard that is what it must be, and the digest of its picture."""
+        self._pictures.setdefault(shard, {})[row] = scene, picture
+
+    def picture(self, shard: Shard, row: int, scene: Scene) -> bytes | None:
+        """The digest of the picture of a row that was found sound as this scene; None if it wasn't compared with it."""
+        compared, picture = self._pictures.get(shard, {}).get(row, (None, None))
+        return picture if compared == scene else None
+
+    def add_again(self, shard: Shard, row: int, scene: Scene) -> None:
+        """A row that was the same when it was rendered again."""
+        self._again.setdefault(shard, {})[row] = scene
+
+    def again(self, shard: Shard, row: int, scene: Scene) -> bool:
+        """Whether a row was the same as this scene, rendered again."""
+        return self._again.get(shard, {}).get(row) == scene
 
 
 @dataclass(frozen=True)
@@ -116,4 +157,25 @@ class ShownRows:
             images=np.array(images, np.uint8).reshape(len(kept), side, side, 3),
             masks=np.array(masks, np.uint8).reshape(len(kept), side, side),
             unreadable=unreadable,
+        )
+
+
+@dataclass
+class Problems:
+    """The rows at which a check fails."""
+
+    shown: ShownRows
+    first: str = ""
+    rows: set[int] = field(default_factory=set)
+
+    def add(self, row: int, what: str) -> None:
+        """A row at which the check fails, and how."""
+        if not self.rows:
+            self.first = f"{self.shown.where(row)}: {what}; {self.shown.remedy(row)}"
+        self.rows.add(row)
+
+    def finding(self, name: str, detail: str) -> Finding:
+        """The check as a finding; `detail` is for one that holds."""
+        return Finding(
+            CLAIMS[name], not self.rows, f"{len(self.rows)} rows, first {self.first}" if self.rows else detail
         )

@@ -1,0 +1,64 @@
+"""The hard negative of a scene: the caption of the scene with two textures, two places or its number exchanged."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import COUNTING
+from menagerie.generators.captions.templates import (
+    AnyTemplate,
+    Caption,
+    as_template,
+    build_caption,
+    mention_order,
+    phrasing_of,
+    predicate_for,
+)
+
+
+def swap_textures(scene: Scene) -> Scene:
+    """The scene of the attribute-binding hard negative: two things exchange their textures and keep their sizes."""
+    first, second = scene.things
+    swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
+    return replace(scene, things=swapped)
+
+
+def swap_places(scene: Scene) -> Scene:
+    """The scene of the spatial hard negative: two things exchange their slots and keep their sizes."""
+    first, second = scene.things
+    return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
+
+
+def other_number(scene: Scene) -> Scene:
+    """The scene with another number of its things, from one to four; the number depends on the scene's key."""
+    things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
+    number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
+    free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
+    more = tuple(things[0]._replace(slot=slot) for slot in free[: max(number - len(things), 0)])
+    return replace(scene, things=things[:number] + more)
+
+
+# Kind of split -> function from a scene to the one that its hard negative describes.
+SWAPS: dict[str, Callable[[Scene], Scene]] = {
+    "binding": swap_textures,
+    "spatial": swap_places,
+    "dependence": swap_textures,
+    "counting": other_number,
+}
+
+
+def hard_negative(
+    scene: Scene, seed: int, template: AnyTemplate = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
+) -> Caption | None:
+    """The caption of the swapped scene, with the true caption's phrasing and bag of words.
+
+    Slots are mentioned in the order of the true caption. None where a swap changes nothing: for a single thing, or
+    where two things of one texture would exchange it.
+    """
+    if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
+        return None
+    thing_in = {thing.slot: thing for thing in swapped.things}
+    things = [thing_in[thing.slot] for thing in mention_order(scene, seed, as_template(template).mention_order)]
+    predicate = predicate_for(swapped, things, template)
+    return build_caption(phrasing_of(scene, seed, template), swapped, things, predicate, denied)
