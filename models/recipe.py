@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.ranges import RATE, STEPS, Range, check_ranges
+from menagerie.envs.core.validation import RATE, STEPS, Range, check_ranges
 from menagerie.generators.captions.false_captions import KINDS
 
 ALTERED = ("swapped", "shuffled")

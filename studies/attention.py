@@ -20,8 +20,8 @@ import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.ranges import Range
 from menagerie.envs.core.records import read_record
+from menagerie.envs.core.validation import Range
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset

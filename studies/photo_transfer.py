@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.ranges import Range
+from menagerie.envs.core.validation import Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe

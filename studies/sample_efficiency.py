@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import FIRST_SEED, RUNS
+from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER, SMOKE
 from menagerie.studies.grids.launch import check as check_grid

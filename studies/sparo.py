@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.ranges import RUNS, Range, check_ranges, option
+from menagerie.envs.core.validation import RUNS, Range, check_ranges, option
 from menagerie.generators.captions.hard_negatives import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows

@@ -20,7 +20,7 @@ import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.ranges import SOME_PROCESSES, Range
+from menagerie.envs.core.validation import SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.searched_folders import Given

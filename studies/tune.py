@@ -25,7 +25,7 @@ import tyro
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
+from menagerie.envs.core.validation import FIRST_SEED, RATE, RUNS, SEEDS, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe

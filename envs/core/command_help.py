@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.options import Group, Option, options_of
-from menagerie.envs.core.ranges import check_ranges
+from menagerie.envs.core.validation import check_ranges
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]

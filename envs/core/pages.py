@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from menagerie.envs.core.figure_style import ACCURACY, colour_at, ink, levelled
+from menagerie.envs.core.figures import ACCURACY, colour_at, ink, levelled
 from menagerie.envs.core.files import write_text
 
 # What paths and names of fields may be broken after, and words that would be broken at their hyphens.

@@ -36,7 +36,7 @@ SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
 END_OF_SERVER, PARENT = "menagerie.envs.core.end_of_server", "MENAGERIE_PARENT"
-PRELOAD, MODULES = "menagerie.envs.core.preload", "MENAGERIE_MODULES"
+PRELOAD, MODULES = "menagerie.envs.core.server_start", "MENAGERIE_MODULES"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -102,7 +102,7 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in a worker; raises `UserError` for what the machine lacks."""
-    from menagerie.envs.core import preload
+    from menagerie.envs.core import server_start as preload
 
     try:
         if preload.failure:

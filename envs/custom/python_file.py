@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.own_code import own_module
+from menagerie.envs.core.plugins import own_module
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 

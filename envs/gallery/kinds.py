@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.ranges import FIRST_SEED, Range
+from menagerie.envs.core.validation import FIRST_SEED, Range
 from menagerie.envs.gallery.sheets import Sheet
 from menagerie.envs.scene import Scene, Thing
 

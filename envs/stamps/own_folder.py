@@ -5,8 +5,8 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.litter import is_litter
+from menagerie.envs.custom.photo_sources import Stamp
 from menagerie.envs.stamps.backgrounds import words
-from menagerie.envs.stamps.package import Stamp
 
 ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
 LEAST = 2  # different names

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.custom.photo_sources import NAME, Stamp
 from menagerie.envs.custom.upright import check_upright
 from menagerie.envs.photographs.cutout import Cutout
 from menagerie.envs.photographs.picture import read_photograph
-from menagerie.envs.stamps.package import NAME, Stamp
 
 HEADER = f"""# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {NAME}, under its licence
 # (GPL-2, see /usr/share/doc/{NAME}/copyright of the package): they are no part of this project.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from menagerie.envs.core.version import commit
+from menagerie.envs.core.provenance import commit
 from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS
 from menagerie.generators.storage.split_file import Split

@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.core.figure_style import colour_at, ink
+from menagerie.envs.core.figures import colour_at, ink
 from menagerie.generators.inspection.co_occurrence import ROLES, Counts
 
 matplotlib.use("Agg")

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.own_code import own_module
+from menagerie.envs.core.plugins import own_module
 from menagerie.envs.core.seeds import seed_of
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.templates import Caption

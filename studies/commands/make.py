@@ -11,7 +11,7 @@ from menagerie.envs.core.command_help import by_group, help_requested, help_text
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from menagerie.envs.core.processes import serve
-from menagerie.envs.core.ranges import PROCESSES, Range
+from menagerie.envs.core.validation import PROCESSES, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe

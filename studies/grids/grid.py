@@ -15,7 +15,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
+from menagerie.envs.core.validation import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import HELD_OUT, test_label
 from menagerie.generators.splits.binding import BindingRecipe

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe

@@ -18,9 +18,9 @@ from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import differences, plain
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.passwords import without_passwords
+from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.envs.core.version import commit
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.processor import processor
 

@@ -9,7 +9,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from menagerie.envs.core.figure_files import write_figure
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     CHANCE,
     PALE,
     chance_line,

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from menagerie.envs.core.figure_files import DOTS_PER_INCH, png, svg, write_figure
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     ACCURACY,
     CHANCE,
     bar_above,

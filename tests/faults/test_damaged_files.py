@@ -39,7 +39,7 @@ EXEMPT = {
     "menagerie.envs.drawing.picture_file": "behind menagerie.envs.custom.ingredients, which looks at the file first",
     "menagerie.envs.core.life": "what the kernel says of processes",
     "menagerie.envs.photographs.identity": "reads the source itself",
-    "menagerie.envs.stamps.package": "an installed package of Debian's: tests/envs/test_stamps.py",
+    "menagerie.envs.custom.photo_sources": "an installed package of Debian's: tests/envs/test_stamps.py",
     "menagerie.envs.stamps.worlds": "pictures that menagerie.envs.photographs.picture reads",
     "menagerie.envs.drawing.poses": "a table that is part of the source",
     "menagerie.envs.render.identity": "reads the source itself",

@@ -22,7 +22,7 @@ import tyro
 from menagerie.envs.core.errors import UserError
 
 if TYPE_CHECKING:
-    from menagerie.envs.stamps.package import Stamp
+    from menagerie.envs.custom.photo_sources import Stamp
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def run(config: Config) -> None:
 
 def all_stamps(config: Config) -> list["Stamp"]:
     """The photographs that may be drawn: the user's own, or the package's."""
+    from menagerie.envs.custom.photo_sources import stamps, stamps_folder
     from menagerie.envs.stamps.own_folder import own_stamps
-    from menagerie.envs.stamps.package import stamps, stamps_folder
 
     if config.cutouts:
         if config.package or config.things:
@@ -77,7 +77,7 @@ def all_stamps(config: Config) -> list["Stamp"]:
 
 def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
     """The photographs of each world, by its name."""
-    from menagerie.envs.stamps.package import OF_PUG
+    from menagerie.envs.custom.photo_sources import OF_PUG
 
     if config.cutouts:
         return {"photos": usable}
