@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captions.templates import Caption
 
 Indices = Sequence[int] | Int64[np.ndarray, " n"]

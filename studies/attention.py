@@ -134,7 +134,7 @@ def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
 
 def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from menagerie.envs.core.figure_files import write_png
+    from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.studies.grids.figures import attention_sheet
 

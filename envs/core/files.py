@@ -1,5 +1,6 @@
-"""Output files that are written whole or not at all, and what killed processes left of theirs."""
+"""Output files that are written whole or not at all, what killed processes left of theirs, and where numba writes."""
 
+import atexit
 import contextlib
 import csv
 import errno
@@ -8,13 +9,14 @@ import re
 import resource
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.life import is_running, system_name
+from menagerie.envs.core.machine import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
@@ -24,6 +26,7 @@ UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk
 BLOCK = 1 << 20
 OF_THE_DISK = NO_ROOM | {errno.EROFS}
 OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # which a disk that is read from says too
+NUMBA_CACHE = "NUMBA_CACHE_DIR"  # in the environment: the folder of what numba compiles
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
@@ -201,3 +204,30 @@ def is_left(path: Path, alone: bool) -> bool:
     if name is None:
         return alone  # as earlier versions named them
     return not is_running(int(name["process"])) if name["system"] == system_name() else alone
+
+
+def place_compiled(package: Path) -> None:
+    """Choose a folder where numba has none for the sources in `package`; processes that this one starts take it over.
+
+    Its files are code, so that it is nobody else's, and new each time.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
+    if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
+        return
+    kept = contextlib.ExitStack()
+    try:
+        os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
+    except OSError:  # numba will say what it lacks, to who needs it
+        return
+    atexit.register(kept.close)
+    print(
+        f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
+        "to a folder of yours",
+        file=sys.stderr,
+    )
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which itself is made where it isn't there."""
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    return os.path.isdir(there) and os.access(there, os.W_OK)

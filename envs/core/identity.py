@@ -1,4 +1,4 @@
-"""Identities that last: what differs from the defaults is what a thing is called by.
+"""Names that last, made of settings alone: what differs from the defaults names a thing. Seeds are made likewise.
 
 A field that is added with a default changes no identity and refuses no old folder. Whoever changes the
 default of a field that is there raises the version of its class in `VERSIONS`: then old results are not
@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 # Raise a class's number with the default of any of its fields, and with what is computed or made under the same values.
 VERSIONS: dict[str, int] = {
@@ -106,3 +108,14 @@ def differing_parts(name: str, before: object, wanted: object, ignored: frozense
             yield from differing_parts(f"{name}.{part}", before.get(part), wanted.get(part), ignored)
     elif before != wanted:
         yield f"{name} ({before} there, {wanted} now)"
+
+
+def seed_of(seed: int, *parts: object) -> int:
+    """A 63-bit seed that depends on `seed` and the text of `parts` only."""
+    text = "\x1f".join(map(str, (seed, *parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, *parts: object) -> np.random.Generator:
+    """A random generator seeded with `seed_of(seed, *parts)`."""
+    return np.random.default_rng(seed_of(seed, *parts))

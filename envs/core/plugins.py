@@ -1,14 +1,17 @@
-"""Python files of users: run as a module, together with what they import from their own folder."""
+"""Code that is added by adding a file: a user's Python file, or one in a folder of ours (a parser, a benchmark)."""
 
 import hashlib
 import sys
+from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 
 OWN_MODULES = "menagerie_own_"  # how the names of these modules begin
 
@@ -52,3 +55,27 @@ def own_sources(path: Path) -> list[Path]:
         raise UserError(f"{path} can't be read ({type(error).__name__}: {error}); mend it and start again") from error
     files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}
     return [path, *sorted(files - {path.resolve()})]
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The exports called `name` of a package's files, each named by its file; a file is imported on request alone."""
+
+    package: str
+    folder: Path
+    name: str
+    kind: str
+    """What messages call one of them."""
+    gap: str = "-"
+    """In names, in place of the underscores of files."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all, sorted; imports none of them."""
+        files = self.folder.glob("[!_.]*.py")
+        stems = (file.stem for file in files if f"\n{self.name} = " in file.read_text(encoding="utf-8"))
+        return tuple(sorted(stem.replace("_", self.gap) for stem in stems))
+
+    def load(self, name: str) -> Any:
+        """What the file of that name exports; raises for a name that is none, with the nearest one."""
+        module = choose(self.kind, name, self.names()).replace(self.gap, "_")
+        return getattr(import_module(f"{self.package}.{module}"), self.name)

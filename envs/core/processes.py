@@ -26,6 +26,7 @@ from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import TypeVar
 
+from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.machine import lacking
@@ -35,8 +36,6 @@ WAIT_SECONDS = 1.0
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
-END_OF_SERVER, PARENT = "menagerie.envs.core.end_of_server", "MENAGERIE_PARENT"
-PRELOAD, MODULES = "menagerie.envs.core.server_start", "MENAGERIE_MODULES"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -47,16 +46,18 @@ def serve(modules: Sequence[str]) -> None:
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)
-    # A server ends by itself where its clients have, but not before all is loaded.
-    first = [END_OF_SERVER] if threading.current_thread() is threading.main_thread() else []
-    forkserver.set_forkserver_preload([*first, PRELOAD])
+    forkserver.set_forkserver_preload([server_start.__name__])
+    variables = {server_start.MODULES: ",".join(modules)}
+    if threading.current_thread() is threading.main_thread():
+        variables[server_start.PARENT] = str(os.getpid())
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
-    os.environ |= {PARENT: str(os.getpid()), MODULES: ",".join(modules)}
+    os.environ |= variables
     try:
         with sockets_in_scratch():
             forkserver.ensure_running()
     finally:
-        del os.environ[PARENT], os.environ[MODULES]
+        for name in variables:
+            del os.environ[name]
         signal.signal(signal.SIGINT, before)
 
 
@@ -102,11 +103,9 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in a worker; raises `UserError` for what the machine lacks."""
-    from menagerie.envs.core import server_start as preload
-
     try:
-        if preload.failure:
-            raise preload.failure
+        if server_start.failure:
+            raise server_start.failure
         return function(*arguments, **options)
     except Exception as error:
         if reason := lacking(error):

@@ -1,7 +1,9 @@
-"""The commit of the running code."""
+"""What files note of their origin: the commit of the code, and commands and errors without the passwords in them."""
 
+import re
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 
 def commit() -> str:
@@ -12,3 +14,45 @@ def commit() -> str:
         return subprocess.run(call, cwd=here, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+# Neither files have passwords, nor addresses whose host, and perhaps port, ends before a path: of the web any host, of
+# databases one of IPv6, as SQLAlchemy takes "/" and "@" for part of a password.
+START = r"(?<![\w+.-])(?!(?:sqlite|file)[\w+.-]*:)"
+HOST_ALONE = r"(?!(?:https?://[^/?#@:\s]*|[\w+.-]+://\[[\da-f:.]+\])(?::\d+)?(?:[/?#\s'\"]|$))"
+# As people write them, with "/", "?" and "@" within a password too: all before the last "@" that follows a name and
+# ":". The name may have a "/", and the address may lack its own.
+USER = re.compile(
+    rf"({START}{HOST_ALONE}(?:[\w+.-]*://(?:[^:/?#]*:|[^:?\s]*:(?!\s))|[a-z][\w+.-]*:/?[^:/?@\s]+:(?![\s/])))(.*)@",
+    re.DOTALL | re.IGNORECASE,
+)
+# Of a query every value: drivers have their own names for keys, passwords and strings that hold one.
+QUERY = re.compile(r"(://[^?]*\?).+", re.DOTALL)
+SETTING = re.compile(
+    r"""(\b\w*(?:password|passwd|passphrase|pwd|secret)\s*=\s*)('[^']*'|"[^"]*"|\{[^}]*\}|\S+)""", re.IGNORECASE
+)
+KEY = re.compile(r"(\b\w*(?:key|token)=)\S+", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """One address, or one option that has an address, without its password and without its query."""
+    return SETTING.sub(r"\1***", QUERY.sub(r"\1***", USER.sub(r"\1***@", text)))
+
+
+def error_without_passwords(text: str, address: str) -> str:
+    """What an error says, without passwords and keys: neither those in addresses of its own nor that of an address."""
+    for secret in sorted(passwords(address), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    return KEY.sub(r"\1***", without_passwords(text))
+
+
+def passwords(address: str) -> set[str]:
+    """The passwords in an address, as they are written and as they are meant.
+
+    Of one with "/", "?" or "@" the parts too: a driver takes some for the host or the database.
+    """
+    found = [match[2] for match in USER.finditer(address)]
+    for text in (address, unquote_plus(address)):
+        found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]
+    written = {its for secret in found for its in (secret, unquote_plus(secret))}
+    return {part for secret in written for part in (secret, *re.split("[@/:?]", secret)) if part}

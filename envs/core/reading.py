@@ -12,7 +12,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
@@ -171,3 +171,12 @@ def shaped(content: Any, shape: Any, name: object) -> Any:
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character, as "\\ud800" is one
         raise Unreadable(f"{name} is not of its form: {error}") from error
     return content
+
+
+LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
+BESIDE_FILES = "._"  # how macOS begins the name of what it writes beside a file, "._a.jpg"
+
+
+def is_litter(path: str | PurePath) -> bool:
+    """Whether a path below a folder, or in an archive, is of such a file or leads through such a folder."""
+    return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

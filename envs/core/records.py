@@ -6,13 +6,19 @@ key and the mark in its value can't both go by one fault that leaves it JSON.
 """
 
 import hashlib
+import io
 import json
 import re
-from collections.abc import Iterable
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.reading import (
     LARGEST_RECORD,
@@ -20,6 +26,7 @@ from menagerie.envs.core.reading import (
     check_regular,
     open_file,
     parse_json,
+    read_bytes,
     read_text,
     reading,
     shaped,
@@ -118,3 +125,85 @@ def sha256(path: Path) -> bytes:
 def _sha256(path: Path, *state: int) -> bytes:
     with open_file(path) as file, reading(path):
         return hashlib.file_digest(file, "sha256").digest()
+
+
+LARGEST_ARRAYS = 1 << 30  # bytes of a file
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that `numpy.savez` wrote, each under the checksum of its zip; raises `Unreadable`.
+
+    No array may be larger than what the file holds of it, none is compressed, and none is of Python's objects.
+    """
+    try:
+        with reading(path), zipfile.ZipFile(io.BytesIO(read_bytes(path, LARGEST_ARRAYS))) as archive:
+            return {info.filename.removesuffix(".npy"): read_array(archive, info) for info in archive.infolist()}
+    except Unreadable:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, OverflowError) as error:
+        raise Unreadable(f"{path} is no file of arrays ({error})") from error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, UnicodeError, RecursionError) as error:
+        raise Unreadable(f"{path} is no file of arrays ({error})") from error
+
+
+def read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    """One array; its checksum is looked at because all of it is read."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > info.compress_size:
+        raise ValueError(f"{info.filename} is compressed")
+    file = io.BytesIO(archive.read(info))
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    shape, by_column, dtype = read_header(file)
+    left = info.file_size - file.tell()
+    if dtype.hasobject or any(side < 0 for side in shape) or int(np.prod(shape, dtype=object)) * dtype.itemsize != left:
+        raise ValueError(f"{info.filename} has {left} bytes for an array {shape} of {dtype}")
+    flat = np.frombuffer(file.read(), dtype)
+    return flat.reshape(shape, order="F" if by_column else "C").copy()
+
+
+RESULT = "result.json"
+HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them
+FILES = "files"  # digests by name, in the result; in its provenance those of files that differ from run to run
+
+
+def noted_in(result: Mapping[str, Any], name: str) -> str:
+    """The digest that a result notes of a file; empty where it notes none, as results of before there were digests."""
+    origin = result.get("provenance", {})
+    places = [result.get(FILES), origin.get(FILES) if isinstance(origin, dict) else None]
+    return next((str(files[name]) for files in places if isinstance(files, dict) and name in files), "")
+
+
+def noted_digest(folder: Path, name: str) -> str:
+    """The digest that the result in a folder notes of a file there; empty where there is no result that can be read.
+
+    Somebody else's file may have the result's name, and who reads results themselves reports a damaged one.
+    """
+    try:
+        return noted_in(read_record(folder / RESULT), name)
+    except Unreadable:
+        return ""
+
+
+def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
+    """The result in the folder of a cell or piece, of a shape that msgspec knows; None where there is none yet.
+
+    Raises `UserError` for one that is damaged, and for the result of another cell.
+    """
+    file, place = folder / RESULT, folder.absolute()
+    if not file.exists() and not file.is_symlink():
+        return None
+    try:
+        result = read_record(file, shape)
+    except Unreadable as error:
+        raise damaged(file, error) from error
+    holder, own = place.parent.name, result.get("id", place.name)
+    if holder in HOLDERS and own != place.name:
+        raise UserError(
+            f"{file} is the result of {holder[:-1]} {own:.50}; put it back there, or move this folder out of {holder!r}"
+        )
+    return result
+
+
+def damaged(file: Path, reason: object) -> UserError:
+    """The error of a result that can't be read."""
+    return UserError(f"{file} is damaged ({reason}); delete it and run again: only this cell is made anew")

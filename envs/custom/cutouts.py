@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from menagerie.envs.catalog import check_free, load, register
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.reading import read_bytes
-from menagerie.envs.custom.source import Ingredient, Source
-from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.custom.source import Ingredient, Source, check_upright
 from menagerie.envs.groups import NAME
 from menagerie.envs.world import World
 

@@ -11,8 +11,7 @@ from menagerie.envs.catalog import check_free
 from menagerie.envs.core.errors import choose
 from menagerie.envs.custom.cutouts import is_cutout, make_cutout
 from menagerie.envs.custom.python_file import python_animal, python_function, try_function
-from menagerie.envs.custom.source import BOUNDS, FILES, Ingredient, Source, within
-from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.custom.source import BOUNDS, FILES, Ingredient, Source, check_upright, within
 from menagerie.envs.drawing.view import VIEWS
 from menagerie.envs.groups import NAME
 

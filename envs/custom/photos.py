@@ -13,16 +13,28 @@ the pictures, so that it can be moved. Drawings are left out, and pictures with 
 cut-outs of your own all are in `photos.toml` and `photos-natural.toml`.
 """
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError
-
-if TYPE_CHECKING:
-    from menagerie.envs.custom.photo_sources import Stamp
+from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.custom.photo_sources import (
+    OF_PUG,
+    PACKAGE,
+    Stamp,
+    background_pictures,
+    own_stamps,
+    stamps,
+    stamps_folder,
+)
+from menagerie.envs.custom.source import check_upright
+from menagerie.envs.photographs.cutout import Cutout
+from menagerie.envs.photographs.picture import read_photograph
 
 
 @dataclass(frozen=True)
@@ -46,9 +58,7 @@ class Config:
 
 def run(config: Config) -> None:
     """Write the worlds and report what is in them."""
-    from menagerie.envs.stamps.backgrounds import background_pictures
-    from menagerie.envs.stamps.worlds import drawable, write_world
-    from menagerie.envs.worlds import load_world
+    from menagerie.envs.custom.world_file import load_own_world
 
     usable, refused = drawable(all_stamps(config), config.resolution)
     for stamp, reason in refused.items():
@@ -59,15 +69,12 @@ def run(config: Config) -> None:
         groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in its}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
             write_world(config.folder / f"{name}{suffix}.toml", its, scenery, groups, natural)
-        world = load_world(str(config.folder / f"{name}.toml"))
+        world = load_own_world(config.folder / f"{name}.toml")
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(its)} photographs")
 
 
-def all_stamps(config: Config) -> list["Stamp"]:
+def all_stamps(config: Config) -> list[Stamp]:
     """The photographs that may be drawn: the user's own, or the package's."""
-    from menagerie.envs.custom.photo_sources import stamps, stamps_folder
-    from menagerie.envs.stamps.own_folder import own_stamps
-
     if config.cutouts:
         if config.package or config.things:
             raise UserError("--cutouts takes the place of the package; leave out --package and --things")
@@ -75,11 +82,66 @@ def all_stamps(config: Config) -> list["Stamp"]:
     return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
 
 
-def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
+def worlds(config: Config, usable: list[Stamp]) -> dict[str, list[Stamp]]:
     """The photographs of each world, by its name."""
-    from menagerie.envs.custom.photo_sources import OF_PUG
-
     if config.cutouts:
         return {"photos": usable}
     shared = [stamp for stamp in usable if stamp.is_animal and stamp.name in OF_PUG]
     return {"photos": shared, "photos-wide": usable}
+
+
+HEADER = f"""# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {PACKAGE}, under its licence
+# (GPL-2, see /usr/share/doc/{PACKAGE}/copyright of the package): they are no part of this project.
+"""
+CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file
+
+
+def drawable(stamps: Sequence[Stamp], resolution: int) -> tuple[list[Stamp], dict[Stamp, str]]:
+    """The stamps that can be drawn at a resolution, and why the others can't."""
+    usable, refused = [], {}
+    for stamp in stamps:
+        try:
+            check_upright([stamp.path])
+            photograph = read_photograph(stamp.path, stamp.path.read_bytes())
+        except UserError as error:
+            refused[stamp] = str(error)
+            continue
+        needed = Cutout((photograph,), size=1.4).pixels_at(resolution)
+        if max(photograph.size) < needed:
+            refused[stamp] = f"{max(photograph.size)} pixels, fewer than {needed:.0f}: {stamp.path}"
+        else:
+            usable.append(stamp)
+    return usable, refused
+
+
+def write_world(
+    path: Path,
+    stamps: Sequence[Stamp],
+    scenery: Mapping[str, Sequence[Path]],
+    groups: Mapping[str, Sequence[str]],
+    natural: bool,
+) -> None:
+    """Write a world file, and copies of all pictures that it names in folders beside it."""
+    pictures: dict[str, dict[str, Path]] = {}
+    for stamp in stamps:
+        pictures.setdefault(stamp.name, {})[f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"] = stamp.path
+    lines = [HEADER, f"animals = {json.dumps(sorted(pictures))}"]
+    lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
+    if groups:
+        lines += ["", "[groups]", *(f"{name} = {json.dumps(list(its))}" for name, its in groups.items())]
+    for name, copies in sorted(pictures.items()):
+        lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
+        lines += ['texture = "own"'] if natural else []
+    for name, paths in sorted(scenery.items()):
+        start = f"{BACKGROUNDS}/{name.replace(' ', '_')}"
+        copies = {f"{start}-{number}{its.suffix.lower()}": its for number, its in enumerate(paths, 1)}
+        lines += ["", f'[background."{name}"]', f"image = {json.dumps(copied(path.parent, copies))}"]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def copied(folder: Path, copies: Mapping[str, Path]) -> list[str]:
+    """Copy each picture to its new place in `folder`; returns those places."""
+    for place, path in copies.items():
+        with whole_file(folder / place) as temporary:
+            temporary.write_bytes(path.read_bytes())
+    return list(copies)

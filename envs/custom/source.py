@@ -89,3 +89,23 @@ def within(key: str, value: object) -> bool:
 def listed(value: object) -> list[str]:
     """The files of a field: one, without the function in it, or several."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
+
+
+ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
+
+
+def check_upright(paths: Iterable[Path]) -> None:
+    """Raise for a picture that viewers show turned or mirrored; what is no picture is left to its reader."""
+    from PIL import Image
+
+    for path in paths:
+        try:
+            with Image.open(path) as picture:
+                orientation = picture.getexif().get(ORIENTATION, UPRIGHT)
+        except Exception:  # whatever decoders say of what they can't read
+            continue
+        if orientation != UPRIGHT:
+            raise UserError(
+                f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it "
+                "upright, without that mark"
+            )

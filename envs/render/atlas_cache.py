@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from menagerie.envs.atlas.entry import Entry, EntryKey
-from menagerie.envs.core.arrays import read_arrays
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_arrays
 
 OWNER = "of"  # the array beside those of an entry that says which it is
 # Type and number of axes of each array of an entry.

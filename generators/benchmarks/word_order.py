@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.generators.benchmarks.tagging import Tagger

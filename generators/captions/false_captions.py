@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.envs.world import World

@@ -9,7 +9,7 @@ which it doesn't apply; such scenes are not counted.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.incomplete import absent_things
 from menagerie.generators.captions.relations import PREDICATES

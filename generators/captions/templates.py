@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import attributes, counted, named, other_number, phrase, stated

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import digest
+from menagerie.envs.core.identity import digest, generator
 from menagerie.envs.core.options import DATA
-from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Thing
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.exports import Exports
 from menagerie.envs.core.options import documentation, written
+from menagerie.envs.core.plugins import Exports
 from menagerie.generators.parsers.cache import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 

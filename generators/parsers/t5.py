@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 from menagerie.generators.parsers.parser import Parsed

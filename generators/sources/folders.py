@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.reading import is_litter
 
 
 def inside(root: Path, name: str) -> Path:

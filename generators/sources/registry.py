@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.plugins import Exports
 
 if TYPE_CHECKING:
     from menagerie.generators.sources.photographs import Photographs

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world

@@ -18,8 +18,8 @@ from jaxtyping import Float64, Int64
 from scipy.optimize import brentq
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world

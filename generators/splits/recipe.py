@@ -13,8 +13,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
 from menagerie.envs.core.validation import SCENES, VIEWS, check_ranges
 from menagerie.envs.facing import facings
 from menagerie.envs.scene import Scene

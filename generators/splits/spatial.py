@@ -16,8 +16,8 @@ from itertools import permutations, product
 from typing import Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World

@@ -35,7 +35,7 @@ STUDIES = Path(__file__).parents[1]
 # in a way of its own.
 COMMANDS = {
     "gallery": "envs.gallery.kinds",
-    "photos": "envs.stamps.command",
+    "photos": "envs.custom.photos",
     "physics": "envs.checks.physics",
     "check-renderer": "envs.checks.against_reference",
     "check-world": "studies.commands.check_world",

@@ -39,7 +39,7 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
     synthetic = load_world(config.world)
     if config.photos:
         return read_photographs(config.photos, synthetic)
-    from menagerie.envs.stamps import command as photos
+    from menagerie.envs.custom import photos
 
     if config.rehearsal and not config.package:
         pictures = draw_pictures(synthetic, folder / "pictures")

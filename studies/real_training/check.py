@@ -5,7 +5,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources

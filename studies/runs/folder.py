@@ -17,8 +17,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import differences, plain
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.passwords import without_passwords
-from menagerie.envs.core.provenance import commit
+from menagerie.envs.core.provenance import commit, without_passwords
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.towers.config import TowerConfig

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core import records
-from menagerie.envs.core.arrays import read_arrays
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import (
     DEEPEST,
@@ -25,6 +24,7 @@ from menagerie.envs.core.reading import (
 from menagerie.envs.core.records import (
     check_file,
     file_digest,
+    read_arrays,
     read_record,
     read_records,
     write_record,
