@@ -14,7 +14,7 @@ import os
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -44,7 +44,7 @@ class Config:
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     allow_missing: bool = False
     """Score the other records where images are missing; the result says how many weren't scored."""
-    unknown_words: str = "refuse"
+    unknown_words: Literal["refuse", "skip"] = "refuse"
     """What a model with a vocabulary of its own does with other words: refuse, or skip them."""
     parser: str = DEFAULT
     """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
@@ -85,8 +85,6 @@ def check(config: Config) -> None:
     for name in config.benchmarks:
         choose("benchmark", name, names())
     folders_of(config)
-    if config.unknown_words not in ("refuse", "skip"):
-        raise UserError(f"--unknown-words is refuse or skip, got {config.unknown_words!r}")
     read_parser(config.parser)
     check_device(config.device)
 

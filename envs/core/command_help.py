@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.options import Group, Option, options_of
-from menagerie.envs.core.validation import check_ranges
+from menagerie.envs.core.validation import validate
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]
@@ -40,7 +40,7 @@ def read_options(
 
     given = {} if default is None else {"default": default}
     config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
-    check_ranges(config)
+    validate(config)
     return config
 
 

@@ -13,7 +13,22 @@ from menagerie.envs.core.machine import lacking
 
 
 class UserError(Exception):
-    """Bad input, reported in one line: what is wrong, where, and the way out."""
+    """Bad input, reported in one line: what is wrong, where, and the way out.
+
+    If it is a value that isn't allowed, the error holds as data what its line says.
+    """
+
+    def __init__(self, line: str = "", what: str = "", value: object = None, allowed: object = None) -> None:
+        super().__init__(line)
+        self.what = what
+        """The option, field or key."""
+        self.value = value
+        self.allowed = allowed
+        """What the value may be: the names to choose from, or a description such as "at least 1"."""
+
+    def at(self, place: object) -> "UserError":
+        """The same error, its line begun with where it was met."""
+        return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
 
 
 class Stopped(BaseException):
@@ -28,7 +43,14 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     known = [option for option in known if option]  # an empty one stands for a default
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
-    raise UserError(f"unknown {kind} {name!r}; {hint}")
+    raise UserError(f"unknown {kind} {name!r}; {hint}", kind, name, tuple(known))
+
+
+def not_allowed(what: str, value: object, allowed: str) -> UserError:
+    """The error of a value that an option, field or key may not have."""
+    shown = f"{value:g}" if isinstance(value, float) else repr(value)
+    got = "but is missing" if value is None else f"got {shown}"
+    return UserError(f"{what} must be {allowed}, {got}", what, value, allowed)
 
 
 def run_command(main: Callable[[], int | None]) -> None:

@@ -23,6 +23,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.validation import SIDE
 from menagerie.envs.custom.photo_sources import (
     OF_PUG,
     PACKAGE,
@@ -52,7 +53,7 @@ class Config:
     default those of the world pug."""
     things: bool = False
     """Have all photographed things in photos-wide, not animals alone: fruit, tools, vehicles, ..."""
-    resolution: int = 224
+    resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side for which photographs must be large enough."""
 
 

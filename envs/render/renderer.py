@@ -13,6 +13,7 @@ from jaxtyping import UInt8
 from menagerie.envs.atlas.entry import Entry, EntryKey, build_entry
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, workers_context
+from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.drawing.view import view_of
 from menagerie.envs.render.atlas_cache import entry_path, read_entry, write_entry
 from menagerie.envs.render.entry_pool import EntryPool
@@ -22,7 +23,6 @@ from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 
-SMALLEST, LARGEST = 16, 1024  # pixels a side
 CHUNK = 256  # scenes composed at once
 POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
 
@@ -49,8 +49,7 @@ class Renderer:
     """
 
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
-        if not SMALLEST <= resolution <= LARGEST:
-            raise UserError(f"resolution {resolution} is out of range; choose {SMALLEST} to {LARGEST} pixels a side")
+        check_number("resolution", resolution, SIDE)
         self.world, self.resolution, self.workers = world, resolution, workers
         self._build = partial(
             build_entry, textures=world.textures, backgrounds=world.backgrounds, resolution=resolution

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import plain
+from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import REMEDY, Records, Split, describe, recipe_version, recorded
 from menagerie.generators.vocabulary import Vocabulary
 
@@ -83,7 +84,7 @@ def recipe_of(split: Split) -> SplitRecipe:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")
     if not there and given.keys() - set(kind.__dataclass_fields__):
         raise Incomparable(f"its recipe is of another version, which had other fields; {REMEDY}")
-    return kind(**typed(kind, given))
+    return build(kind, given)
 
 
 def check_world(split: Split, recipe: SplitRecipe) -> None:

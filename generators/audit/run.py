@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.validation import build
 from menagerie.generators.audit import (
     balance,
     binding,
@@ -38,10 +39,10 @@ from menagerie.generators.audit import (
 )
 from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.pixels import HOW_MANY, Progress, check_pixels
+from menagerie.generators.audit.pixels import Progress, check_pixels
 from menagerie.generators.audit.renderings import Renderings
 from menagerie.generators.rules.hold_out import HELD_OUT
-from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
 # Fields of a recipe that checks read; those that came later may be missing.
@@ -98,7 +99,6 @@ def audit(
     `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
     split nor its images are made again. `records` gives what `records_of` would, where another process does that.
     """
-    choose("--pixels", pixels, HOW_MANY)
     if path.is_dir():
         return audit_export(path, pixels, report, world_file)
     split = readable_split(path)
@@ -158,7 +158,7 @@ def check_readable(split: Split) -> None:
     kind = KINDS[choose(f"kind of {split.path}", split.recipe["kind"], CHECKS_OF)]
     known = {field.name for field in fields(kind)}
     try:
-        recipe = kind(**typed(kind, {name: value for name, value in split.recipe.items() if name in known}))
+        recipe = build(kind, {name: value for name, value in split.recipe.items() if name in known})
     except UserError as error:
         raise UserError(f"the recipe in {split.path}: {error}; {REMEDY}") from error
     needed = {"train", "validation", *recipe.tests, *([HELD_OUT] if recipe.hold_out else [])}

@@ -14,7 +14,7 @@ ones, and never sees their images.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations, product
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from menagerie.generators.rules.hold_out import matched, parsed
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
 
-KINDS = ("swap", "replace", "shuffle")
+FalseCaption = Literal["swap", "replace", "shuffle"]
+KINDS: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
 
 

@@ -18,9 +18,10 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.storage.digests import (
@@ -87,7 +88,7 @@ class ImageStore:
     def __init__(self, root: Path, world: World, resolution: int) -> None:
         from menagerie.envs.render.identity import image_identity
 
-        check_resolution(resolution)
+        check_number("resolution", resolution, SIDE)
         self.root = root
         self.world = world
         self.resolution = resolution
@@ -256,17 +257,9 @@ class ImageStore:
             temporary.write_bytes(content)
 
 
-def check_resolution(resolution: int) -> None:
-    """Raise unless the renderer takes this resolution."""
-    from menagerie.envs.render.renderer import LARGEST, SMALLEST
-
-    if not SMALLEST <= resolution <= LARGEST:
-        raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
-
-
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
-    largest = largest_side()
+    largest = int(SIDE.high)
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
@@ -283,13 +276,6 @@ def check_identity(path: Path, found: str, identity: str) -> None:
         raise UserError(
             f"{path} belongs to store {found:.50}, not to {identity:.50}; keep each store in its own folder"
         )
-
-
-def largest_side() -> int:
-    """Pixels of the largest image that is rendered."""
-    from menagerie.envs.render.renderer import LARGEST
-
-    return LARGEST
 
 
 def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
@@ -315,9 +301,7 @@ def codec_options(codec: str) -> dict:
     import hdf5plugin
 
     codecs = {"lz4": hdf5plugin.LZ4, "zstd": hdf5plugin.Zstd}
-    if codec not in codecs:
-        raise UserError(f"unknown codec {codec!r}; known: none, {', '.join(codecs)}")
-    return dict(codecs[codec]())
+    return dict(codecs[choose("codec", codec, ("none", *codecs))]())
 
 
 def write_shard(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import PARTS, SEEDS, SIDE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -76,7 +76,7 @@ class Config:
     """World of the scenes for --mix, without --split and --recipe."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
-    resolution: Annotated[int, DATA, FIRST] = 64
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     allow_missing: Annotated[bool, DATA] = False
     """Score the other records of a benchmark where images are missing."""

@@ -146,8 +146,8 @@ def test_a_source_is_plain_or_says_where():
         ({"graphs": "rules:wrld=tiny"}, "did you mean 'world'"),
         ({"graphs_at": "tests", "dropped_nodes": 0.1}, "did you mean 'test'"),
         ({"graphs_at": "test"}, "--graphs-at test changes nothing"),
-        ({"dropped_nodes": 1.5}, "--dropped-nodes is a probability from 0 to 1, got 1.5"),
-        ({"moved_attributes": -0.1}, "--moved-attributes is a probability"),
+        ({"dropped_nodes": 1.5}, "--dropped-nodes must be at most 1, got 1.5"),
+        ({"moved_attributes": -0.1}, "--moved-attributes must be at least 0"),
     ],
 )
 def test_a_wrong_source_is_named(fields, message):

@@ -168,7 +168,7 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
         ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
         ({"recipe.warmup": 2.5}, "warmup is 2.5"),
         ({"recipe.warmup": 10**30}, "best.json can't be read (--warmup must be at most"),
-        ({"recipe.single_object_phase": 2.0}, "single_object_phase is a fraction"),
+        ({"recipe.single_object_phase": 2.0}, "single-object-phase must be at most 1"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
     ids=str,
