@@ -57,7 +57,14 @@ COUNT = Range(0, 10**9)
 SHARE = Range(0.0, 1.0)  # a fraction or a probability
 PARTS = Range(-1, 65_536)  # widths, depths, numbers of heads
 
-WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", dict: "a table"}
+# Types in words: one, and several.
+WORDS: dict[Any, tuple[str, str]] = {
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    str: ("a text", "texts"),
+    bool: ("true or false", "true or false"),
+    Any: ("anything", "anything"),
+}
 
 
 def option(name: str) -> str:
@@ -135,20 +142,21 @@ def choices_of(hint: Any) -> tuple[Any, ...]:
     return sum(listed, ()) if all(listed) else ()
 
 
-def described(hint: Any) -> str:
-    """A type in words."""
+def described(hint: Any, several: bool = False) -> str:
+    """A type in words: one value of it, or `several`."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return described(inner[0])
+        return described(inner[0], several)
     if origin in (Union, UnionType):
-        return " or ".join(described(one) for one in inner if one is not type(None))
+        return " or ".join(described(one, several) for one in inner if one is not type(None))
     if origin is Literal:
-        return f"one of {', '.join(map(repr, inner))}"
+        return f"{'' if several else 'one of '}{', '.join(map(repr, inner))}"
     if origin is tuple:
-        return f"a list of {'any number' if inner[1:] == (...,) else len(inner)}, each {described(inner[0])}"
+        number = "" if inner[1:] == (...,) else f"{len(inner)} "
+        return f"{'lists' if several else 'a list'} of {number}{described(inner[0], several=True)}"
     if origin is dict:
-        return f"a table, each value {described(inner[1])}"
-    return WORDS.get(hint, str(hint))
+        return f"{'tables' if several else 'a table'} of {described(inner[1], several=True)}"
+    return WORDS[hint][several] if hint in WORDS else str(hint)
 
 
 def is_hidden(markers: tuple[object, ...]) -> bool:

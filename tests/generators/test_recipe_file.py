@@ -97,7 +97,7 @@ def test_a_misspelt_recipe_and_the_list(tmp_path):
     wrong = generators("make", "spatil", folder=tmp_path)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "did you mean 'spatial'" in wrong.stderr
-    listed = generators("list", folder=tmp_path).stdout
+    listed = generators("recipes", folder=tmp_path).stdout
     assert all(name in listed for name in SHIPPED)
 
 
