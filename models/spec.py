@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.models.recipe import Recipe
 
 READS = ("captions", "graphs")
@@ -130,8 +131,7 @@ class ScorerSpec:
 
     def configured(self, options: Mapping[str, Any]) -> Any:
         """Its config with some options, also as JSON has them: with lists for tuples."""
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-        return self.config(**values)
+        return build(self.config, options, f"options of {self.name}")
 
     @property
     def flag(self) -> str:

@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.validation import Range
+from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
@@ -73,11 +73,11 @@ class Config(Grid):
     """Peak learning rate after synthetic training, as a share of that from scratch."""
     spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
     """Views of each synthetic training scene of the spatial split, which has many more scenes."""
-    reserve: Annotated[float, DATA] = 0.2
+    reserve: Annotated[float, DATA, SHARE] = 0.2
     """Share of all animal pairs that no training shows: the test."""
-    tuning_reserve: Annotated[float, DATA] = 0.4
+    tuning_reserve: Annotated[float, DATA, SHARE] = 0.4
     """The same among the few animals of which there are several photographs."""
-    validation: Annotated[float, DATA] = 0.1
+    validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""
     pairs: tuple[float, ...] = (0.5,)
     """Fraction of the trainable animal pairs in training."""

@@ -49,6 +49,8 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
 def not_allowed(what: str, value: object, allowed: str) -> UserError:
     """The error of a value that an option, field or key may not have."""
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
+    if isinstance(value, tuple):
+        shown = " ".join(map(str, value)) or "none"
     got = "but is missing" if value is None else f"got {shown}"
     return UserError(f"{what} must be {allowed}, {got}", what, value, allowed)
 

@@ -38,9 +38,9 @@ class Range(NamedTuple):
 
 
 class Several(NamedTuple):
-    """On a field that holds a tuple: its values differ, and there are at least so many."""
+    """On a field that holds a tuple: its values differ, and there may be none or not."""
 
-    least: int = 0
+    least: Literal[0, 1] = 0
 
 
 SIDE = Range(16, 1024)  # of an image, in pixels
@@ -53,7 +53,7 @@ THREADS = PROCESSES = Range(1, 1024)
 SOME_PROCESSES = Range(0, 1024)  # or as many as there are cores
 RUNS = Range(1, 100_000)
 RATE = Range(0.0, 1000.0)
-COUNT = Range(0, 10**9)
+COUNT, POSITIVE = Range(0, 10**9), Range(1, 10**9)
 SHARE = Range(0.0, 1.0)  # a fraction or a probability
 PARTS = Range(-1, 65_536)  # widths, depths, numbers of heads
 
@@ -182,7 +182,7 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
     """Raise for too few values, or the same one twice."""
     if len(values) < several.least:
-        raise not_allowed(what, values, f"{several.least} or more")
+        raise not_allowed(what, values, "one or more")
     if len(set(values)) < len(values):
         raise not_allowed(what, values, "different ones")
 

@@ -8,7 +8,7 @@ alike: only what is read changes.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest, generator
@@ -23,6 +23,8 @@ from menagerie.generators.parsers.registry import open_parser, read_parser
 from menagerie.generators.vocabulary import Vocabulary
 
 GENERATOR = "generator"
+GraphsAt = Literal["train", "test", "both"]
+GRAPHS_AT: tuple[GraphsAt, ...] = get_args(GraphsAt)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class GraphSource:
     """Probability that a graph lacks one of its nodes, with its edges; one always stays."""
     moved_attributes: Annotated[float, DATA, SHARE] = 0.0
     """Probability that the attributes of a thing are those of another thing in the graph."""
-    graphs_at: Annotated[Literal["train", "test", "both"], DATA] = "both"
+    graphs_at: Annotated[GraphsAt, DATA] = "both"
     """Where models read these graphs: train, test or both; elsewhere they read the generator's."""
 
     def __post_init__(self) -> None:

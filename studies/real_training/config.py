@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import PARTS, SEEDS, SIDE, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import PARTS, SEEDS, SHARE, SIDE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -50,7 +50,7 @@ class Config:
     """Training sources: those of a+b together, a and b apart."""
     parser: Annotated[tuple[str, ...], WHAT, FIRST] = (DEFAULT,)
     """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
-    mix: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0,)
+    mix: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST] = ()
     """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""

@@ -41,7 +41,7 @@ WRONG = {
     "infinite": ({"rate": float("inf")}, "rate", float("inf"), "a number"),
     "another choice": ({"kind": "fency"}, "kind", "fency", ("plain", "fancy")),
     "another choice of several": ({"parts": ["haed"]}, "parts", "haed", ("head", "tail")),
-    "none": ({"parts": []}, "parts", (), "1 or more"),
+    "none": ({"parts": []}, "parts", (), "one or more"),
     "twice": ({"parts": ["head", "head"]}, "parts", ("head", "head"), "different ones"),
     "unknown": ({"stepps": 1}, "field", "stepps", ("name", "steps", "rate", "kind", "parts", "angles", "inner")),
 }

@@ -9,6 +9,7 @@ import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import build
 from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.binding import BindingRecipe
@@ -418,10 +419,10 @@ def test_impossible_recipes_are_named():
     with pytest.raises(UserError, match="single-object-phase must be at"):
         Recipe(single_object_phase=-0.5)
     with pytest.raises(UserError, match="did you mean 'swapped'"):
-        Recipe(local_negatives=("swaped",))
+        build(Recipe, {"local_negatives": ["swaped"]})
     with pytest.raises(UserError, match="--local-negatives must be different ones"):
         Recipe(local_negatives=("swapped", "swapped"))
-    with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):
+    with pytest.raises(UserError, match="--local-negatives must be one or more, got none"):
         Recipe(local_negatives=())
 
 
