@@ -20,7 +20,7 @@ import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.validation import SOME_PROCESSES, Range
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.searched_folders import Given
@@ -60,7 +60,7 @@ class Config:
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
     architecture: str = "micro"
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    resolution: int = 64
+    resolution: Annotated[int, SIDE] = 64
     """Side of the images of a file.py:Class without a checkpoint, in pixels."""
     device: str = "cpu"
     """cpu or cuda."""

@@ -202,7 +202,7 @@ def is_left(path: Path, alone: bool) -> bool:
     """Whether nobody goes on writing a temporary file."""
     name = TEMPORARY.fullmatch(path.name)
     if name is None:
-        return alone  # as earlier versions named them
+        return False
     return not is_running(int(name["process"])) if name["system"] == system_name() else alone
 
 

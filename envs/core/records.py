@@ -1,8 +1,7 @@
 """JSON of ours with a digest of itself, and digests of other files: a flipped bit is noticed when it is read.
 
-A record is an object whose last key is "digest": SHA-256 of the text before it. Files that were written before there
-were digests have none and are read as they are; one whose digest was spoilt isn't taken for such a file, because the
-key and the mark in its value can't both go by one fault that leaves it JSON.
+A record is an object whose last key is "digest": SHA-256 of the text before it. An owner, the name of what a record
+is of, may be part of the digest, so that no other owner's record passes for it. Arrays have the checksums of their zip.
 """
 
 import hashlib
@@ -50,33 +49,18 @@ def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
     """What a record says, without its digest; one that was changed since it was written raises `Unreadable`."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
-    if found and text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
-        raise changed(name)
+    if not found:
+        raise Unreadable(f"{name} has no digest of itself, as all have that this program writes")
+    if text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
+        raise Unreadable(f"{name} was changed since it was written")
     content = parse_json(text, name)
-    if found:
-        del content[KEY]
-    elif f'"{KEY}"' in tail or MARK in tail:
-        raise changed(name)
+    del content[KEY]
     return content if shape is None else shaped(content, shape, name)
-
-
-def changed(name: object) -> Unreadable:
-    """The error of a record that isn't as it was written."""
-    return Unreadable(f'{name} was changed since it was written (if on purpose, take its "{KEY}" out)')
 
 
 def text_digest(text: str, salt: str = "") -> str:
     """The digest of a text."""
     return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
-
-
-def unsealed_of(text: str, name: object, owner: str, shape: Any = None) -> Any:
-    """What a record says that was sealed with its owner's name as salt, so that no other owner's passes for it; or one
-    of before owners were named."""
-    try:
-        return unsealed(text, name, owner, shape)
-    except Unreadable:
-        return unsealed(text, name, shape=shape)
 
 
 def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
@@ -85,8 +69,8 @@ def write_record(path: Path, content: dict[str, Any], indent: int | None = None,
 
 
 def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any:
-    """The object that `write_record` wrote, or one of before there were digests; of a shape that msgspec knows."""
-    return unsealed_of(read_text(path, LARGEST_RECORD), path, owner, shape)
+    """The object that `write_record` wrote, of a shape that msgspec knows."""
+    return unsealed(read_text(path, LARGEST_RECORD), path, owner, shape)
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -167,7 +151,7 @@ FILES = "files"  # digests by name, in the result; in its provenance those of fi
 
 
 def noted_in(result: Mapping[str, Any], name: str) -> str:
-    """The digest that a result notes of a file; empty where it notes none, as results of before there were digests."""
+    """The digest that a result notes of a file; empty where it notes none."""
     origin = result.get("provenance", {})
     places = [result.get(FILES), origin.get(FILES) if isinstance(origin, dict) else None]
     return next((str(files[name]) for files in places if isinstance(files, dict) and name in files), "")

@@ -11,7 +11,7 @@ from menagerie.envs.core.files import write_text, writing
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Unreadable, read_lines
-from menagerie.envs.core.records import sealed, unsealed_of
+from menagerie.envs.core.records import sealed, unsealed
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, as_json, from_json
 
@@ -25,7 +25,6 @@ class ParseCache:
     Which folder below `root` follows from the identity, so another prompt or model has another one. Lines are only
     added, each in one write with a digest, also by several processes at once; what a killed one left half-written, or
     the disk changed, is passed over and parsed anew, and so are lines that were copied from another parser's folder.
-    Lines of before there were digests, or before these said whose they are, are read as they are.
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
@@ -87,7 +86,7 @@ class ParseCache:
 def read_line(line: bytes, owner: str) -> tuple[str, Entry]:
     """A caption and what `owner`, the name of a parser's folder, made of it; raises `ValueError` for a line that isn't
     whole or that another parser has written."""
-    content = unsealed_of(line.decode(), "a line", owner)
+    content = unsealed(line.decode(), "a line", owner)
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):
         raise NotAGraph("no caption: a line of something else")

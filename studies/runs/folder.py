@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import differences, plain
@@ -24,7 +25,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.processor import processor
 
 CONFIG = "config.json"
-LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
+LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
 class RunConfig(msgspec.Struct):
@@ -100,7 +101,7 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": {"binding-menagerie": menagerie.__version__, **{name: version(name) for name in LIBRARIES}},
     }
 
 

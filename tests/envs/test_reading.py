@@ -118,11 +118,10 @@ def test_no_flipped_bit_of_a_record_is_read(content, indent, tmp_path):
             read_record(path)
 
 
-def test_a_record_of_before_there_were_digests_is_read(tmp_path):
+def test_a_record_without_a_digest_is_none_of_ours(tmp_path):
     (tmp_path / "a.json").write_text('{"a": 1}')
-    (tmp_path / "b.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
-    assert read_record(tmp_path / "a.json") == {"a": 1}
-    assert read_records(tmp_path / "b.jsonl") == [{"a": 1}, {"a": 2}]
+    with pytest.raises(Unreadable, match="has no digest of itself"):
+        read_record(tmp_path / "a.json")
 
 
 def test_no_line_of_records_gets_lost(tmp_path):
