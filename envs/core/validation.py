@@ -122,7 +122,7 @@ def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
     import msgspec
 
     try:
-        return msgspec.convert(value, hint, strict=not from_text)
+        return msgspec.convert(value, hint, strict=not from_text, dec_hook=lambda kind, given: kind(given))
     except (msgspec.ValidationError, UnicodeEncodeError):
         known = choices_of(hint)
         for one in value if isinstance(value, list) else [value]:
@@ -156,7 +156,7 @@ def described(hint: Any, several: bool = False) -> str:
         return f"{'lists' if several else 'a list'} of {number}{described(inner[0], several=True)}"
     if origin is dict:
         return f"{'tables' if several else 'a table'} of {described(inner[1], several=True)}"
-    return WORDS[hint][several] if hint in WORDS else str(hint)
+    return WORDS[hint][several] if hint in WORDS else f"of type {getattr(hint, '__name__', hint)}"
 
 
 def is_hidden(markers: tuple[object, ...]) -> bool:

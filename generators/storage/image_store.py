@@ -210,7 +210,8 @@ class ImageStore:
             write_shard(self.folder / shard.file, self.identity, self.vocabulary, *rendered, shard.codec)
 
     def _rendered(self, scenes: list[Scene], workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.vocabulary.encode(scenes), *self.renderer(workers).render(scenes)
+        images, masks = self.renderer(workers).render(scenes)
+        return self.vocabulary.encode(scenes), images, masks
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;
@@ -262,6 +263,8 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     largest = int(SIDE.high)
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
+        if not isinstance(shard, h5py.Group):
+            raise ValueError("it has a table in place of a shard")
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
         if DIGEST in shard.attrs and read_attribute(shard, DIGEST) != digest_of_table(scenes):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
@@ -280,7 +283,8 @@ def check_identity(path: Path, found: str, identity: str) -> None:
 
 def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
     """Raise `ValueError` unless a shard has as many square images and masks, with sides of at most `largest`."""
-    if any(len(shard[name]) != rows for name in (*PIXELS, *({DIGESTS} & shard.keys()))):
+    tables = [shard[name] for name in (*PIXELS, *({DIGESTS} & shard.keys()))]
+    if any(not isinstance(table, h5py.Dataset) or len(table) != rows for table in tables):
         raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
     masks = shard["masks"]
     side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
@@ -316,20 +320,25 @@ def write_shard(
     """Write one shard with the digests of its pixels, whole or not at all."""
     with whole_file(path) as temporary, create_hdf5(temporary) as (file, reserve):
         reserve(rows.nbytes + len(rows) * ROW_BYTES + images.nbytes + masks.nbytes)
-        create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
-        file["images"][:] = images
-        file["masks"][:] = masks
+        tables = create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
+        for table, content in zip(tables, (images, masks), strict=True):
+            table[:] = content
         write_digests(file, digests_of(vocabulary.decode(rows), images, masks))
 
 
 def create_shard(
     group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
-) -> None:
-    """A shard of `size` (h, w) without pixels and digests: one chunk and one checksum (HDF5's fletcher32) per image."""
+) -> list[h5py.Dataset]:
+    """A shard of `size` (h, w) without digests: one chunk and one checksum (HDF5's fletcher32) per image.
+
+    Returns the tables of images and masks, to be filled.
+    """
     write_attribute(group, "identity", identity)
     write_attribute(group, "vocabulary", vocabulary.to_json())
     write_attribute(group, DIGEST, digest_of_table(rows))
     group["scenes"] = rows
-    for name, shape in (("images", (*size, 3)), ("masks", size)):
-        table = (len(rows), *shape)
-        group.create_dataset(name, table, "u1", chunks=(1, *shape), fletcher32=True, **codec_options(codec))
+    options = {"dtype": "u1", "fletcher32": True, **codec_options(codec)}
+    return [
+        group.create_dataset(name, (len(rows), *shape), chunks=(1, *shape), **options)
+        for name, shape in (("images", (*size, 3)), ("masks", size))
+    ]
