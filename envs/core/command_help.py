@@ -69,7 +69,7 @@ def help_requested(arguments: Sequence[str]) -> str:
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
     """Usage, description, and the options by group; arguments and first ones alone unless `everything` is requested."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
-    shown = groups if whole else {name: chosen for name, its in groups.items() if (chosen := first_of(its))}
+    shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
     lines = [f"usage: {usage} [OPTIONS]", ""]
     lines += description.strip().splitlines() if whole else beginning(description)
     lines += sections(shown, whole)
@@ -94,7 +94,7 @@ def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
     """Options below the names of their groups, in each the first ones first."""
     ordered = sorted(options, key=lambda option: not option.first)
     groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
-    known = {name: its for name, its in groups.items() if its}
+    known = {name: members for name, members in groups.items() if members}
     return known if len(known) > 1 else {"options": ordered}
 
 

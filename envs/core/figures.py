@@ -137,7 +137,9 @@ def show_hidden(axes: Axes) -> None:
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
             continue
-        near = next((its for its in groups if any(hides(line, other, axes.dataLim.height) for other in its)), None)
+        near = next(
+            (group for group in groups if any(hides(line, other, axes.dataLim.height) for other in group)), None
+        )
         groups.append([line]) if near is None else near.append(line)
     for group in groups:
         labels = list(dict.fromkeys(line.get_label() for line in group))
@@ -151,7 +153,7 @@ def show_hidden(axes: Axes) -> None:
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
     """Whether two lines can't be told apart on a fifth of their way, in axes whose data are so high."""
-    (x, y), (other_x, other_y) = (np.asarray(its.get_xydata(), float).T for its in (line, other))
+    (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
     if len(x) != len(other_x) or not len(x) or (x != other_x).any():
         return False
     return bool((abs(y - other_y) <= 0.01 * height).mean() >= 0.2)

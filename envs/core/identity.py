@@ -29,13 +29,13 @@ def differing(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults, nested ones too; without a default always."""
     changed: dict[str, Any] = {}
     for item in fields(value):
-        own = getattr(value, item.name)
-        if is_dataclass(own):
-            inner = differing(own)
-            if inner or type(own) is not type(default_of(item)):
+        current = getattr(value, item.name)
+        if is_dataclass(current):
+            inner = differing(current)
+            if inner or type(current) is not type(default_of(item)):
                 changed[item.name] = inner
-        elif plain(own) != plain(default_of(item)):
-            changed[item.name] = plain(own)
+        elif plain(current) != plain(default_of(item)):
+            changed[item.name] = plain(current)
     return changed
 
 
@@ -77,11 +77,11 @@ def defaults_of(config: Any) -> dict[str, Any]:
     defaults = {}
     for item in fields(config):
         default = default_of(item)
-        own = getattr(config, item.name)
-        if is_dataclass(own):
-            defaults[item.name] = defaults_of(own)
+        current = getattr(config, item.name)
+        if is_dataclass(current):
+            defaults[item.name] = defaults_of(current)
         else:
-            defaults[item.name] = plain(own if default == "no default" else default)
+            defaults[item.name] = plain(current if default == "no default" else default)
     return defaults
 
 

@@ -54,5 +54,5 @@ def passwords(address: str) -> set[str]:
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):
         found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]
-    written = {its for secret in found for its in (secret, unquote_plus(secret))}
+    written = {word for secret in found for word in (secret, unquote_plus(secret))}
     return {part for secret in written for part in (secret, *re.split("[@/:?]", secret)) if part}

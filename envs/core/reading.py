@@ -150,7 +150,7 @@ def check_depth(content: Any, name: object) -> None:
     """Raise if lists and tables nest deeper than `DEEPEST`: what walks through them would fail."""
     level = [content]
     for _ in range(DEEPEST):
-        level = [inner for its in level for inner in parts_of(its)]
+        level = [inner for outer in level for inner in parts_of(outer)]
         if not level:
             return
     raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")

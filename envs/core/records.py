@@ -180,10 +180,11 @@ def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
         result = read_record(file, shape)
     except Unreadable as error:
         raise damaged(file, error) from error
-    holder, own = place.parent.name, result.get("id", place.name)
-    if holder in HOLDERS and own != place.name:
+    holder, identity = place.parent.name, result.get("id", place.name)
+    if holder in HOLDERS and identity != place.name:
         raise UserError(
-            f"{file} is the result of {holder[:-1]} {own:.50}; put it back there, or move this folder out of {holder!r}"
+            f"{file} is the result of {holder[:-1]} {identity:.50}; put it back there, or move this folder out of "
+            f"{holder!r}"
         )
     return result
 

@@ -64,10 +64,10 @@ def load_cutout(digest: str) -> "Cutout":
     return load(FOLDER, KIND, digest)
 
 
-def all_cutouts(base: World, own: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
+def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
     """By name, the cut-outs among a world's animals: its own, and those of the world that it extends."""
-    inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in own}
-    given = {name: ingredient.value for name, ingredient in own.items() if ingredient.is_cutout}
+    inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
+    given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
 
 

@@ -65,13 +65,13 @@ def run(config: Config) -> None:
     for stamp, reason in refused.items():
         print(f"left out: {stamp.name} ({reason})")
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
-    for name, its in worlds(config, usable).items():
-        animals = sorted({stamp.name for stamp in its if stamp.is_animal})
-        groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in its}) else {}
+    for name, photographs in worlds(config, usable).items():
+        animals = sorted({stamp.name for stamp in photographs if stamp.is_animal})
+        groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in photographs}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
-            write_world(config.folder / f"{name}{suffix}.toml", its, scenery, groups, natural)
+            write_world(config.folder / f"{name}{suffix}.toml", photographs, scenery, groups, natural)
         world = load_own_world(config.folder / f"{name}.toml")
-        print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(its)} photographs")
+        print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
 
 
 def all_stamps(config: Config) -> list[Stamp]:
@@ -129,13 +129,13 @@ def write_world(
     lines = [HEADER, f"animals = {json.dumps(sorted(pictures))}"]
     lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
     if groups:
-        lines += ["", "[groups]", *(f"{name} = {json.dumps(list(its))}" for name, its in groups.items())]
+        lines += ["", "[groups]", *(f"{name} = {json.dumps(list(members))}" for name, members in groups.items())]
     for name, copies in sorted(pictures.items()):
         lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
         lines += ['texture = "own"'] if natural else []
     for name, paths in sorted(scenery.items()):
         start = f"{BACKGROUNDS}/{name.replace(' ', '_')}"
-        copies = {f"{start}-{number}{its.suffix.lower()}": its for number, its in enumerate(paths, 1)}
+        copies = {f"{start}-{number}{picture.suffix.lower()}": picture for number, picture in enumerate(paths, 1)}
         lines += ["", f'[background."{name}"]', f"image = {json.dumps(copied(path.parent, copies))}"]
     write_text(path, "\n".join(lines) + "\n")
 

@@ -95,14 +95,14 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
 def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> World:
     """The world of a table; its ingredients are registered only after all checks."""
     base = base_world(source, table.extends, above)
-    own = {
+    defined = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
         for kind in KINDS
     }
-    animals = chosen_names(source, table, "animals", base.animals, own["animal"])
-    cutouts = all_cutouts(base, own["animal"], animals)
-    textures = chosen_textures(source, table, base, own["texture"], animals, cutouts)
-    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, own["background"])
+    animals = chosen_names(source, table, "animals", base.animals, defined["animal"])
+    cutouts = all_cutouts(base, defined["animal"], animals)
+    textures = chosen_textures(source, table, base, defined["texture"], animals, cutouts)
+    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, defined["background"])
     sizes = chosen_sizes(source, table, base.sizes)
     groups = within(base.groups, animals) | table.groups
     groups = checked_groups(groups, animals, source.error)
@@ -110,10 +110,12 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
-    check_placement(source, own["animal"])
-    register_all(own)
-    digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
-    photographed = dict(base.cutouts) | {name: own["animal"][name].digest for name in cutouts if name in own["animal"]}
+    check_placement(source, defined["animal"])
+    register_all(defined)
+    digests = "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values())
+    photographed = dict(base.cutouts) | {
+        name: defined["animal"][name].digest for name in cutouts if name in defined["animal"]
+    }
     return World(
         name,
         animals,
@@ -127,10 +129,10 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
     )
 
 
-def register_all(own: dict[str, dict[str, Ingredient]]) -> None:
+def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
     """Keep a world's ingredients in this process, cut-outs apart from what has a name of its own."""
     for kind, plural in KINDS.items():
-        for ingredient in own[kind].values():
+        for ingredient in defined[kind].values():
             if ingredient.is_cutout:
                 register_cutout(ingredient)
             else:
@@ -147,15 +149,15 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
 def own_animals(path: Path) -> dict[str, Any]:
     """The animals that a world file and the files that it extends define, by name; not registered, their places not
     checked."""
-    own: dict[str, Any] = {}
+    defined: dict[str, Any] = {}
     seen: list[Path] = []
     while path.suffix == ".toml" and path not in seen:
         source, table = Source(path.resolve()), read_table(path)
         entries = table.animal.items()
-        own = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | own
+        defined = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | defined
         seen.append(path)
         path = source.path.parent / table.extends
-    return own
+    return defined
 
 
 def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
@@ -171,22 +173,22 @@ def chosen_textures(
     source: Source,
     table: WorldTable,
     base: World,
-    own: dict[str, Ingredient],
+    defined: dict[str, Ingredient],
     animals: tuple[str, ...],
     cutouts: dict[str, "Cutout"],
 ) -> tuple[str, ...]:
     """The names of the world's textures; where its cut-outs have their own colours, the one word for them."""
     if not any(cutout.natural for cutout in cutouts.values()):
-        return chosen_names(source, table, "textures", base.textures, own)
+        return chosen_names(source, table, "textures", base.textures, defined)
     check_all_natural(source, animals, cutouts)
     return natural_texture(source, table.textures, base)
 
 
 def chosen_names(
-    source: Source, table: WorldTable, plural: str, base: tuple[str, ...], own: dict[str, Ingredient]
+    source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
     """The names that the world uses, in its order."""
-    known = list(dict.fromkeys([*base, *own]))  # a cut-out may replace an animal of the world that it extends
+    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the world that it extends
     listed = getattr(table, plural)
     given = known if listed is None else listed
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
