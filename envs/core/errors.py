@@ -27,12 +27,12 @@ class UserError(Exception):
         """What the value may be: the names to choose from, or a description such as "at least 1"."""
 
     def at(self, place: object) -> "UserError":
-        """The same error, its line begun with where it was met."""
+        """The same error, with a place such as a file's path before its line."""
         return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
 
 
 class Stopped(BaseException):
-    """A task was requested to end. Like `KeyboardInterrupt` no `Exception`, so that error handlers don't catch it."""
+    """A task was asked to end. Like `KeyboardInterrupt` it is no `Exception`: error handlers don't catch it."""
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
@@ -91,7 +91,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
 
 def print_any_text() -> None:
-    """Have this process and those that it starts write a character that the terminal's encoding lacks as \\u2026.
+    """Let this process and its children print any text: what the terminal's encoding lacks becomes \\u2026.
 
     A path of other bytes is printed as it is.
     """
@@ -103,7 +103,7 @@ def print_any_text() -> None:
 
 
 def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What to write in place of characters that can't be encoded."""
+    """What to print in place of characters that can't be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start : error.end]
@@ -114,5 +114,5 @@ def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def raise_stopped(number: int, frame: FrameType | None) -> None:
-    """Handle a signal that ends a task."""
+    """Handle SIGTERM: raise `Stopped`."""
     raise Stopped

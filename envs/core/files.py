@@ -176,7 +176,7 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a path is named as `whole_file` names what it writes, by whatever process."""
+    """Whether a path is a temporary one of `whole_file`, of any process."""
     return TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -199,7 +199,7 @@ def clear_once(folder: Path) -> None:
 
 
 def is_left(path: Path, alone: bool) -> bool:
-    """Whether nobody goes on writing a temporary file."""
+    """Whether the process that wrote a temporary file has ended."""
     name = TEMPORARY.fullmatch(path.name)
     if name is None:
         return False
@@ -207,9 +207,9 @@ def is_left(path: Path, alone: bool) -> bool:
 
 
 def place_compiled(package: Path) -> None:
-    """Choose a folder where numba has none for the sources in `package`; processes that this one starts take it over.
+    """Choose a cache folder for numba if it can write to none of its own; processes started from here inherit it.
 
-    Its files are code, so that it is nobody else's, and new each time.
+    The folder is new each time and only this user's, because its files are code.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
@@ -217,7 +217,7 @@ def place_compiled(package: Path) -> None:
     kept = contextlib.ExitStack()
     try:
         os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba will say what it lacks, to who needs it
+    except OSError:  # numba itself will complain, if it is used
         return
     atexit.register(kept.close)
     print(
@@ -228,6 +228,6 @@ def place_compiled(package: Path) -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which itself is made where it isn't there."""
+    """Whether files can be made in a folder, or the folder itself if it isn't there."""
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
     return os.path.isdir(there) and os.access(there, os.W_OK)

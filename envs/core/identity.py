@@ -1,4 +1,4 @@
-"""Names that last, made of settings alone: what differs from the defaults names a thing. Seeds are made likewise.
+"""Identities and seeds, made of settings alone: a thing is named by what differs from the defaults.
 
 A field that is added with a default changes no identity and refuses no old folder. Whoever changes the
 default of a field that is there raises the version of its class in `VERSIONS`: then old results are not
@@ -26,7 +26,7 @@ def plain(value: object) -> Any:
 
 
 def differing(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults, nested ones too; without a default always."""
+    """The fields of a dataclass that differ from their defaults, nested ones too; fields without a default always."""
     changed: dict[str, Any] = {}
     for item in fields(value):
         current = getattr(value, item.name)
@@ -100,7 +100,7 @@ def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str
 
 
 def differing_parts(name: str, before: object, wanted: object, ignored: frozenset[str]) -> Iterator[str]:
-    """Each part of a field's two values that isn't the same: "recipe.steps (60 there, 40 now)"."""
+    """Each part in which a field's two values differ, as "recipe.steps (60 there, 40 now)"."""
     if name in ignored:
         return
     if isinstance(before, Mapping) and isinstance(wanted, Mapping):

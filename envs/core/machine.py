@@ -16,15 +16,15 @@ FULL = (
     "start fewer processes: --workers 1, --loaders 0"
 )
 LITTLE = 1 << 20  # bytes: less of it is none
-# In what torch says, as a RuntimeError.
+# What a RuntimeError of torch says.
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
-# In what the loader of libraries says: other ImportErrors are faults of code.
+# What an ImportError says if the system can't load a library; others are faults of code.
 OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
 OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread", "Cannot allocate memory")
 
 
 def lacking(error: BaseException) -> str:
-    """What the machine lacks where something raised this, and the way out; empty for any other error."""
+    """What the machine lacks, judging by an error, and the way out; empty for errors of other causes."""
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
@@ -47,7 +47,7 @@ def free_shared() -> float:
 
 @cache
 def system_name() -> str:
-    """The same for two processes exactly where their numbers are of one machine, and of one container on it."""
+    """A name for where process numbers are unique: the same for two processes in one container of one machine."""
     space = Path("/proc/self/ns/pid")
     names = f"{platform.node()} {os.readlink(space) if space.exists() else ''}"
     return hashlib.sha256(names.encode()).hexdigest()[:8]

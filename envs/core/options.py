@@ -118,7 +118,7 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
 
 
 def values_of(hint: Any) -> str:
-    """What is written after a flag; nothing after one that is yes or no."""
+    """The values that help shows after a flag; empty for a flag that is yes or no."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is bool:
         return ""

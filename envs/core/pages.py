@@ -29,7 +29,7 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
 
 def shade(cell: str, chance: float = 50.0) -> Markup:
     """The style of a table's cell that begins with an accuracy in percent: its colour on the scale of figures, whose
-    middle is `chance`. One that goes on with a comma, a remark that it is no skill, has none."""
+    middle is `chance`. A cell that goes on with a comma, a remark that this is no skill, gets no colour."""
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")

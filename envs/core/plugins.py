@@ -27,7 +27,7 @@ def own_module(path: str | Path) -> ModuleType:
 
 @cache
 def run_once(path: Path, changed: int) -> ModuleType:
-    """Run the file under a name that no other file has; as for a script, its folder is where it imports from first."""
+    """Run the file under a module name of its own; as for a script, imports look in its folder first."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     spec = spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
     if path.suffix != ".py" or spec is None or spec.loader is None:
@@ -76,6 +76,6 @@ class Exports:
         return tuple(sorted(stem.replace("_", self.gap) for stem in stems))
 
     def load(self, name: str) -> Any:
-        """What the file of that name exports; raises for a name that is none, with the nearest one."""
+        """What the file of that name exports; an unknown name raises, with the nearest known one."""
         module = choose(self.kind, name, self.names()).replace(self.gap, "_")
         return getattr(import_module(f"{self.package}.{module}"), self.name)

@@ -79,8 +79,8 @@ def sockets_in_scratch() -> Iterator[None]:
 
 
 def keep_sockets_short() -> None:
-    """Where the system's place for temporary files has too long a path for a socket, have this process and those that
-    it starts put sockets elsewhere: what shares tensors by them would wait for ever for one that couldn't be made."""
+    """Put sockets of this process and its children elsewhere if the path of the temporary folder is too long for one:
+    what shares tensors by sockets would wait for ever for one that couldn't be made."""
     if len(tempfile.gettempdir()) > LONGEST_PLACE:
         with sockets_in_scratch():
             get_temp_dir()  # makes multiprocessing's folder, which children take over
@@ -92,7 +92,7 @@ def workers_context() -> BaseContext:
 
 
 def in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a process of its own, so that this one needn't load what it does; raises what it raises."""
+    """Call a function in a new process, so that this one needn't load its libraries; raises what it raises."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
             return child.submit(call, function, *arguments).result()
@@ -114,7 +114,7 @@ def call(function: Callable[..., Result], *arguments: object, **options: object)
 
 
 def end_with_parent(gently: bool = False) -> None:
-    """In a worker process: from now on end at once when the parent has ended, however that was.
+    """Called in a worker: end it at once when its parent has ended, for whatever reason.
 
     `gently`: by SIGTERM, whose handler has `SAVING_SECONDS` to leave in order.
     """

@@ -60,7 +60,7 @@ class PlainLines:
 
 @dataclass
 class Sparing:
-    """Does something that takes a while only where that has cost at most `share` of the time since the start."""
+    """Does something slow only while it has taken at most `share` of the time since the start."""
 
     share: float = 0.02
     started: float = field(default_factory=time.monotonic)
@@ -97,7 +97,7 @@ LOGGERS = ("", "huggingface_hub")
 
 
 class Silence:
-    """Levels of loggers, kept while anybody wants them silent: several threads may, and end in any order."""
+    """Keeps loggers silent while at least one thread wants that; threads may end in any order."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -40,7 +40,7 @@ def without_passwords(text: str) -> str:
 
 
 def error_without_passwords(text: str, address: str) -> str:
-    """What an error says, without passwords and keys: neither those in addresses of its own nor that of an address."""
+    """The text of an error without passwords and keys: those in `address`, and those in addresses in the text."""
     for secret in sorted(passwords(address), key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return KEY.sub(r"\1***", without_passwords(text))

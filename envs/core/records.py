@@ -38,7 +38,7 @@ TAIL = 200  # characters in which a digest lies, and no other key of ours
 
 
 def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
-    """An object as JSON with its digest; `salt` is what else decides the digest, such as the record's place."""
+    """An object as JSON with its digest; `salt` is text that goes into the digest too, such as the record's owner."""
     text = json.dumps(content, indent=indent)
     head = text[:-1].rstrip()
     gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
@@ -131,7 +131,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    """One array; its checksum is looked at because all of it is read."""
+    """One array; zipfile compares the checksum, because all of it is read."""
     if info.compress_type != zipfile.ZIP_STORED or info.file_size > info.compress_size:
         raise ValueError(f"{info.filename} is compressed")
     file = io.BytesIO(archive.read(info))

@@ -38,7 +38,7 @@ class Range(NamedTuple):
 
 
 class Several(NamedTuple):
-    """On a field that holds a tuple: its values differ, and there may be none or not."""
+    """Marks a field that holds a tuple of different values; with `least` 1 it can't be empty."""
 
     least: Literal[0, 1] = 0
 
@@ -118,7 +118,7 @@ def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from
 
 
 def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
-    """A value as its type has it: a tuple of a list, a float of a whole number."""
+    """A value converted to a type: a list to a tuple, a whole number to a float; raises a `UserError`."""
     import msgspec
 
     try:
@@ -132,7 +132,7 @@ def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
 
 
 def choices_of(hint: Any) -> tuple[Any, ...]:
-    """The values that a type lists, itself or each of several; empty for a type that lists none."""
+    """The choices of a `Literal`, also in a tuple or beside None; empty for other types."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return inner
@@ -188,5 +188,5 @@ def check_several(what: str, values: tuple[object, ...], several: Several) -> No
 
 
 def written(value: float) -> str:
-    """A number with all digits of a whole one."""
+    """A number as text; a whole one with all its digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"
