@@ -39,7 +39,7 @@ from menagerie.generators.audit import (
 )
 from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding, skipped
-from menagerie.generators.audit.pixels import Progress, check_pixels
+from menagerie.generators.audit.pixels import HOW_MANY, Progress, check_pixels
 from menagerie.generators.audit.renderings import Renderings
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe_file import KINDS
@@ -99,6 +99,7 @@ def audit(
     `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
     split nor its images are made again. `records` gives what `records_of` would, where another process does that.
     """
+    choose("pixels", pixels, HOW_MANY)
     if path.is_dir():
         return audit_export(path, pixels, report, world_file)
     split = readable_split(path)
