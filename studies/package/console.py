@@ -25,12 +25,12 @@ import runpy
 import sys
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from menagerie.envs.core.command_help import chosen_command, read_options
 from menagerie.envs.core.errors import run_command
 
-STUDIES = Path(__file__).parents[1]
 # Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read
 # in a way of its own.
 COMMANDS = {
@@ -53,7 +53,8 @@ COMMANDS = {
 
 def main() -> int:
     """Run the command or the study named first, with the options after it."""
-    studies = {path.stem.replace("_", "-"): question(path) for path in sorted(STUDIES.glob("[!_.]*.py"))}
+    folder = Path(str(find_spec("menagerie.studies").origin)).parent
+    studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
     texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
     name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, *studies))
     if name in COMMANDS:

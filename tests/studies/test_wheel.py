@@ -1,0 +1,53 @@
+"""The wheel: one name, with all that the four folders hold, and commands that run without the repository."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.studies.command import ROOT, WAIT_SECONDS
+
+setuptools = pytest.importorskip("setuptools", "77", reason="older ones don't read a licence as pyproject.toml has it")
+FLOORS = ("envs", "generators", "models", "studies")
+BUILD = "from setuptools import build_meta; build_meta.build_wheel('out')"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    clone = tmp_path_factory.mktemp("wheel") / "clone"
+    clone.mkdir()
+    for name in FLOORS:
+        shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, clone)
+    subprocess.run([sys.executable, "-c", BUILD], cwd=clone, capture_output=True, check=True, timeout=WAIT_SECONDS)
+    (built,) = (clone / "out").glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_it_installs_one_name(wheel):
+    (listed,) = (name for name in wheel.namelist() if name.endswith("top_level.txt"))
+    assert wheel.read(listed).split() == [b"menagerie"]
+
+
+def test_it_has_every_file(wheel):
+    files = {path for floor in FLOORS for path in (ROOT / floor).rglob("*.*") if "__pycache__" not in path.parts}
+    names = {f"menagerie/{path.relative_to(ROOT).as_posix()}" for path in files}
+    expected = {name.replace("menagerie/studies/package/", "menagerie/") for name in names}
+    assert expected == {name for name in wheel.namelist() if name.startswith("menagerie/") and "." in Path(name).name}
+
+
+def test_its_commands_run_without_the_repository(wheel, tmp_path):
+    wheel.extractall(tmp_path / "site")
+    command = [sys.executable, "-m", "menagerie", "binding-grid", "--preset", "smoke", "--dry-run"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "scenes" in done.stdout
+    where = "import menagerie, menagerie.studies.tune as study; print(menagerie.__file__, study.__file__)"
+    found = subprocess.run([sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert all(path.startswith(str(tmp_path / "site")) for path in found.stdout.split()), found
