@@ -17,25 +17,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.core.validation import SIDE
-from menagerie.envs.custom.photo_sources import (
-    OF_PUG,
-    PACKAGE,
-    Stamp,
-    background_pictures,
-    own_stamps,
-    stamps,
-    stamps_folder,
-)
-from menagerie.envs.custom.source import check_upright
-from menagerie.envs.photographs.cutout import Cutout
-from menagerie.envs.photographs.picture import read_photograph
+
+if TYPE_CHECKING:
+    from menagerie.envs.custom.photo_sources import Stamp
+
+HEADER = """# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {package}, under its licence
+# (GPL-2, see /usr/share/doc/{package}/copyright of the package): they are no part of this project.
+"""
+CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,7 @@ class Config:
 
 def run(config: Config) -> None:
     """Write the worlds and report what is in them."""
+    from menagerie.envs.custom.photo_sources import background_pictures
     from menagerie.envs.custom.world_file import load_own_world
 
     usable, refused = drawable(all_stamps(config), config.resolution)
@@ -74,8 +71,10 @@ def run(config: Config) -> None:
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
 
 
-def all_stamps(config: Config) -> list[Stamp]:
+def all_stamps(config: Config) -> list["Stamp"]:
     """The photographs that may be drawn: the user's own, or the package's."""
+    from menagerie.envs.custom.photo_sources import own_stamps, stamps, stamps_folder
+
     if config.cutouts:
         if config.package or config.things:
             raise UserError("--cutouts takes the place of the package; leave out --package and --things")
@@ -83,22 +82,22 @@ def all_stamps(config: Config) -> list[Stamp]:
     return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
 
 
-def worlds(config: Config, usable: list[Stamp]) -> dict[str, list[Stamp]]:
+def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
     """The photographs of each world, by its name."""
+    from menagerie.envs.custom.photo_sources import OF_PUG
+
     if config.cutouts:
         return {"photos": usable}
     shared = [stamp for stamp in usable if stamp.is_animal and stamp.name in OF_PUG]
     return {"photos": shared, "photos-wide": usable}
 
 
-HEADER = f"""# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {PACKAGE}, under its licence
-# (GPL-2, see /usr/share/doc/{PACKAGE}/copyright of the package): they are no part of this project.
-"""
-CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file
-
-
-def drawable(stamps: Sequence[Stamp], resolution: int) -> tuple[list[Stamp], dict[Stamp, str]]:
+def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
     """The stamps that can be drawn at a resolution, and why the others can't."""
+    from menagerie.envs.custom.source import check_upright
+    from menagerie.envs.photographs.cutout import Cutout
+    from menagerie.envs.photographs.picture import read_photograph
+
     usable, refused = [], {}
     for stamp in stamps:
         try:
@@ -117,16 +116,18 @@ def drawable(stamps: Sequence[Stamp], resolution: int) -> tuple[list[Stamp], dic
 
 def write_world(
     path: Path,
-    stamps: Sequence[Stamp],
+    stamps: Sequence["Stamp"],
     scenery: Mapping[str, Sequence[Path]],
     groups: Mapping[str, Sequence[str]],
     natural: bool,
 ) -> None:
     """Write a world file, and copies of all pictures that it names in folders beside it."""
+    from menagerie.envs.custom.photo_sources import PACKAGE
+
     pictures: dict[str, dict[str, Path]] = {}
     for stamp in stamps:
         pictures.setdefault(stamp.name, {})[f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"] = stamp.path
-    lines = [HEADER, f"animals = {json.dumps(sorted(pictures))}"]
+    lines = [HEADER.format(package=PACKAGE), f"animals = {json.dumps(sorted(pictures))}"]
     lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
     if groups:
         lines += ["", "[groups]", *(f"{name} = {json.dumps(list(members))}" for name, members in groups.items())]
