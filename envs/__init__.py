@@ -5,6 +5,6 @@ Independent of captions and of split files.
 
 from pathlib import Path
 
-from menagerie.envs.core.compiled import place_compiled
+from menagerie.envs.core.files import place_compiled
 
 place_compiled(Path(__file__).parent)  # before anything imports numba

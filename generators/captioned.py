@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 

@@ -1,14 +1,14 @@
 """Recipes: everything about a training run but the model and the data. Free of torch."""
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.ranges import RATE, STEPS, Range, check_ranges
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
+from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, validate
+from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
 
-ALTERED = ("swapped", "shuffled")
+Altered = Literal["swapped", "shuffled"]
+ALTERED: tuple[Altered, ...] = get_args(Altered)
 WARMUP = Range(0, STEPS.high)
 # What the kinds of false captions are called in reports.
 FALSE_CAPTIONS = {
@@ -38,16 +38,16 @@ class Recipe:
     """The same for the image tower; None takes `warmup`."""
     text_warmup: Annotated[int | None, WARMUP] = None
     """The same for the text tower; None takes `warmup`."""
-    decay: float | None = None
+    decay: Annotated[float | None, Range(1e-9, 1.0)] = None
     """Share of the steps, the last ones, in which the rate falls from its peak to zero as 1 - sqrt, constant before, so
     that runs of any length share their first steps; None: a cosine over all steps."""
     weight_decay: Annotated[float, RATE] = 0.05
     """Decoupled weight decay of matrices; vectors have none."""
     betas: Annotated[tuple[float, float], Range(0.0, 1 - 1e-9)] = (0.9, 0.98)
     """Adam's moments."""
-    singles_share: float | None = None
+    singles_share: Annotated[float | None, SHARE] = None
     """Share of a batch that shows single-object scenes; None sees every image equally often."""
-    single_object_phase: float = 0.0
+    single_object_phase: Annotated[float, SHARE] = 0.0
     """Share of the steps, the first ones, that show single-object scenes only."""
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
@@ -56,9 +56,9 @@ class Recipe:
     `menagerie.models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
     local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local relation loss, for scorers and data that have relations."""
-    local_negatives: tuple[str, ...] = ALTERED
-    """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
-    text_negatives: tuple[str, ...] = ()
+    local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
+    """Altered graphs that the true one is compared with in it (OC-CLIP, equation 6)."""
+    text_negatives: Annotated[tuple[FalseCaption, ...], Several()] = ()
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md); empty: those
     that a model trains with by itself, such as the swaps of negclip."""
     image_negatives: bool = False
@@ -66,24 +66,7 @@ class Recipe:
     without; for data in which pairs have them (--hard-negatives)."""
 
     def __post_init__(self) -> None:
-        check_ranges(self)
-        for name in ("singles_share", "single_object_phase"):
-            if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
-        if self.decay is not None and not 0 < self.decay <= 1:
-            raise UserError(f"decay is a share of the steps above 0 and up to 1, got {self.decay:g}")
-        object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
-        for name in self.local_negatives:
-            choose("--local-negatives", name, ALTERED)
-        if len(set(self.local_negatives)) < len(self.local_negatives):
-            raise UserError(f"--local-negatives must be different ones, got {' '.join(self.local_negatives)}")
-        object.__setattr__(self, "text_negatives", tuple(self.text_negatives))
-        for name in self.text_negatives:
-            choose("--text-negatives", name, TEXT_NEGATIVES)
-        if len(set(self.text_negatives)) < len(self.text_negatives):
-            raise UserError(f"--text-negatives must be different ones, got {' '.join(self.text_negatives)}")
-        if not self.local_negatives:
-            raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")
+        validate(self)
 
     @property
     def longest_warmup(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.own_code import OWN_MODULES, own_module
+from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ class Scorer(nn.Module, ABC):
     def take_temperature(self) -> None:
         """Start at the temperature of pretrained towers: for scorers whose similarity is that of the weights."""
         if self.towers_config.pretrained and self.towers_config.load:
-            self.log_scale.copy_(self.model.logit_scale.reshape(()))
+            self.log_scale.copy_(torch.as_tensor(self.model.logit_scale).reshape(()))
 
     def train(self, mode: bool = True) -> "Scorer":
         """Into training mode or out of it; a frozen scorer below (`base`) stays as it is used, so that neither
@@ -146,10 +146,10 @@ class Scorer(nn.Module, ABC):
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
     """The same tensors on another device; what is no tensor stays as it is."""
     if isinstance(code, Tensor):
-        return code.to(device, non_blocking=non_blocking)
+        return code.to(device, non_blocking=non_blocking)  # pyright: ignore[reportReturnType]
     if isinstance(code, tuple):
         parts = (moved(part, device, non_blocking) for part in code)
-        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
+        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)  # pyright: ignore[reportReturnType]
     return code
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.models.recipe import Recipe
 
 READS = ("captions", "graphs")
@@ -130,8 +131,7 @@ class ScorerSpec:
 
     def configured(self, options: Mapping[str, Any]) -> Any:
         """Its config with some options, also as JSON has them: with lists for tuples."""
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-        return self.config(**values)
+        return build(self.config, options, f"options of {self.name}")
 
     @property
     def flag(self) -> str:
@@ -139,8 +139,8 @@ class ScorerSpec:
         return self.name.replace("-", "_")
 
 
-def check_config(name: str, config: object) -> None:
-    """Raise unless `config` is a dataclass whose fields all have defaults."""
+def check_config(name: str, config: object) -> type:
+    """Return `config`; raise unless it is a dataclass whose fields all have defaults."""
     if not (isinstance(config, type) and is_dataclass(config)):
         raise UserError(f"model {name!r} needs `config_class`, a dataclass of its options (it may be empty)")
     try:
@@ -149,6 +149,7 @@ def check_config(name: str, config: object) -> None:
         raise UserError(
             f"every option of {config.__name__}, the config of {name!r}, needs a default ({error})"
         ) from error
+    return config
 
 
 def spec_of_class(name: str, kind: type) -> ScorerSpec:
@@ -156,7 +157,6 @@ def spec_of_class(name: str, kind: type) -> ScorerSpec:
     own = kind.__dict__.get("spec")
     if isinstance(own, ScorerSpec):
         return own
-    config = getattr(kind, "config_class", None)
-    check_config(name, config)
+    config = check_config(name, getattr(kind, "config_class", None))
     flag = "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))
     return ScorerSpec(name=flag.replace("_", "-"), implementation=name, config=config)

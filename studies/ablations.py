@@ -26,7 +26,7 @@ from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import Sparing
-from menagerie.envs.core.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.ablation.cells import (

@@ -20,8 +20,8 @@ import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.ranges import Range
 from menagerie.envs.core.records import read_record
+from menagerie.envs.core.validation import Range, build
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -56,7 +56,7 @@ def read_config(run: Path) -> tuple[Path, list[Path]]:
 
 def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
     """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
-    from menagerie.generators.splits.recipe_file import KINDS, typed
+    from menagerie.generators.splits.recipe_file import KINDS
     from menagerie.generators.storage.split_file import check_recipe, content_identity, read_split, split_name
 
     data = cell["settings"]["data"]
@@ -65,7 +65,7 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
         place = f"among {', '.join(map(str, given))}"
     else:
         kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-        recipe = kind(**typed(kind, data["split"]))
+        recipe = build(kind, data["split"])
         paths = list(store.glob(f"*-{data['store']}/{split_name(recipe)}"))
         for path in paths:
             check_recipe(read_split(path), recipe, data["store"])
@@ -134,7 +134,7 @@ def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
 
 def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
     """Image, the map of each query, and what the default tokens take, for some scenes."""
-    from menagerie.envs.core.figure_files import write_png
+    from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.studies.grids.figures import attention_sheet
 

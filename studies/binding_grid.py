@@ -19,6 +19,7 @@ from typing import Annotated
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import DATA
+from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.grids import launch
 from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
@@ -28,14 +29,14 @@ from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
 class Config(Grid):
     """One binding grid."""
 
-    mentioned: Annotated[float, DATA] = 1.0
+    mentioned: Annotated[float, DATA, SHARE] = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
-    attributes: Annotated[float, DATA] = 1.0
+    attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
-    salient: Annotated[float, DATA] = 0.0
+    salient: Annotated[float, DATA, SHARE] = 0.0
     """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
     the bigger one in a world with sizes; of two of one size the left one, by definition."""
-    negated: Annotated[float, DATA] = 0.0
+    negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
     tested too."""
 

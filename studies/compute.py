@@ -29,7 +29,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
@@ -89,7 +89,7 @@ class Config:
     """Share of the steps, the last ones, in which the rate falls to zero."""
     weight_decay: Annotated[float, TRAINING] = 0.05
     """Decoupled weight decay."""
-    singles_share: Annotated[float, TRAINING] = 0.5
+    singles_share: Annotated[float, TRAINING, SHARE] = 0.5
     """Share of a batch that shows one animal alone."""
     singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
     """First steps, which show lone animals only; the same in all budgets."""

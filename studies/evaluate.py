@@ -21,7 +21,7 @@ import tyro
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.ranges import SOME_PROCESSES
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
 from menagerie.studies.runs.device import check_device, check_device_here
 
 
@@ -40,7 +40,7 @@ class Config:
     """Folder of the image stores, for recipes."""
     world: str = ""
     """World of recipes, a name or a TOML file; empty takes each recipe's own."""
-    resolution: int = 64
+    resolution: Annotated[int, SIDE] = 64
     """Side of the images that recipes are rendered at, in pixels; each model reads them in its own size."""
     code: tuple[str, ...] = ()
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
@@ -68,7 +68,6 @@ def run(config: Config) -> None:
 
     import torch
 
-    from menagerie.generators.storage.image_store import check_resolution
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.evaluation import splits
     from menagerie.studies.evaluation.models import models_of
@@ -79,7 +78,6 @@ def run(config: Config) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     splits.recipes_of(config.splits, config.world)
-    check_resolution(config.resolution)
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
     render = partial(
         splits.render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1

@@ -22,14 +22,14 @@ from typing import Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.ranges import Range
+from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
-from menagerie.studies.photographs.trainings import FACTORS, PARTS
+from menagerie.studies.photographs.trainings import FACTORS, PARTS, Factor, Part
 from menagerie.studies.runs.command_line import parse
 
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -53,7 +53,7 @@ class Config(Grid):
     """Without --photos and --package take rendered animals, cut out, for photographs: the numbers mean nothing."""
     backgrounds: Annotated[Path | None, DATA] = None
     """Folder of photographs for backgrounds of the factor of this name, as in `menagerie photos`."""
-    parts: Annotated[tuple[str, ...], WHAT, FIRST] = PARTS
+    parts: Annotated[tuple[Part, ...], WHAT, FIRST] = PARTS
     """Questions: zero-shot, fine-tuning, worth, factors."""
     photographs: Annotated[tuple[int, ...], WHAT, Range(1, 1000)] = (1, 2)
     """Photographs of each animal in fine-tuning; those of the test are others."""
@@ -63,7 +63,7 @@ class Config(Grid):
     """Distinct images of photographs, rising, that are trained on to find how many reach a target."""
     targets: Annotated[tuple[float, ...], WHAT] = (0.7, 0.8, 0.9)
     """Accuracies to be reached, above chance, 0.5."""
-    factors: Annotated[tuple[str, ...], WHAT] = FACTORS
+    factors: Annotated[tuple[Factor, ...], WHAT] = FACTORS
     """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
     factor_models: Annotated[tuple[str, ...], WHAT] = ()
     """Those of --models that are trained with each factor; none takes the last one."""
@@ -73,11 +73,11 @@ class Config(Grid):
     """Peak learning rate after synthetic training, as a share of that from scratch."""
     spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
     """Views of each synthetic training scene of the spatial split, which has many more scenes."""
-    reserve: Annotated[float, DATA] = 0.2
+    reserve: Annotated[float, DATA, SHARE] = 0.2
     """Share of all animal pairs that no training shows: the test."""
-    tuning_reserve: Annotated[float, DATA] = 0.4
+    tuning_reserve: Annotated[float, DATA, SHARE] = 0.4
     """The same among the few animals of which there are several photographs."""
-    validation: Annotated[float, DATA] = 0.1
+    validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""
     pairs: tuple[float, ...] = (0.5,)
     """Fraction of the trainable animal pairs in training."""
@@ -113,9 +113,8 @@ def check(config: Config) -> None:
     if config.base or config.split:
         raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
     choose("built-in world for --world, which has the same animals rendered,", config.world, WORLDS)
-    for name, known in {"parts": PARTS, "factors": FACTORS, "factor_models": config.models}.items():
-        for value in getattr(config, name):
-            choose(f"value of --{name.replace('_', '-')}", value, known)
+    for model in config.factor_models:
+        choose("value of --factor-models", model, config.models)
     for name in ("pairs", "hard_negatives"):
         if len(getattr(config, name)) != 1:
             raise UserError(f"--{name.replace('_', '-')} is one fraction here, got {getattr(config, name)}")

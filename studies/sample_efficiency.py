@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import FIRST_SEED, RUNS
+from menagerie.envs.core.validation import FIRST_SEED, RUNS, SHARE, Several
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER, SMOKE
 from menagerie.studies.grids.launch import check as check_grid
@@ -52,13 +52,13 @@ class Config(SampleStudy):
     """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
     hard_negatives: tuple[float, ...] = (0.0, 1.0)
     """Least and most of the training pairs that also have their hard negatives."""
-    singles_shares: Annotated[tuple[float, ...], WHAT] = (0.2, 0.8)
+    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
     """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
     views: int = 8
     """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
-    reserve: Annotated[float, DATA] = 0.1
+    reserve: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs that no setting trains on: the test."""
-    validation: Annotated[float, DATA] = 0.1
+    validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: int = 3
     """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
@@ -75,9 +75,9 @@ class Config(SampleStudy):
     """Seed of what the searches draw."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
     """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
-    patience: Annotated[int, TRAINING] = 1
+    patience: Annotated[int, TRAINING, RUNS] = 1
     """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
-    rise: Annotated[float, TRAINING] = 0.01
+    rise: Annotated[float, TRAINING, SHARE] = 0.01
     """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
 
 
@@ -121,8 +121,6 @@ def check(config: Config) -> None:
     check_grid(config)
     if not 0.5 < config.target <= 1:
         raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
-    if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
-        raise UserError(f"--singles-shares are fractions from 0 to 1, got {config.singles_shares}")
     if config.split:
         raise UserError("--split: the amount of data is searched here, which a file fixes; give its --recipe instead")
     if not hasattr(config.recipe_given, "singles_views"):
@@ -149,8 +147,6 @@ def check_budgets(config: Config) -> None:
         raise UserError(f"--budgets rise from --steps, {config.recipe.steps}; got {config.budgets}")
     if config.recipe.decay is None:
         raise UserError("--budgets needs --decay, such as 0.2: with a cosine no run goes on from a shorter one")
-    if config.patience < 1 or config.rise < 0:
-        raise UserError("--patience must be at least 1, --rise at least 0")
 
 
 def decay_steps(config: Config) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.ranges import RUNS, Range, check_ranges, option
+from menagerie.envs.core.validation import RUNS, Range, option, validate
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
@@ -95,7 +95,7 @@ def rows_of(config: Config) -> Rows:
 
 def check(config: Config) -> None:
     """Raise on what can't work, before anything is made."""
-    check_ranges(config)
+    validate(config)
     if MODEL not in config.models:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
     if not config.parts:

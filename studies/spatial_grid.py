@@ -14,10 +14,11 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import DATA, WHAT
+from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.grids import launch
@@ -38,9 +39,9 @@ class Config(Grid):
     """Relations, tested apart."""
     singles_slots: Annotated[tuple[str, ...], DATA] = ()
     """Where single animals stand; empty takes places as high and as low as those of pairs."""
-    unseen_under: Annotated[str, DATA] = "all"
+    unseen_under: Annotated[Literal["all", "own"], DATA] = "all"
     """Relations in which train shows no unseen pair: all, or own, that of the test."""
-    attributes: Annotated[float, DATA] = 1.0
+    attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, DATA] = False
     """Test the orders of train too, in test views: a test `seen_order` of each relation. Who fails there hasn't fitted

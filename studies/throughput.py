@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from menagerie.envs.core.command_help import chosen_command, read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.ranges import SIDE, Range
+from menagerie.envs.core.validation import SIDE, Range
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.step_timing import Training, training
 

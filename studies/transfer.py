@@ -14,13 +14,13 @@ import os
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.ranges import SOME_PROCESSES, Range
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
@@ -44,7 +44,7 @@ class Config:
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     allow_missing: bool = False
     """Score the other records where images are missing; the result says how many weren't scored."""
-    unknown_words: str = "refuse"
+    unknown_words: Literal["refuse", "skip"] = "refuse"
     """What a model with a vocabulary of its own does with other words: refuse, or skip them."""
     parser: str = DEFAULT
     """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
@@ -60,7 +60,7 @@ class Config:
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
     architecture: str = "micro"
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    resolution: int = 64
+    resolution: Annotated[int, SIDE] = 64
     """Side of the images of a file.py:Class without a checkpoint, in pixels."""
     device: str = "cpu"
     """cpu or cuda."""
@@ -85,8 +85,6 @@ def check(config: Config) -> None:
     for name in config.benchmarks:
         choose("benchmark", name, names())
     folders_of(config)
-    if config.unknown_words not in ("refuse", "skip"):
-        raise UserError(f"--unknown-words is refuse or skip, got {config.unknown_words!r}")
     read_parser(config.parser)
     check_device(config.device)
 

@@ -25,7 +25,7 @@ import tyro
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.ranges import FIRST_SEED, RATE, RUNS, SEEDS, Range
+from menagerie.envs.core.validation import FIRST_SEED, RATE, RUNS, SEEDS, SHARE, Range, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -64,7 +64,7 @@ class Config:
     """Towers to choose from: one layer, two layers, one wider layer."""
     learning_rates: Annotated[tuple[float, ...], WHAT, RATE] = (3e-4, 1e-2)
     """The least and the greatest learning rate; one value isn't searched."""
-    singles_shares: Annotated[tuple[float, ...], WHAT] = (0.3, 0.97)
+    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.3, 0.97)
     """The least and the greatest share of a batch that shows one animal alone; one value isn't searched."""
     parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
     """The most parameters that any model may have in any trial."""
@@ -133,8 +133,6 @@ def check_searched(config: Config) -> None:
     """Raise for ranges that hold nothing, or what no recipe may have."""
     if not config.learning_rates or min(config.learning_rates) <= 0:
         raise UserError(f"--learning-rates are one or two values above 0, got {config.learning_rates}")
-    if not config.singles_shares or not all(0 <= share <= 1 for share in config.singles_shares):
-        raise UserError(f"--singles-shares are one or two fractions from 0 to 1, got {config.singles_shares}")
 
 
 def check_budget(config: Config, model: str, architecture: str) -> None:

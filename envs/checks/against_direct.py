@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.ranges import FIRST_SEED, SIDE, Range
+from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
 
 if TYPE_CHECKING:
     import numpy as np

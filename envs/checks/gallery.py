@@ -10,20 +10,18 @@ The file's ending decides: .png, or .html with what each picture shows below it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from menagerie.envs.checks.sheets import Sheet
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.ranges import FIRST_SEED, Range
+from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
     import numpy as np
 
     from menagerie.envs.world import World
-
-RENDERERS = ("menagerie", "direct", "pyrender", "tiny")
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,11 @@ class Config:
 
     out: Path
     """PNG or HTML file to write."""
-    kind: str = "scenes"
+    kind: Literal["scenes", "animals", "backgrounds", "slots", "views", "blind"] = "scenes"
     """scenes (random), animals (in every texture), backgrounds, slots, views, or blind (shuffled, without names)."""
     world: str = "pug"
     """World to draw from."""
-    resolution: int = 224
+    resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side."""
     rows: Annotated[int, Range(1, 500)] = 4
     """Rows of random scenes."""
@@ -44,7 +42,7 @@ class Config:
     """Random scenes, or views, in a row."""
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""
-    renderer: str = "menagerie"
+    renderer: Literal["menagerie", "direct", "pyrender", "tiny"] = "menagerie"
     """menagerie (the compositor), direct (ours, scene by scene), or an external renderer: pyrender, tiny."""
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
@@ -164,17 +162,13 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
 def run(config: Config) -> None:
     """Write the sheet."""
     from menagerie.envs.checks.sheets import write_page, write_picture
-    from menagerie.envs.render.renderer import LARGEST, SMALLEST
     from menagerie.envs.worlds import load_world
 
     check_place("--cache", config.cache)
-    if not SMALLEST <= config.resolution <= LARGEST:
-        raise UserError(f"--resolution must be from {SMALLEST} to {LARGEST} pixels, got {config.resolution}")
     if config.out.suffix not in (".png", ".html"):
         raise UserError(f"--out {config.out}: a sheet is a .png or an .html file")
     world = load_world(config.world)
-    sheet = KINDS[choose("kind", config.kind, KINDS)](world, config)
-    choose("renderer", config.renderer, RENDERERS)
+    sheet = KINDS[config.kind](world, config)
     images = draw(world, [scene for row in sheet.scenes for scene in row], config)
     if config.out.suffix == ".png":
         write_picture(config.out, sheet, images)

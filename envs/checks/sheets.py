@@ -63,7 +63,7 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
     """An HTML page that needs no other file; below each picture is what it shows. `note` is a line above them."""
-    from menagerie.envs.core.figure_files import picture
+    from menagerie.envs.core.figures import picture
     from menagerie.envs.core.pages import write_page as fill
 
     scenes = enumerate((scene for row in sheet.scenes for scene in row), start=1)

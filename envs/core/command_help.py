@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.options import Group, Option, options_of
-from menagerie.envs.core.ranges import check_ranges
+from menagerie.envs.core.validation import validate
 
 Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]
@@ -40,12 +40,12 @@ def read_options(
 
     given = {} if default is None else {"default": default}
     config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
-    check_ranges(config)
+    validate(config)
     return config
 
 
 def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
-    """The first argument, which names a command; without one, or for help, prints which there are and exits."""
+    """Return the first argument, a command; without one, or with --help, print the commands and exit."""
     known = list(names)
     if len(sys.argv) < 2 or sys.argv[1] in HELP:
         print(f"usage: {command} {{{','.join(known)}}} [OPTIONS]\n\n{description.strip()}")
@@ -67,9 +67,9 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """Usage, description, and the options by group; arguments and first ones alone unless `everything` is requested."""
+    """The text of --help: usage, description and the first options by group, or `everything` (--help-all)."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
-    shown = groups if whole else {name: chosen for name, its in groups.items() if (chosen := first_of(its))}
+    shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
     lines = [f"usage: {usage} [OPTIONS]", ""]
     lines += description.strip().splitlines() if whole else beginning(description)
     lines += sections(shown, whole)
@@ -79,7 +79,7 @@ def help_text(usage: str, description: str, groups: Sections, everything: bool) 
 
 
 def first_of(options: Sequence[Option]) -> list[Option]:
-    """Those of the first screen, and arguments without a name."""
+    """The options that --help shows, and arguments without a name."""
     return [option for option in options if option.first or not option.usage.startswith("-")]
 
 
@@ -91,15 +91,15 @@ def beginning(description: str) -> list[str]:
 
 
 def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
-    """Options below the names of their groups, in each the first ones first."""
+    """Options by the name of their group; in each group those that --help shows come first."""
     ordered = sorted(options, key=lambda option: not option.first)
     groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
-    known = {name: its for name, its in groups.items() if its}
+    known = {name: members for name, members in groups.items() if members}
     return known if len(known) > 1 else {"options": ordered}
 
 
 def sections(groups: Sections, whole: bool) -> list[str]:
-    """The lines of groups, each after an empty line and its name; texts as a whole or their first sentences."""
+    """The lines of all groups; of the options' texts the first sentences, or the `whole`."""
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
     lines = []
     for name, options in groups.items():
@@ -108,7 +108,7 @@ def sections(groups: Sections, whole: bool) -> list[str]:
 
 
 def option_lines(option: Option, width: int, whole: bool) -> list[str]:
-    """An option and beside it, or below it if it is long, what it does and its default."""
+    """The lines of an option: how it is written, what it does, its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
     default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
     short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines

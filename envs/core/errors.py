@@ -13,11 +13,26 @@ from menagerie.envs.core.machine import lacking
 
 
 class UserError(Exception):
-    """Bad input, reported in one line: what is wrong, where, and the way out."""
+    """Bad input, reported in one line: what is wrong, where, and the way out.
+
+    If it is a value that isn't allowed, the error holds as data what its line says.
+    """
+
+    def __init__(self, line: str = "", what: str = "", value: object = None, allowed: object = None) -> None:
+        super().__init__(line)
+        self.what = what
+        """The option, field or key."""
+        self.value = value
+        self.allowed = allowed
+        """What the value may be: the names to choose from, or a description such as "at least 1"."""
+
+    def at(self, place: object) -> "UserError":
+        """The same error, with a place such as a file's path before its line."""
+        return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
 
 
 class Stopped(BaseException):
-    """A task was requested to end. Like `KeyboardInterrupt` no `Exception`, so that error handlers don't catch it."""
+    """A task was asked to end. Like `KeyboardInterrupt` it is no `Exception`: error handlers don't catch it."""
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
@@ -28,7 +43,16 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     known = [option for option in known if option]  # an empty one stands for a default
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
-    raise UserError(f"unknown {kind} {name!r}; {hint}")
+    raise UserError(f"unknown {kind} {name!r}; {hint}", kind, name, tuple(known))
+
+
+def not_allowed(what: str, value: object, allowed: str) -> UserError:
+    """The error of a value that an option, field or key may not have."""
+    shown = f"{value:g}" if isinstance(value, float) else repr(value)
+    if isinstance(value, tuple):
+        shown = " ".join(map(str, value)) or "none"
+    got = "but is missing" if value is None else f"got {shown}"
+    return UserError(f"{what} must be {allowed}, {got}", what, value, allowed)
 
 
 def run_command(main: Callable[[], int | None]) -> None:
@@ -67,7 +91,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
 
 def print_any_text() -> None:
-    """Have this process and those that it starts write a character that the terminal's encoding lacks as \\u2026.
+    """Let this process and its children print any text: what the terminal's encoding lacks becomes \\u2026.
 
     A path of other bytes is printed as it is.
     """
@@ -79,7 +103,7 @@ def print_any_text() -> None:
 
 
 def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What to write in place of characters that can't be encoded."""
+    """What to print in place of characters that can't be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start : error.end]
@@ -90,5 +114,5 @@ def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def raise_stopped(number: int, frame: FrameType | None) -> None:
-    """Handle a signal that ends a task."""
+    """Handle SIGTERM: raise `Stopped`."""
     raise Stopped

@@ -1,5 +1,6 @@
-"""Output files that are written whole or not at all, and what killed processes left of theirs."""
+"""Output files that are written whole or not at all, what killed processes left of theirs, and where numba writes."""
 
+import atexit
 import contextlib
 import csv
 import errno
@@ -8,13 +9,14 @@ import re
 import resource
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.life import is_running, system_name
+from menagerie.envs.core.machine import is_running, system_name
 
 # Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
@@ -24,6 +26,7 @@ UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk
 BLOCK = 1 << 20
 OF_THE_DISK = NO_ROOM | {errno.EROFS}
 OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # which a disk that is read from says too
+NUMBA_CACHE = "NUMBA_CACHE_DIR"  # in the environment: the folder of what numba compiles
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
@@ -173,7 +176,7 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a path is named as `whole_file` names what it writes, by whatever process."""
+    """Whether a path is a temporary one of `whole_file`, of any process."""
     return TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -196,8 +199,35 @@ def clear_once(folder: Path) -> None:
 
 
 def is_left(path: Path, alone: bool) -> bool:
-    """Whether nobody goes on writing a temporary file."""
+    """Whether the process that wrote a temporary file has ended."""
     name = TEMPORARY.fullmatch(path.name)
     if name is None:
-        return alone  # as earlier versions named them
+        return False
     return not is_running(int(name["process"])) if name["system"] == system_name() else alone
+
+
+def place_compiled(package: Path) -> None:
+    """Choose a cache folder for numba if it can write to none of its own; processes started from here inherit it.
+
+    The folder is new each time and only this user's, because its files are code.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
+    if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
+        return
+    kept = contextlib.ExitStack()
+    try:
+        os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
+    except OSError:  # numba itself will complain, if it is used
+        return
+    atexit.register(kept.close)
+    print(
+        f"note: neither {package} nor {cache} can be written, so that every command compiles anew; set {NUMBA_CACHE} "
+        "to a folder of yours",
+        file=sys.stderr,
+    )
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or the folder itself if it isn't there."""
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    return os.path.isdir(there) and os.access(there, os.W_OK)

@@ -1,4 +1,4 @@
-"""Identities that last: what differs from the defaults is what a thing is called by.
+"""Identities and seeds, made of settings alone: a thing is named by what differs from the defaults.
 
 A field that is added with a default changes no identity and refuses no old folder. Whoever changes the
 default of a field that is there raises the version of its class in `VERSIONS`: then old results are not
@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 # Raise a class's number with the default of any of its fields, and with what is computed or made under the same values.
 VERSIONS: dict[str, int] = {
@@ -24,16 +26,16 @@ def plain(value: object) -> Any:
 
 
 def differing(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults, nested ones too; without a default always."""
+    """The fields of a dataclass that differ from their defaults, nested ones too; fields without a default always."""
     changed: dict[str, Any] = {}
     for item in fields(value):
-        own = getattr(value, item.name)
-        if is_dataclass(own):
-            inner = differing(own)
-            if inner or type(own) is not type(default_of(item)):
+        current = getattr(value, item.name)
+        if is_dataclass(current):
+            inner = differing(current)
+            if inner or type(current) is not type(default_of(item)):
                 changed[item.name] = inner
-        elif plain(own) != plain(default_of(item)):
-            changed[item.name] = plain(own)
+        elif plain(current) != plain(default_of(item)):
+            changed[item.name] = plain(current)
     return changed
 
 
@@ -75,11 +77,11 @@ def defaults_of(config: Any) -> dict[str, Any]:
     defaults = {}
     for item in fields(config):
         default = default_of(item)
-        own = getattr(config, item.name)
-        if is_dataclass(own):
-            defaults[item.name] = defaults_of(own)
+        current = getattr(config, item.name)
+        if is_dataclass(current):
+            defaults[item.name] = defaults_of(current)
         else:
-            defaults[item.name] = plain(own if default == "no default" else default)
+            defaults[item.name] = plain(current if default == "no default" else default)
     return defaults
 
 
@@ -98,7 +100,7 @@ def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str
 
 
 def differing_parts(name: str, before: object, wanted: object, ignored: frozenset[str]) -> Iterator[str]:
-    """Each part of a field's two values that isn't the same: "recipe.steps (60 there, 40 now)"."""
+    """Each part in which a field's two values differ, as "recipe.steps (60 there, 40 now)"."""
     if name in ignored:
         return
     if isinstance(before, Mapping) and isinstance(wanted, Mapping):
@@ -106,3 +108,14 @@ def differing_parts(name: str, before: object, wanted: object, ignored: frozense
             yield from differing_parts(f"{name}.{part}", before.get(part), wanted.get(part), ignored)
     elif before != wanted:
         yield f"{name} ({before} there, {wanted} now)"
+
+
+def seed_of(seed: int, *parts: object) -> int:
+    """A 63-bit seed that depends on `seed` and the text of `parts` only."""
+    text = "\x1f".join(map(str, (seed, *parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, *parts: object) -> np.random.Generator:
+    """A random generator seeded with `seed_of(seed, *parts)`."""
+    return np.random.default_rng(seed_of(seed, *parts))

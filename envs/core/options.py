@@ -64,17 +64,17 @@ def options_of(kind: type, value: object = None, prefix: str = "", group: Group 
     import tyro
 
     for item in fields(kind):
-        own = default_of(item) if value is None else getattr(value, item.name)
+        current = default_of(item) if value is None else getattr(value, item.name)
         markers = markers_of(kind, item.name)
         if tyro.conf.Suppress in markers:
             continue
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = renamed(item.name, markers)
-        if is_dataclass(own):
-            yield from options_of(type(own), own, f"{prefix}{name}." if name else prefix, place)
+        if is_dataclass(current):
+            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place)
             continue
         usage, text = usage_of(kind, item.name, prefix, name, markers), documentation(kind).get(item.name, "")
-        yield Option(usage, text, written(own), place, FIRST in markers, own is MISSING)
+        yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
 
 
 def default_of(item: Field[Any]) -> object:
@@ -118,7 +118,7 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
 
 
 def values_of(hint: Any) -> str:
-    """What is written after a flag; nothing after one that is yes or no."""
+    """The values that help shows after a flag; empty for a flag that is yes or no."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is bool:
         return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from menagerie.envs.core.figure_style import ACCURACY, colour_at, ink, levelled
+from menagerie.envs.core.figures import ACCURACY, colour_at, ink, levelled
 from menagerie.envs.core.files import write_text
 
 # What paths and names of fields may be broken after, and words that would be broken at their hyphens.
@@ -29,7 +29,7 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
 
 def shade(cell: str, chance: float = 50.0) -> Markup:
     """The style of a table's cell that begins with an accuracy in percent: its colour on the scale of figures, whose
-    middle is `chance`. One that goes on with a comma, a remark that it is no skill, has none."""
+    middle is `chance`. A cell that goes on with a comma, a remark that this is no skill, gets no colour."""
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")

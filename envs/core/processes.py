@@ -26,6 +26,7 @@ from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import TypeVar
 
+from menagerie.envs.core import server_start
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.machine import lacking
@@ -35,8 +36,6 @@ WAIT_SECONDS = 1.0
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
-END_OF_SERVER, PARENT = "menagerie.envs.core.end_of_server", "MENAGERIE_PARENT"
-PRELOAD, MODULES = "menagerie.envs.core.preload", "MENAGERIE_MODULES"
 CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
 Result = TypeVar("Result")
 _served: list[str] = []  # what the server of this process has loaded
@@ -47,16 +46,18 @@ def serve(modules: Sequence[str]) -> None:
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)
-    # A server ends by itself where its clients have, but not before all is loaded.
-    first = [END_OF_SERVER] if threading.current_thread() is threading.main_thread() else []
-    forkserver.set_forkserver_preload([*first, PRELOAD])
+    forkserver.set_forkserver_preload([server_start.__name__])
+    variables = {server_start.MODULES: ",".join(modules)}
+    if threading.current_thread() is threading.main_thread():
+        variables[server_start.PARENT] = str(os.getpid())
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
-    os.environ |= {PARENT: str(os.getpid()), MODULES: ",".join(modules)}
+    os.environ |= variables
     try:
         with sockets_in_scratch():
             forkserver.ensure_running()
     finally:
-        del os.environ[PARENT], os.environ[MODULES]
+        for name in variables:
+            del os.environ[name]
         signal.signal(signal.SIGINT, before)
 
 
@@ -78,8 +79,8 @@ def sockets_in_scratch() -> Iterator[None]:
 
 
 def keep_sockets_short() -> None:
-    """Where the system's place for temporary files has too long a path for a socket, have this process and those that
-    it starts put sockets elsewhere: what shares tensors by them would wait for ever for one that couldn't be made."""
+    """Put sockets of this process and its children elsewhere if the path of the temporary folder is too long for one:
+    what shares tensors by sockets would wait for ever for one that couldn't be made."""
     if len(tempfile.gettempdir()) > LONGEST_PLACE:
         with sockets_in_scratch():
             get_temp_dir()  # makes multiprocessing's folder, which children take over
@@ -91,7 +92,7 @@ def workers_context() -> BaseContext:
 
 
 def in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a process of its own, so that this one needn't load what it does; raises what it raises."""
+    """Call a function in a new process, so that this one needn't load its libraries; raises what it raises."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
             return child.submit(call, function, *arguments).result()
@@ -102,11 +103,9 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """Call a function in a worker; raises `UserError` for what the machine lacks."""
-    from menagerie.envs.core import preload
-
     try:
-        if preload.failure:
-            raise preload.failure
+        if server_start.failure:
+            raise server_start.failure
         return function(*arguments, **options)
     except Exception as error:
         if reason := lacking(error):
@@ -115,7 +114,7 @@ def call(function: Callable[..., Result], *arguments: object, **options: object)
 
 
 def end_with_parent(gently: bool = False) -> None:
-    """In a worker process: from now on end at once when the parent has ended, however that was.
+    """Called in a worker: end it at once when its parent has ended, for whatever reason.
 
     `gently`: by SIGTERM, whose handler has `SAVING_SECONDS` to leave in order.
     """

@@ -1,7 +1,9 @@
-"""Progress of long work: bars on a terminal, else a line now and then."""
+"""What a terminal shows of long work: bars, or a line now and then; and not what libraries log meanwhile."""
 
 import contextlib
+import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -58,7 +60,7 @@ class PlainLines:
 
 @dataclass
 class Sparing:
-    """Does something that takes a while only where that has cost at most `share` of the time since the start."""
+    """Does something slow only while it has taken at most `share` of the time since the start."""
 
     share: float = 0.02
     started: float = field(default_factory=time.monotonic)
@@ -88,3 +90,49 @@ def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
             lines.report(bars, tasks[stage])
 
         yield show
+
+
+# The hub's client tells of each of its five attempts, twice; the root logger is open_clip's.
+LOGGERS = ("", "huggingface_hub")
+
+
+class Silence:
+    """Keeps loggers silent while at least one thread wants that; threads may end in any order."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.wanted = 0
+        self.before: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Silence the loggers, where nobody has yet."""
+        with self.lock:
+            if not self.wanted:
+                self.before = {name: logging.getLogger(name).level for name in LOGGERS}
+                self.set(dict.fromkeys(LOGGERS, logging.CRITICAL))
+            self.wanted += 1
+
+    def end(self) -> None:
+        """Give the loggers their levels back, where nobody else wants them silent."""
+        with self.lock:
+            self.wanted -= 1
+            if not self.wanted:
+                self.set(self.before)
+
+    def set(self, levels: dict[str, int]) -> None:
+        """Set levels by logger."""
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+SILENCE = Silence()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep these loggers silent up to errors; a function may be decorated with it."""
+    SILENCE.begin()
+    try:
+        yield
+    finally:
+        SILENCE.end()

@@ -1,4 +1,4 @@
-"""The door through which files are opened: what is one, how much of it is read, how deep it nests, what shape it has.
+"""The one door through which files are read: their kind, size, depth and shape are checked here.
 
 Only regular files are opened. A pipe would wait for ever, a device has no end, links may lead in a circle. Whatever is
 wrong with a file is an `Unreadable` with one line that names it; who knows what the file is for adds the way out. What
@@ -12,7 +12,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
@@ -35,7 +35,7 @@ OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, err
 
 
 class Unreadable(UserError, ValueError):
-    """Why a file can't be read as what it should be; a `ValueError`, for those who say in other words what it was."""
+    """Why a file can't be read as what it should be. It is also a `ValueError`, for callers that catch those."""
 
 
 class Inaccessible(UserError):
@@ -80,7 +80,7 @@ def check_regular(path: Path, most: int | None = None) -> int:
 
 
 def is_pointer(path: Path) -> bool:
-    """Whether a file is what git leaves in place of a large one that it didn't fetch."""
+    """Whether a file is a git-lfs pointer, left in place of a large file that wasn't fetched."""
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read(len(POINTER)) == POINTER
@@ -147,10 +147,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def check_depth(content: Any, name: object) -> None:
-    """Raise if lists and tables nest deeper than `DEEPEST`: what walks through them would fail."""
+    """Raise if lists and tables nest deeper than `DEEPEST`, where recursive code would fail."""
     level = [content]
     for _ in range(DEEPEST):
-        level = [inner for its in level for inner in parts_of(its)]
+        level = [inner for outer in level for inner in parts_of(outer)]
         if not level:
             return
     raise Unreadable(f"{name} nests deeper than {DEEPEST} levels")
@@ -163,7 +163,7 @@ def parts_of(content: Any) -> Iterator[Any]:
 
 
 def shaped(content: Any, shape: Any, name: object) -> Any:
-    """`content` as it is, if it has a shape; an unknown key of a closed one, or another type, is named."""
+    """Return `content` if it has a shape that msgspec knows; else raise, naming the unknown key or the wrong type."""
     import msgspec
 
     try:
@@ -171,3 +171,12 @@ def shaped(content: Any, shape: Any, name: object) -> Any:
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character, as "\\ud800" is one
         raise Unreadable(f"{name} is not of its form: {error}") from error
     return content
+
+
+LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
+BESIDE_FILES = "._"  # how macOS begins the name of what it writes beside a file, "._a.jpg"
+
+
+def is_litter(path: str | PurePath) -> bool:
+    """Whether a path below a folder, or in an archive, is of such a file or leads through such a folder."""
+    return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

@@ -1,18 +1,23 @@
 """JSON of ours with a digest of itself, and digests of other files: a flipped bit is noticed when it is read.
 
-A record is an object whose last key is "digest": SHA-256 of the text before it. Files that were written before there
-were digests have none and are read as they are; one whose digest was spoilt isn't taken for such a file, because the
-key and the mark in its value can't both go by one fault that leaves it JSON.
+A record is an object whose last key is "digest": SHA-256 of the text before it. An owner, the name of what a record
+is of, may be part of the digest, so that no other owner's record passes for it. Arrays have the checksums of their zip.
 """
 
 import hashlib
+import io
 import json
 import re
-from collections.abc import Iterable
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.reading import (
     LARGEST_RECORD,
@@ -20,6 +25,7 @@ from menagerie.envs.core.reading import (
     check_regular,
     open_file,
     parse_json,
+    read_bytes,
     read_text,
     reading,
     shaped,
@@ -32,7 +38,7 @@ TAIL = 200  # characters in which a digest lies, and no other key of ours
 
 
 def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
-    """An object as JSON with its digest; `salt` is what else decides the digest, such as the record's place."""
+    """An object as JSON with its digest; `salt` is text that goes into the digest too, such as the record's owner."""
     text = json.dumps(content, indent=indent)
     head = text[:-1].rstrip()
     gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
@@ -43,33 +49,18 @@ def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
     """What a record says, without its digest; one that was changed since it was written raises `Unreadable`."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
-    if found and text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
-        raise changed(name)
+    if not found:
+        raise Unreadable(f"{name} has no digest of itself, as all have that this program writes")
+    if text_digest(text[: len(text) - len(tail) + found.start()], salt) != found[1]:
+        raise Unreadable(f"{name} was changed since it was written")
     content = parse_json(text, name)
-    if found:
-        del content[KEY]
-    elif f'"{KEY}"' in tail or MARK in tail:
-        raise changed(name)
+    del content[KEY]
     return content if shape is None else shaped(content, shape, name)
-
-
-def changed(name: object) -> Unreadable:
-    """The error of a record that isn't as it was written."""
-    return Unreadable(f'{name} was changed since it was written (if on purpose, take its "{KEY}" out)')
 
 
 def text_digest(text: str, salt: str = "") -> str:
     """The digest of a text."""
     return MARK + hashlib.sha256(f"{salt}{text}".encode()).hexdigest()[:LETTERS]
-
-
-def unsealed_of(text: str, name: object, owner: str, shape: Any = None) -> Any:
-    """What a record says that was sealed with its owner's name as salt, so that no other owner's passes for it; or one
-    of before owners were named."""
-    try:
-        return unsealed(text, name, owner, shape)
-    except Unreadable:
-        return unsealed(text, name, shape=shape)
 
 
 def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
@@ -78,8 +69,8 @@ def write_record(path: Path, content: dict[str, Any], indent: int | None = None,
 
 
 def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any:
-    """The object that `write_record` wrote, or one of before there were digests; of a shape that msgspec knows."""
-    return unsealed_of(read_text(path, LARGEST_RECORD), path, owner, shape)
+    """The object that `write_record` wrote, of a shape that msgspec knows."""
+    return unsealed(read_text(path, LARGEST_RECORD), path, owner, shape)
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -118,3 +109,86 @@ def sha256(path: Path) -> bytes:
 def _sha256(path: Path, *state: int) -> bytes:
     with open_file(path) as file, reading(path):
         return hashlib.file_digest(file, "sha256").digest()
+
+
+LARGEST_ARRAYS = 1 << 30  # bytes of a file
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that `numpy.savez` wrote, each under the checksum of its zip; raises `Unreadable`.
+
+    No array may be larger than what the file holds of it, none is compressed, and none is of Python's objects.
+    """
+    try:
+        with reading(path), zipfile.ZipFile(io.BytesIO(read_bytes(path, LARGEST_ARRAYS))) as archive:
+            return {info.filename.removesuffix(".npy"): read_array(archive, info) for info in archive.infolist()}
+    except Unreadable:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, OverflowError) as error:
+        raise Unreadable(f"{path} is no file of arrays ({error})") from error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, UnicodeError, RecursionError) as error:
+        raise Unreadable(f"{path} is no file of arrays ({error})") from error
+
+
+def read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    """One array; zipfile compares the checksum, because all of it is read."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > info.compress_size:
+        raise ValueError(f"{info.filename} is compressed")
+    file = io.BytesIO(archive.read(info))
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    shape, by_column, dtype = read_header(file)
+    left = info.file_size - file.tell()
+    if dtype.hasobject or any(side < 0 for side in shape) or int(np.prod(shape, dtype=object)) * dtype.itemsize != left:
+        raise ValueError(f"{info.filename} has {left} bytes for an array {shape} of {dtype}")
+    flat = np.frombuffer(file.read(), dtype)
+    return flat.reshape(shape, order="F" if by_column else "C").copy()
+
+
+RESULT = "result.json"
+HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them
+FILES = "files"  # digests by name, in the result; in its provenance those of files that differ from run to run
+
+
+def noted_in(result: Mapping[str, Any], name: str) -> str:
+    """The digest that a result notes of a file; empty where it notes none."""
+    origin = result.get("provenance", {})
+    places = [result.get(FILES), origin.get(FILES) if isinstance(origin, dict) else None]
+    return next((str(files[name]) for files in places if isinstance(files, dict) and name in files), "")
+
+
+def noted_digest(folder: Path, name: str) -> str:
+    """The digest that the result in a folder notes of a file there; empty where there is no result that can be read.
+
+    Somebody else's file may have the result's name, and who reads results themselves reports a damaged one.
+    """
+    try:
+        return noted_in(read_record(folder / RESULT), name)
+    except Unreadable:
+        return ""
+
+
+def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
+    """The result in the folder of a cell or piece, of a shape that msgspec knows; None where there is none yet.
+
+    Raises `UserError` for one that is damaged, and for the result of another cell.
+    """
+    file, place = folder / RESULT, folder.absolute()
+    if not file.exists() and not file.is_symlink():
+        return None
+    try:
+        result = read_record(file, shape)
+    except Unreadable as error:
+        raise damaged(file, error) from error
+    holder, identity = place.parent.name, result.get("id", place.name)
+    if holder in HOLDERS and identity != place.name:
+        raise UserError(
+            f"{file} is the result of {holder[:-1]} {identity:.50}; put it back there, or move this folder out of "
+            f"{holder!r}"
+        )
+    return result
+
+
+def damaged(file: Path, reason: object) -> UserError:
+    """The error of a result that can't be read."""
+    return UserError(f"{file} is damaged ({reason}); delete it and run again: only this cell is made anew")

@@ -2,52 +2,52 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from menagerie.envs.catalog import check_free, load, register
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_bytes
-from menagerie.envs.custom.source import Ingredient, Source
-from menagerie.envs.custom.upright import check_upright
+from menagerie.envs.core.validation import Several, build
+from menagerie.envs.custom.source import HOVER, SIZE, Ingredient, Source, check_upright
 from menagerie.envs.world import NAME, World
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.cutout import Cutout
 
 FOLDER, KIND = "cutouts", "cut-out"  # in the catalog
-FIELDS: dict[str, Any] = {"cutouts": [], "size": 1.4, "hover": 0.0, "mirrored": True, "texture": ""}
 OWN_COLORS = "own"
 NATURAL = "natural"  # the texture's name where there are only own colours
 MOST_PHOTOGRAPHS = 1000  # of one animal
 
 
-def is_cutout(kind: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of a world file defines a cut-out."""
-    return kind == "animal" and "cutouts" in entry
+@dataclass(frozen=True)
+class CutoutEntry:
+    """The fields of a cut-out in a world file."""
+
+    cutouts: Annotated[tuple[str, ...], Several(1)] = ()
+    size: Annotated[float, SIZE] = 1.4
+    hover: Annotated[float, HOVER] = 0.0
+    mirrored: bool = True
+    texture: Literal["", "own"] = ""
 
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     """Check an entry's fields and read its photographs. It may have a built-in animal's name, which it replaces."""
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
-    for key in entry:
-        choose(f"field of cut-out {name!r} in {source.path}", key, FIELDS)
-    values = FIELDS | entry
-    files = source.files("animal", name, "cutouts", values["cutouts"], MOST_PHOTOGRAPHS)
+    values = build(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
+    files = source.files("animal", name, values.cutouts, MOST_PHOTOGRAPHS)
     check_upright(files)
-    if not isinstance(values["mirrored"], bool):
-        raise source.error(f"mirrored of {name!r} must be true or false, got {values['mirrored']!r}")
-    if values["texture"] not in ("", OWN_COLORS):
-        raise source.error(f'texture of {name!r} can only be "{OWN_COLORS}", its natural colours')
-    size, hover = (source.number(name, key, values[key]) for key in ("size", "hover"))
     contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))
-    natural = values["texture"] == OWN_COLORS
-    settings = (name, size, hover, values["mirrored"], natural)
+    natural = values.texture == OWN_COLORS
+    size, hover = (entry.get(key, getattr(values, key)) for key in ("size", "hover"))  # as written: 1 is not 1.0
+    settings = (name, size, hover, values.mirrored, natural)
     digest = hashlib.sha256(repr(settings).encode())
     for content in contents:
         digest.update(hashlib.sha256(content).digest())
-    cutout = Cutout(photographs, float(size), float(hover), values["mirrored"], natural)
+    cutout = Cutout(photographs, values.size, values.hover, values.mirrored, natural)
     return Ingredient(name, digest.hexdigest()[:16], cutout, is_cutout=True)
 
 
@@ -61,10 +61,10 @@ def load_cutout(digest: str) -> "Cutout":
     return load(FOLDER, KIND, digest)
 
 
-def all_cutouts(base: World, own: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
+def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
     """By name, the cut-outs among a world's animals: its own, and those of the world that it extends."""
-    inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in own}
-    given = {name: ingredient.value for name, ingredient in own.items() if ingredient.is_cutout}
+    inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
+    given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
 
 
@@ -73,17 +73,16 @@ def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
     return [name for name, digest in cutouts if load_cutout(digest).natural]
 
 
-def natural_texture(source: Source, table: Mapping[str, Any], base: World) -> tuple[str, ...]:
+def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
     """The one word for things in their own colours, which captions use like a texture's name."""
-    default = [base.textures[0]] if len(base.textures) == 1 else [NATURAL]
-    words = table.get("textures", default)
+    words = given if given is not None else base.textures if len(base.textures) == 1 else (NATURAL,)
     if len(words) != 1 or not NAME.fullmatch(words[0]):
         raise source.error(
             f'some cut-outs have texture = "{OWN_COLORS}", so that their pictures are the same in all textures; '
-            f'give the world one word for it, textures = ["{NATURAL}"], or leave texture out; got {words}'
+            f'give the world one word for it, textures = ["{NATURAL}"], or leave texture out; got {list(words)}'
         )
     check_free("textures", "texture", words[0])
-    return tuple(words)
+    return words
 
 
 def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping[str, "Cutout"]) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.own_code import own_module
+from menagerie.envs.core.plugins import own_module
+from menagerie.envs.core.validation import check_number, converted
+from menagerie.envs.custom.source import HOVER, SIZE
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 
@@ -37,18 +39,14 @@ def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, .
         raise UserError(f"the function in {path} gives colours outside 0..1: {colors.min():g} to {colors.max():g}")
 
 
-def python_animal(path: Path, bounds: dict[str, tuple[float, float]]) -> Animal:
-    """The animal in a Python file, of the same form as those in envs/animals; its body is built and checked.
-
-    `bounds`: least and greatest `size` and `hover`, in metres.
-    """
+def python_animal(path: Path) -> Animal:
+    """The animal in a Python file, of the same form as those in envs/animals; its body is built and checked."""
     animal = getattr(own_module(path), CONSTANT, None)
     if not isinstance(animal, Animal):
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
-    for field in ("size", "hover"):
-        value, (low, high) = getattr(animal, field), bounds[field]
-        if not isinstance(value, int | float) or not low <= value <= high:
-            raise UserError(f"the {field} of the animal in {path} must be {low:g} to {high:g} metres, got {value!r}")
+    for field, limits in {"size": SIZE, "hover": HOVER}.items():
+        what = f"the {field} of the animal in {path}"
+        check_number(what, converted(what, getattr(animal, field), float), limits)
     try:
         mesh = animal_mesh(animal)
         animal.tags(mesh.vertices, 0.4 * mesh.cell)

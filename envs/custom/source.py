@@ -1,26 +1,18 @@
-"""The files that a world file names, and the bounds of its numbers."""
+"""The files that a world file names: where they may lie, how large they may be, and that pictures lie upright."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import Range
 
 if TYPE_CHECKING:
     from menagerie.envs.catalog import OwnIngredient
 
-# Least and greatest value of each number.
-BOUNDS = {
-    "size": (0.1, 3.0),
-    "hover": (0.0, 1.0),
-    "turn": (-360.0, 360.0),
-    "tile": (0.05, 10.0),
-    "specular": (0.0, 1.0),
-    "gloss": (1.0, 200.0),
-    "horizon": (0.1, 0.9),
-}
+SIZE, HOVER = Range(0.1, 3.0), Range(0.0, 1.0)  # of an animal, metres
 LARGEST_FILE = 64 << 20  # bytes
 # Fields of entries that name files: one each, or a list of them.
 FILES = ("mesh", "file", "image", "function", "cutouts")
@@ -53,20 +45,11 @@ class Source:
             raise self.error(f"{path} has more than {LARGEST_FILE >> 20} MB; simplify it")
         return path
 
-    def files(self, kind: str, name: str, field: str, given: object, most: int) -> list[Path]:
-        """The paths of a list of files; one that is empty, too long, or names a file twice raises."""
-        if not isinstance(given, list) or not given or not all(isinstance(item, str) and item for item in given):
-            raise self.error(f"{field} of {name!r} must be a list of one or more files, got {given!r}")
-        if len(set(given)) != len(given) or len(given) > most:
-            raise self.error(f"{field} of {name!r} must be at most {most} different files, got {len(given)}")
-        return [self.file(kind, name, item) for item in given]
-
-    def number(self, name: str, key: str, value: object) -> float:
-        """A number of a field, within its bounds."""
-        if not within(key, value):
-            low, high = BOUNDS[key]
-            raise self.error(f"{key} of {name!r} must be a number from {low:g} to {high:g}, got {value!r}")
-        return value
+    def files(self, kind: str, name: str, relative: Sequence[str], most: int) -> list[Path]:
+        """The paths of a list of files; one that is too long raises."""
+        if len(relative) > most:
+            raise self.error(f"{kind} {name!r} has {len(relative)} files; it may have {most}")
+        return [self.file(kind, name, item) for item in relative]
 
     def error(self, text: str) -> UserError:
         """An error of this file."""
@@ -80,12 +63,26 @@ class Source:
             yield (str(path), stat.st_mtime_ns, stat.st_size) if stat else (str(path),)
 
 
-def within(key: str, value: object) -> bool:
-    """Whether a field's value is a number within its bounds."""
-    low, high = BOUNDS[key]
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-
-
 def listed(value: object) -> list[str]:
     """The files of a field: one, without the function in it, or several."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
+
+
+ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
+
+
+def check_upright(paths: Iterable[Path]) -> None:
+    """Raise for a picture that viewers show turned or mirrored; what is no picture is left to its reader."""
+    from PIL import Image
+
+    for path in paths:
+        try:
+            with Image.open(path) as picture:
+                orientation = picture.getexif().get(ORIENTATION, UPRIGHT)
+        except Exception:  # whatever decoders say of what they can't read
+            continue
+        if orientation != UPRIGHT:
+            raise UserError(
+                f"{path} lies turned in its file (EXIF orientation {orientation}), and would be drawn so; save it "
+                "upright, without that mark"
+            )

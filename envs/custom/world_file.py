@@ -1,27 +1,55 @@
 """Users' worlds: a TOML file that subsets a world or extends it with animals, meshes and pictures."""
 
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import choose
+from menagerie.envs.custom.cutouts import check_all_natural, natural_texture
+from menagerie.envs.custom.source import Ingredient, Source
+from menagerie.envs.slots import SIZES
+from menagerie.envs.world import World
+
+if TYPE_CHECKING:
+    from menagerie.envs.drawing.cutout import Cutout
+
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from menagerie.envs.catalog import register
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
+from menagerie.envs.core.validation import build
 from menagerie.envs.custom.cutouts import all_cutouts, register_cutout
 from menagerie.envs.custom.ingredients import make_ingredient
-from menagerie.envs.custom.names import check_phrases, chosen_names, chosen_sizes, chosen_textures
-from menagerie.envs.custom.source import Ingredient, Source
-from menagerie.envs.world import WORLDS, World, checked_groups, within
+from menagerie.envs.world import WORLDS, checked_groups, within
 
 KINDS = {"animal": "animals", "texture": "textures", "background": "backgrounds"}
-LISTS = (*KINDS.values(), "sizes")
-KEYS = ("name", "extends", *LISTS, *KINDS, "groups")
-
 MOST_NAMES = 200  # with so many a world has over a million pairs of things: nobody could render them
 
 _loaded: dict[tuple, World] = {}
+
+
+@dataclass(frozen=True)
+class WorldTable:
+    """The keys of a world file; lists that are None are those of the world that it extends."""
+
+    name: str = ""
+    extends: str = "pug"
+    animals: tuple[str, ...] | None = None
+    textures: tuple[str, ...] | None = None
+    backgrounds: tuple[str, ...] | None = None
+    sizes: tuple[str, ...] | None = None
+    animal: dict[str, dict[str, Any]] = field(default_factory=dict)
+    texture: dict[str, dict[str, Any]] = field(default_factory=dict)
+    background: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def entries(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The tables of the ingredients of a kind, by name."""
+        return getattr(self, kind)
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
@@ -32,75 +60,61 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
     source, table = Source(path), read_table(path)
-    stamp = (path, *above, *source.stamps(entry for kind in KINDS for entry in table.get(kind, {}).values()))
+    stamp = (path, *above, *source.stamps(entry for kind in KINDS for entry in table.entries(kind).values()))
     if stamp not in _loaded:
         _loaded[stamp] = build_world(source, table, above)
     return _loaded[stamp]
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The TOML file as a dictionary; unknown keys and wrong types raise. Animals listed as files have entries."""
+def read_table(path: Path) -> WorldTable:
+    """What a world file says; unknown keys and wrong types raise. Animals listed as files have entries."""
     try:
-        table = read_toml(path)
+        given = read_toml(path)
     except Unreadable as error:
         raise UserError(f"{path} can't be read as TOML: {error}") from error
-    for key, value in table.items():
-        choose(f"key in {path}", key, KEYS)
-        if key == "groups":
-            check_group_table(path, value)
-            continue
-        wanted = dict if key in KINDS else list if key in LISTS else str
-        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        inner = dict if key in KINDS else str
-        if not isinstance(value, wanted) or not all(isinstance(item, inner) for item in items):
-            shape = {dict: f"tables, [{key}.NAME]", list: "a list of names", str: "a text"}[wanted]
-            raise UserError(f"{path}: {key} must be {shape}, got {value!r}")
-        if key != "sizes" and not isinstance(value, str) and len(value) > MOST_NAMES:
-            raise UserError(f"{path}: {key} has {len(value)} names; a world has at most {MOST_NAMES} of a kind")
+    table = build(WorldTable, given, path)
+    for key in (*KINDS, *KINDS.values(), "groups"):
+        if len(getattr(table, key) or ()) > MOST_NAMES:
+            raise UserError(f"{path}: {key} has {len(given[key])} names; a world has at most {MOST_NAMES} of a kind")
     return with_listed_files(path, table)
 
 
-def check_group_table(path: Path, value: object) -> None:
-    """Raise unless `value` is a table of lists of names."""
-    lists = value.values() if isinstance(value, dict) else [value]
-    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):
-        raise UserError(f'{path}: groups must be a table of lists, such as felines = ["cat", "lion"]; got {value!r}')
-
-
-def with_listed_files(path: Path, table: dict[str, Any]) -> dict[str, Any]:
+def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
     """The table with an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
-    listed, entries = table.get("animals", []), table.get("animal", {})
-    name_of = {item: Path(item).stem.replace("_", " ") for item in listed if item.endswith(".py")}
-    if twice := entries.keys() & set(name_of.values()):
+    name_of = {item: Path(item).stem.replace("_", " ") for item in table.animals or () if item.endswith(".py")}
+    if twice := table.animal.keys() & set(name_of.values()):
         raise UserError(f"{path}: animal {min(twice)!r} is listed as a file and has a table of its own; leave one out")
     if not name_of:
         return table
     files = {name: {"file": item} for item, name in name_of.items()}
-    return table | {"animals": [name_of.get(item, item) for item in listed], "animal": entries | files}
+    animals = tuple(name_of.get(item, item) for item in table.animals or ())
+    return replace(table, animals=animals, animal=table.animal | files)
 
 
-def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) -> World:
+def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> World:
     """The world of a table; its ingredients are registered only after all checks."""
-    base = base_world(source, table.get("extends", "pug"), above)
-    own = {
-        kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.get(kind, {}).items()}
+    base = base_world(source, table.extends, above)
+    defined = {
+        kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
         for kind in KINDS
     }
-    animals = chosen_names(source, table, "animals", base.animals, own["animal"])
-    cutouts = all_cutouts(base, own["animal"], animals)
-    textures = chosen_textures(source, table, base, own["texture"], animals, cutouts)
-    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, own["background"])
+    animals = chosen_names(source, table, "animals", base.animals, defined["animal"])
+    cutouts = all_cutouts(base, defined["animal"], animals)
+    textures = chosen_textures(source, table, base, defined["texture"], animals, cutouts)
+    backgrounds = chosen_names(source, table, "backgrounds", base.backgrounds, defined["background"])
     sizes = chosen_sizes(source, table, base.sizes)
-    groups = within(base.groups, animals) | table.get("groups", {})
+    groups = within(base.groups, animals) | table.groups
     groups = checked_groups(groups, animals, source.error)
     check_phrases(source, animals, textures, sizes)
-    name = table.get("name", source.path.stem)
+    name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
-    check_placement(source, own["animal"])
-    register_all(own)
-    digests = "".join(ingredient.digest for kind in KINDS for ingredient in own[kind].values())
-    photographed = dict(base.cutouts) | {name: own["animal"][name].digest for name in cutouts if name in own["animal"]}
+    check_placement(source, defined["animal"])
+    register_all(defined)
+    digests = "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values())
+    photographed = dict(base.cutouts) | {
+        name: defined["animal"][name].digest for name in cutouts if name in defined["animal"]
+    }
     return World(
         name,
         animals,
@@ -114,10 +128,10 @@ def build_world(source: Source, table: dict[str, Any], above: Sequence[Path]) ->
     )
 
 
-def register_all(own: dict[str, dict[str, Ingredient]]) -> None:
+def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
     """Keep a world's ingredients in this process, cut-outs apart from what has a name of its own."""
     for kind, plural in KINDS.items():
-        for ingredient in own[kind].values():
+        for ingredient in defined[kind].values():
             if ingredient.is_cutout:
                 register_cutout(ingredient)
             else:
@@ -134,15 +148,15 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
 def own_animals(path: Path) -> dict[str, Any]:
     """The animals that a world file and the files that it extends define, by name; not registered, their places not
     checked."""
-    own: dict[str, Any] = {}
+    defined: dict[str, Any] = {}
     seen: list[Path] = []
     while path.suffix == ".toml" and path not in seen:
         source, table = Source(path.resolve()), read_table(path)
-        entries = table.get("animal", {}).items()
-        own = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | own
+        entries = table.animal.items()
+        defined = {name: make_ingredient(source, "animal", name, entry).value for name, entry in entries} | defined
         seen.append(path)
-        path = source.path.parent / table.get("extends", "pug")
-    return own
+        path = source.path.parent / table.extends
+    return defined
 
 
 def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
@@ -152,3 +166,56 @@ def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
     for name, animal in animals.items():
         if problem := misplaced(name, animal.value):
             raise source.error(problem)
+
+
+def chosen_textures(
+    source: Source,
+    table: WorldTable,
+    base: World,
+    defined: dict[str, Ingredient],
+    animals: tuple[str, ...],
+    cutouts: dict[str, "Cutout"],
+) -> tuple[str, ...]:
+    """The names of the world's textures; where its cut-outs have their own colours, the one word for them."""
+    if not any(cutout.natural for cutout in cutouts.values()):
+        return chosen_names(source, table, "textures", base.textures, defined)
+    check_all_natural(source, animals, cutouts)
+    return natural_texture(source, table.textures, base)
+
+
+def chosen_names(
+    source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
+) -> tuple[str, ...]:
+    """The names that the world uses, in its order."""
+    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the world that it extends
+    listed = getattr(table, plural)
+    given = known if listed is None else listed
+    names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
+    least = 1 if plural == "backgrounds" else 2
+    if len(set(names)) != len(names) or len(names) < least:
+        raise source.error(f"{plural} needs at least {least} different names, got {list(names)}")
+    return names
+
+
+def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tuple[str, ...]:
+    """The sizes that the world has; none for an empty list."""
+    sizes = tuple(
+        choose(f"sizes in {source.path}", name, SIZES) for name in (base if table.sizes is None else table.sizes)
+    )
+    if len(set(sizes)) != len(sizes) or len(sizes) == 1:
+        raise source.error(f"sizes needs two or more different ones of {', '.join(SIZES)}, or none; got {list(sizes)}")
+    return sizes
+
+
+def check_phrases(
+    source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
+) -> None:
+    """Raise unless each phrase "texture animal", with or without a size before it, is unambiguous."""
+    for name in (*textures, *animals):
+        if clashes := set(sizes) & set(name.split()):
+            raise source.error(f"{name!r} has the word {min(clashes)!r}, which is a size of this world; rename it")
+    seen: dict[str, tuple[str, str]] = {}
+    for texture, animal in product(textures, animals):
+        other = seen.setdefault(f"{texture} {animal}", (texture, animal))
+        if other != (texture, animal):
+            raise source.error(f"'{texture} {animal}' is {other} and {(texture, animal)}; rename one of them")

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
 from menagerie.envs.backgrounds import load_background
-from menagerie.envs.core.arrays import read_arrays
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_arrays
 from menagerie.envs.drawing.camera import average, supersampling, view_of
 from menagerie.envs.drawing.raster import Samples
 from menagerie.envs.drawing.shading import shade

@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_with_parent, workers_context
+from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
 from menagerie.envs.drawing.camera import view_of
 from menagerie.envs.render import entry_identity
@@ -23,7 +24,6 @@ from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 
-SMALLEST, LARGEST = 16, 1024  # pixels a side
 CHUNK = 256  # scenes composed at once
 POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
 
@@ -50,8 +50,7 @@ class Renderer:
     """
 
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
-        if not SMALLEST <= resolution <= LARGEST:
-            raise UserError(f"resolution {resolution} is out of range; choose {SMALLEST} to {LARGEST} pixels a side")
+        check_number("resolution", resolution, SIDE)
         for name, digest in world.cutouts:
             check_sharp(world.name, name, load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers

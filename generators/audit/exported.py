@@ -16,8 +16,9 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.reading import open_file, parse_json, read_bytes, read_text
+from menagerie.envs.core.validation import SIDE
 from menagerie.envs.render import image_identity
-from menagerie.envs.render.renderer import LARGEST, Renderer
+from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -146,7 +147,7 @@ def side_of_pictures(export: Export) -> int:
 def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
     """The pixels of a picture file's content; one that is larger than any that is rendered raises `ValueError`."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
-        if max(picture.size) > LARGEST:
+        if max(picture.size) > SIDE.high:
             raise ValueError(f"a picture of {picture.width} x {picture.height} pixels")
         return np.asarray(picture.convert("RGB"))
 

@@ -49,7 +49,7 @@ def check_pixels(
     `world_file` is as for `trusted_world`. `report` is called with the stage ("read", "factors", "rendered again"), the
     number done and the total. `renderings` are shared by the splits of one audit.
     """
-    choose("--pixels", how_many, HOW_MANY)
+    choose("pixels", how_many, HOW_MANY)
     shown = ShownRows(split)
     if not len(shown):
         return

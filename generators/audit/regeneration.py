@@ -14,10 +14,11 @@ import h5py
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import plain
+from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.image_store import check_shard
 from menagerie.generators.storage.split_file import (
     REMEDY,
@@ -92,7 +93,7 @@ def recipe_of(split: Split) -> SplitRecipe:
     here, there = recipe_version(kind()), split.recipe_version
     if there != here:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")
-    return kind(**typed(kind, given))
+    return build(kind, given)
 
 
 def check_world(split: Split, recipe: SplitRecipe) -> None:

@@ -22,7 +22,14 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import end_processes, end_with_parent, workers_context
-from menagerie.generators.audit import counting, held_out, pairs, regeneration, texts
+from menagerie.envs.core.validation import build
+from menagerie.generators.audit import (
+    counting,
+    held_out,
+    pairs,
+    regeneration,
+    texts,
+)
 from menagerie.generators.audit.balance import check_balance
 from menagerie.generators.audit.cues import check_cues, check_order
 from menagerie.generators.audit.draws import check_drawn, check_pair_draws
@@ -33,7 +40,7 @@ from menagerie.generators.audit.rendered import Renderings, at_once, open_render
 from menagerie.generators.audit.scene_draws import check_facing, check_scene_draws
 from menagerie.generators.audit.sequence import check_sequence
 from menagerie.generators.rules.hold_out import HELD_OUT
-from menagerie.generators.splits.recipe_file import KINDS, typed
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import REMEDY, Split, only_if_set, read_split
 
 # Checks of every split, and of each kind.
@@ -106,7 +113,7 @@ def audit(
     `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
     split nor its images are made again. `records` gives what `records_of` would, where another process does that.
     """
-    choose("--pixels", pixels, HOW_MANY)
+    choose("pixels", pixels, HOW_MANY)
     if path.is_dir():
         return audit_export(path, pixels, report, world_file)
     split = readable_split(path)
@@ -165,7 +172,7 @@ def check_readable(split: Split) -> None:
     if missing := known - only_if_set(kind.kind) - split.recipe.keys():
         raise UserError(f"the recipe in {split.path} has no {' and no '.join(sorted(missing))}; {REMEDY}")
     try:
-        recipe = kind(**typed(kind, {name: value for name, value in split.recipe.items() if name in known}))
+        recipe = build(kind, {name: value for name, value in split.recipe.items() if name in known})
     except UserError as error:
         raise UserError(f"the recipe in {split.path}: {error}; {REMEDY}") from error
     needed = {"train", "validation", *recipe.tests, *([HELD_OUT] if recipe.hold_out else [])}

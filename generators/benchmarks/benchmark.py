@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.generators.captions.templates import Caption
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
 from menagerie.generators.sources.json_file import read_text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import SLOT
 from menagerie.generators.benchmarks.photographs import Photograph, Place, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec

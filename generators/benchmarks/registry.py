@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.plugins import Exports
 from menagerie.generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:

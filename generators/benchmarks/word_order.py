@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import first_of_best
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec

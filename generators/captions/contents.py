@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted

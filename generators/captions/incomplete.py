@@ -8,7 +8,7 @@ out, and salient objects are mentioned more often. All draws depend on (seed, sc
 from itertools import product
 from typing import NamedTuple
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import size_factor
 from menagerie.envs.world import World

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated

@@ -17,8 +17,8 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, is_temporary, whole_file, write_text
 from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
-from menagerie.envs.core.version import commit
 from menagerie.envs.world import WORLDS
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
 from menagerie.generators.storage.image_store import Progress

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Int64
 
-from menagerie.envs.core.figure_style import colour_at, ink
+from menagerie.envs.core.figures import colour_at, ink
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import RELATIONS
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.envs.core.figure_files import data_uri, png
+from menagerie.envs.core.figures import data_uri, png
 from menagerie.envs.core.pages import write_page as fill
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.export.formats import ExportPart

@@ -47,8 +47,8 @@ def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
 
 def all_names() -> Vocabulary:
     """Everything that ships, whatever world it is in."""
-    folders = (catalog.names(folder) for folder in ("animals", "textures", "backgrounds"))
-    return Vocabulary(*folders, tuple(SLOTS), tuple(SIZES))
+    animals, textures, backgrounds = map(catalog.names, ("animals", "textures", "backgrounds"))
+    return Vocabulary(animals, textures, backgrounds, tuple(SLOTS), tuple(SIZES))
 
 
 def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:

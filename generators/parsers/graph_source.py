@@ -8,12 +8,12 @@ alike: only what is read changes.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
-from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import digest
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest, generator
 from menagerie.envs.core.options import DATA
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.validation import SHARE, validate
 from menagerie.envs.scene import Thing
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph, with_moved_attributes, without_nodes
@@ -22,7 +22,8 @@ from menagerie.generators.parsers.registry import open_parser, read_parser
 from menagerie.generators.vocabulary import Vocabulary
 
 GENERATOR = "generator"
-READ_AT = ("train", "test", "both")
+GraphsAt = Literal["train", "test", "both"]
+GRAPHS_AT: tuple[GraphsAt, ...] = get_args(GraphsAt)
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,15 @@ class GraphSource:
     graphs: Annotated[str, DATA] = GENERATOR
     """What makes them: generator, or a parser that reads the caption alone, NAME or NAME:OPTION=VALUE,…
     (docs/parsing.md), such as rules and spacy-rules."""
-    dropped_nodes: Annotated[float, DATA] = 0.0
+    dropped_nodes: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a graph lacks one of its nodes, with its edges; one always stays."""
-    moved_attributes: Annotated[float, DATA] = 0.0
+    moved_attributes: Annotated[float, DATA, SHARE] = 0.0
     """Probability that the attributes of a thing are those of another thing in the graph."""
-    graphs_at: Annotated[str, DATA] = "both"
+    graphs_at: Annotated[GraphsAt, DATA] = "both"
     """Where models read these graphs: train, test or both; elsewhere they read the generator's."""
 
     def __post_init__(self) -> None:
-        choose("--graphs-at", self.graphs_at, READ_AT)
-        for name in ("dropped_nodes", "moved_attributes"):
-            if not 0 <= getattr(self, name) <= 1:
-                option = name.replace("_", "-")
-                raise UserError(f"--{option} is a probability from 0 to 1, got {getattr(self, name):g}")
+        validate(self)
         if self.graphs != GENERATOR:
             read_parser(self.graphs)  # raises for one that there is not
         elif self.plain and self.graphs_at != "both":

@@ -9,10 +9,11 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
+from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
@@ -124,15 +125,15 @@ class LLMOptions:
     """Address of the server."""
     key: str = ""
     """Name of the environment variable that has the server's key, such as OPENAI_API_KEY."""
-    concurrency: int = 16
+    concurrency: Annotated[int, COUNT] = 16
     """Requests at a time."""
-    timeout: float = 60.0
+    timeout: Annotated[float, COUNT] = 60.0
     """Seconds for one request."""
-    attempts: int = 5
+    attempts: Annotated[int, COUNT] = 5
     """Times that a request is sent before it is given up."""
-    answers: int = 3
+    answers: Annotated[int, COUNT] = 3
     """Answers that the model may give to a caption until one can be used."""
-    tokens: int = 1024
+    tokens: Annotated[int, COUNT] = 1024
     """Longest answer, in tokens."""
 
 

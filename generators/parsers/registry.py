@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import documentation, written
+from menagerie.envs.core.plugins import Exports
+from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.parsers.parser import CaptionParser, Parser
 
@@ -58,28 +59,13 @@ def read_parser(text: str) -> tuple[ParserSpec, Any]:
 
 def options_from(spec: ParserSpec, text: str) -> Any:
     """The options "model=NAME,timeout=30" of a parser."""
-    values: dict[str, Any] = {}
+    values: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, found, value = part.partition("=")
         if not found:
             raise UserError(f"{part!r} is no option of the parser {spec.name}; write {spec.name}:OPTION=VALUE")
-        kinds = {item.name: type(item.default) for item in fields(spec.options)}
-        choose(f"option of the parser {spec.name}", key, kinds)
-        values[key] = read_value(key, value, kinds[key])
-    return spec.options(**values)
-
-
-def read_value(key: str, text: str, kind: type) -> Any:
-    """A text, or a number of at least 0."""
-    if kind is str:
-        return text
-    try:
-        value = kind(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < float("inf"):
-        raise UserError(f"the option {key} of a parser is a number of at least 0, got {text!r}")
-    return value
+        values[key] = value
+    return build(spec.options, values, f"parser {spec.name}", from_text=True)
 
 
 def describe() -> str:

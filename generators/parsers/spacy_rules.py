@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import COUNT
 from menagerie.generators.parsers.dependency_rules import VERSION, Word, graph_of
 from menagerie.generators.parsers.graph_json import NotAGraph, checked
 from menagerie.generators.parsers.parser import Parsed
@@ -17,7 +18,7 @@ class SpacyOptions:
 
     model: str = "en_core_web_sm"
     """An installed English pipeline of spaCy, or its folder."""
-    batch: int = 256
+    batch: Annotated[int, COUNT] = 256
     """Captions that it parses together."""
 
 

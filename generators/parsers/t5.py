@@ -5,10 +5,11 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 from menagerie.generators.parsers.parser import Parsed
@@ -27,9 +28,9 @@ class T5Options:
     """A model of the Hugging Face hub, or its folder."""
     device: str = "cpu"
     """cpu or cuda."""
-    batch: int = 32
+    batch: Annotated[int, COUNT] = 32
     """Captions that it parses together."""
-    beams: int = 5
+    beams: Annotated[int, COUNT] = 5
     """Beams of its search."""
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.reading import is_litter
 
 
 def inside(root: Path, name: str) -> Path:

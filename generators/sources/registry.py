@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import choose
-from menagerie.envs.core.exports import Exports
+from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.sources.folders import files_in

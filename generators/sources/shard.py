@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
-from menagerie.envs.core.reading import Unreadable, open_file, parse_json
+from menagerie.envs.core.reading import Unreadable, is_litter, open_file, parse_json
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture

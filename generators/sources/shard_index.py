@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from menagerie.envs.core.arrays import read_arrays
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.reading import Inaccessible, check_regular, parse_json
+from menagerie.envs.core.records import read_arrays
 from menagerie.generators.sources.shard import read_shard
 from menagerie.generators.sources.texts import Texts
 

@@ -18,8 +18,7 @@ from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
-from menagerie.envs.core.reading import check_accessible
+from menagerie.envs.core.reading import check_accessible, is_litter
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.json_file import read_text

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -26,7 +27,7 @@ from menagerie.generators.captions.templates import Caption, build_caption, ment
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views
 
 Textures = tuple[str, str]
 
@@ -42,21 +43,20 @@ class BindingRecipe(SplitRecipe):
     title: ClassVar[str] = "Attribute binding"
     task: ClassVar[str] = "the same words with the two textures swapped"
 
-    mentioned: Annotated[float, FIRST] = 1.0
+    mentioned: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that an animal of a training pair is mentioned in its caption; one always is."""
-    attributes: Annotated[float, FIRST] = 1.0
+    attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
-    salient: Annotated[float, FIRST] = 0.0
+    salient: Annotated[float, FIRST, SHARE] = 0.0
     """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
     the bigger one in a world with sizes; of two of one size the left one, by definition."""
-    negated: Annotated[float, FIRST] = 0.0
+    negated: Annotated[float, FIRST, SHARE] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"."""
     singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fractions(self, *Chances._fields)
         check_singles_views(self)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World

@@ -18,13 +18,14 @@ from jaxtyping import Float64, Int64, Real
 from scipy.optimize import brentq
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
 TOLERANCE = 0.01  # of the realised information
 
@@ -43,12 +44,8 @@ class DependenceRecipe(SplitRecipe):
     """Fraction of the trainable animal pairs that are in train, side by side in both orders."""
     views: int = 4
     """Views of each training scene."""
-    information: Annotated[float, FIRST] = 0.3
+    information: Annotated[float, FIRST, SHARE] = 0.3
     """Normalised mutual information of texture and animal in train."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fractions(self, "information")
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
         """Tests show main textures (`seen_textures`) or those that train never shows (`unseen_textures`)."""

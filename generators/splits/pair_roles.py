@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, at_least_one
 

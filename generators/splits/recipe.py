@@ -8,14 +8,14 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.ranges import SCENES, VIEWS, check_ranges
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.validation import SCENES, SHARE, VIEWS, validate
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
@@ -34,8 +34,6 @@ from menagerie.generators.rules.hold_out import (
     with_groups,
 )
 from menagerie.generators.rules.rule import Rule
-
-FACING = ("drawn", "inward")
 
 # Increase it whenever a recipe gives other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
@@ -69,9 +67,9 @@ class SplitRecipe(ABC):
 
     world: Annotated[str, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
-    pairs: Annotated[float, FIRST] = 0.2
+    pairs: Annotated[float, FIRST, SHARE] = 0.2
     """Fraction of the trainable animal pairs that are in train."""
-    hard_negatives: Annotated[float, FIRST] = 0.0
+    hard_negatives: Annotated[float, FIRST, SHARE] = 0.0
     """Fraction of the training pairs whose swapped scenes are in train too."""
     views: Annotated[int, VIEWS] = 16
     """Views of each training scene."""
@@ -79,9 +77,9 @@ class SplitRecipe(ABC):
     """Views of each test and validation scene, none of them used in train."""
     test_scenes: Annotated[int, SCENES] = 400
     """The most scenes of one test or validation subset, drawn at random from all."""
-    reserve: float = 0.1
+    reserve: Annotated[float, SHARE] = 0.1
     """Share of all pairs on which no cell trains: the unseen pairs of every test."""
-    validation: float = 0.1
+    validation: Annotated[float, SHARE] = 0.1
     """Share of all pairs kept for validation."""
     seed: Annotated[int, FIRST] = 0
     """Determines pairs, textures or orders, and mention orders."""
@@ -101,19 +99,15 @@ class SplitRecipe(ABC):
     """a or the; empty: as in the template."""
     groups: tuple[str, ...] = ()
     """Groups of animals for rules, such as "felines={cat, lion}", besides those of the world."""
-    facing: str = "drawn"
+    facing: Literal["drawn", "inward"] = "drawn"
     """Which way a thing on the left and one on the right face: drawn for each scene, so that it says nothing of the
     place, or inward, always towards each other."""
 
     def __post_init__(self) -> None:
-        check_fractions(self, "pairs", "hard_negatives", "reserve", "validation")
+        validate(self, str)
         check_template(self)
-        choose("facing", self.facing, FACING)
         if not self.takes_rules and (self.hard_negatives or self.hold_out):
             raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
-        check_ranges(self, str)
-        for name in ("hold_out", "phrasings", "groups"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption and the hard negative of a scene; None if it has no negative."""
@@ -242,18 +236,10 @@ class SplitRecipe(ABC):
         return sorted(partners.union(*subsets.values()))
 
 
-def check_fractions(recipe: SplitRecipe, *names: str) -> None:
-    """Raise for a field that isn't a fraction from 0 to 1."""
-    for name in names:
-        value = getattr(recipe, name)
-        if not 0 <= value <= 1:
-            raise UserError(f"{name} is a fraction from 0 to 1, got {value:g}")
-
-
 def check_singles_views(recipe: SplitRecipe) -> None:
     """Raise for more views of single-object scenes than of all others."""
     if not 0 <= recipe.singles_views <= recipe.views:
-        raise UserError(f"singles_views must be from 0 to views, {recipe.views}; got {recipe.singles_views}")
+        raise not_allowed("singles_views", recipe.singles_views, f"from 0 to views, {recipe.views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:

@@ -1,13 +1,11 @@
 """Recipes of splits as TOML files: built-in ones and users' own."""
 
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, options_of
 from menagerie.envs.core.reading import Unreadable, read_toml
+from menagerie.envs.core.validation import build
 from menagerie.generators.rules.hold_out import checked_table, group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
@@ -31,27 +29,11 @@ def read_recipe(name: str) -> SplitRecipe:
         raise UserError(f"the recipe {path} can't be read: {error}") from error
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
-        return kind(**typed(kind, given))
+        if isinstance(given.get("groups"), dict):
+            given["groups"] = group_texts(checked_table(given["groups"]))
+        return build(kind, given)
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-
-
-def typed(kind: type[SplitRecipe], given: Mapping[str, object]) -> dict[str, Any]:
-    """The fields of a recipe, converted to their types; an unknown field or wrong type raises."""
-    defaults = {field.name: field.default for field in fields(kind)}
-    values = {}
-    for name, value in given.items():
-        default = defaults[choose("field", name, defaults)]
-        if name == "groups" and isinstance(value, dict):
-            value = group_texts(checked_table(value))
-        if isinstance(default, float) and type(value) is int:
-            value = float(value)
-        if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(word, str) for word in value):
-            value = tuple(value)
-        if type(value) is not type(default):
-            raise UserError(f"{name} = {value!r} should be of the form of its default, {default!r}")
-        values[name] = value
-    return values
+        raise error.at(path) from error
 
 
 def about(name: str) -> str:

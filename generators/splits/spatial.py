@@ -13,11 +13,12 @@ hasn't generalised.
 
 from dataclasses import dataclass, replace
 from itertools import permutations, product
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import choose
+from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.validation import SHARE, Several
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SINGLE_SLOTS, SLOTS, SLOTS_OF
 from menagerie.envs.world import World
@@ -27,11 +28,10 @@ from menagerie.generators.captions.templates import Caption, build_caption, phra
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_fractions, check_singles_views
+from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views
 
 TESTED = ("unseen_order", "unseen_pairs")
 SEEN = "seen_order"
-UNSEEN_UNDER = ("all", "own")
 
 
 def subset_name(relation: str, kind: str) -> str:
@@ -53,33 +53,25 @@ class SpatialRecipe(SplitRecipe):
     template: str = "relation"
     """Template of the captions: OC-CLIP's (relation), in PUG's style (pug-relation), or one of several phrasings
     for each scene (free-relation); see docs/splits.md."""
-    relations: Annotated[tuple[str, ...], FIRST] = ("left/right", "above/under")
+    relations: Annotated[tuple[str, ...], FIRST, Several(1)] = ("left/right", "above/under")
     """Relations of the scenes, which captions state."""
-    singles_slots: Annotated[tuple[str, ...], FIRST] = ()
+    singles_slots: Annotated[tuple[str, ...], FIRST, Several()] = ()
     """Slots of single-object scenes; empty: at the heights of the pairs. With "center" only, no single animal is
     high up, and a model can learn what is above as if it were an attribute."""
     singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
-    unseen_under: Annotated[str, FIRST] = "all"
+    unseen_under: Annotated[Literal["all", "own"], FIRST] = "all"
     """Relations in which train shows no unseen pair and none of validation: all, or own, that of the test. With own
     they are drawn for each relation, and train shows some of them in the other one."""
 
-    attributes: Annotated[float, FIRST] = 1.0
+    attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, FIRST] = False
     """Test the orders of train too, in test views: a test `seen_order` of each relation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fractions(self, "attributes")
-        choose("unseen_under", self.unseen_under, UNSEEN_UNDER)
         check_singles_views(self)
-        for name in ("relations", "singles_slots"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise UserError(f"{name} must be different ones, got {getattr(self, name)}")
-        if not self.relations:
-            raise UserError("relations must be one or more, got none")
         for relation in self.relations:
             choose("relation", relation, SLOTS_OF)
         for slot in self.singles_slots:

@@ -17,9 +17,10 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.storage.scene_checks import RenderChecks
@@ -84,7 +85,7 @@ class ImageStore:
     def __init__(self, root: Path, world: World, resolution: int) -> None:
         from menagerie.envs.render import image_identity
 
-        check_resolution(resolution)
+        check_number("resolution", resolution, SIDE)
         self.root = root
         self.world = world
         self.resolution = resolution
@@ -248,24 +249,17 @@ class ImageStore:
         write_hdf5(self.folder / INDEX, fill)
 
 
-def check_resolution(resolution: int) -> None:
-    """Raise unless the renderer takes this resolution."""
-    from menagerie.envs.render.renderer import LARGEST, SMALLEST
-
-    if not SMALLEST <= resolution <= LARGEST:
-        raise UserError(f"resolution must be from {SMALLEST} to {LARGEST} pixels, got {resolution}")
-
-
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
     """The scene table of a shard; one that is cut short or of another store raises."""
-    from menagerie.envs.render.renderer import LARGEST
-
+    largest = int(SIDE.high)
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
+        if not isinstance(shard, h5py.Group):
+            raise ValueError("it has a table in place of a shard")
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
         if read_attribute(shard, DIGEST) != digest_of_table(scenes):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
-        check_pixels(shard, len(scenes), LARGEST)
+        check_pixels(shard, len(scenes), largest)
     check_identity(location.file, own_identity, identity)
     return scenes
 
@@ -280,7 +274,8 @@ def check_identity(path: Path, found: str, identity: str) -> None:
 
 def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
     """Raise `ValueError` unless a shard has as many square images and masks, with sides of at most `largest`."""
-    if any(len(shard[name]) != rows for name in (*PIXELS, DIGESTS)):
+    tables = [shard[name] for name in (*PIXELS, DIGESTS)]
+    if any(not isinstance(table, h5py.Dataset) or len(table) != rows for table in tables):
         raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
     masks = shard["masks"]
     side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
@@ -300,9 +295,7 @@ def codec_options(codec: str) -> dict:
     import hdf5plugin
 
     codecs = {"lz4": hdf5plugin.LZ4, "zstd": hdf5plugin.Zstd}
-    if codec not in codecs:
-        raise UserError(f"unknown codec {codec!r}; known: none, {', '.join(codecs)}")
-    return dict(codecs[codec]())
+    return dict(codecs[choose("codec", codec, ("none", *codecs))]())
 
 
 def write_shard(
@@ -317,20 +310,25 @@ def write_shard(
     """Write one shard with the digests of its pixels, whole or not at all."""
     with whole_file(path) as temporary, create_hdf5(temporary) as (file, reserve):
         reserve(rows.nbytes + len(rows) * ROW_BYTES + images.nbytes + masks.nbytes)
-        create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
-        file["images"][:] = images
-        file["masks"][:] = masks
+        tables = create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
+        for table, content in zip(tables, (images, masks), strict=True):
+            table[:] = content
         write_digests(file, digests_of(vocabulary.decode(rows), images, masks))
 
 
 def create_shard(
     group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
-) -> None:
-    """A shard of `size` (h, w) without pixels and digests: one chunk and one checksum (HDF5's fletcher32) per image."""
+) -> list[h5py.Dataset]:
+    """A shard of `size` (h, w) without digests: one chunk and one checksum (HDF5's fletcher32) per image.
+
+    Returns the tables of images and masks, to be filled.
+    """
     write_attribute(group, "identity", identity)
     write_attribute(group, "vocabulary", vocabulary.to_json())
     write_attribute(group, DIGEST, digest_of_table(rows))
     group["scenes"] = rows
-    for name, shape in (("images", (*size, 3)), ("masks", size)):
-        table = (len(rows), *shape)
-        group.create_dataset(name, table, "u1", chunks=(1, *shape), fletcher32=True, **codec_options(codec))
+    options = {"dtype": "u1", "fletcher32": True, **codec_options(codec)}
+    return [
+        group.create_dataset(name, (len(rows), *shape), chunks=(1, *shape), **options)
+        for name, shape in (("images", (*size, 3)), ("masks", size))
+    ]

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.library.image_processor import read_pictures
 from menagerie.models.library.processor_files import GEMMA, GEMMA_WORDS

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.litter import is_litter
-from menagerie.envs.core.own_code import own_sources
+from menagerie.envs.core.plugins import own_sources
+from menagerie.envs.core.reading import is_litter
 from menagerie.envs.core.records import sha256
 from menagerie.models.library.processor_files import read_otherwise_before
 from menagerie.models.registry import is_own, spec_of

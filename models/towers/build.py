@@ -13,7 +13,7 @@ from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.models.towers import paired
 from menagerie.models.towers.config import TextSpace, TowerConfig, file_and_tag
 from menagerie.models.towers.pixels import Framing, Statistics, framing_of, statistics_of

@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.generators.captions.phrases import nearest, plain_word
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.sizes import SMALL_TOWERS

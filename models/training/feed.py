@@ -12,8 +12,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.own_code import own_module
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
+from menagerie.envs.core.plugins import own_module
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from menagerie.envs.core.errors import Stopped
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captioned import Captioned
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer, moved

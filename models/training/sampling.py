@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 
 SINGLES = "single_object"
 

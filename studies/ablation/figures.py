@@ -4,7 +4,7 @@ import statistics
 
 import matplotlib
 
-from menagerie.envs.core.figure_style import COLOURS, chance_line
+from menagerie.envs.core.figures import COLOURS, chance_line
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.ablation.runs import Columns, Runs, accuracies
 from menagerie.studies.ablation.tables import column_name

@@ -12,7 +12,7 @@ caption of a test leaves out.
 
 from collections.abc import Iterator, Mapping
 
-from menagerie.generators.parsers.graph_source import READ_AT
+from menagerie.generators.parsers.graph_source import GRAPHS_AT
 from menagerie.models.registry import specs
 from menagerie.models.spec import ScorerSpec
 
@@ -54,7 +54,7 @@ def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
         return
     for name, what in ERRORS.items():
         for share in SHARES:
-            for place in READ_AT:
+            for place in GRAPHS_AT:
                 yield f"{share:.0%} {what} {WHERE[place]}", f"{name}={share} graphs_at={place}"
     yield from ((f"graphs of {parser}", f"graphs={parser}") for parser in PARSERS)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 
-from menagerie.envs.core.figure_style import bar_above, chance_line
+from menagerie.envs.core.figures import bar_above, chance_line
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.rows import Place

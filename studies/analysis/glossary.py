@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from menagerie.envs.core.figure_style import short
+from menagerie.envs.core.figures import short
 from menagerie.models.registry import spec_of
 
 # As docs/glossary.md has them (tests/studies/test_glossary.py); a page shows those that it uses.

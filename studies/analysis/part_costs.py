@@ -5,9 +5,10 @@ graph, which no image tower makes dearer. The table counts a batch of one GPU, w
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import SIDE, Range
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.analysis.part_counts import (
     Row,
@@ -43,20 +44,20 @@ class Parts:
         "oc-clip=ViT-L-14-text-256/20",
     )
     """SCORER=TOWERS/CONTEXT; a total is divided by that of the last clip before it, or of the first row."""
-    resolution: int = 224
+    resolution: Annotated[int, SIDE] = 224
     """Side of the square images, in pixels."""
-    batch: int = 64
+    batch: Annotated[int, Range(2, 1_000_000)] = 64
     """Images, and texts, of one worker."""
-    workers: int = 128
+    workers: Annotated[int, Range(1, 1_000_000)] = 128
     """Workers whose texts every image is compared with."""
-    nodes: int = 10
+    nodes: Annotated[int, Range(0, 1000)] = 10
     """Phrases of a text's graph, each with a relation to the next, none of which another text has; 0 reads captions of
     the world, whose few phrases are encoded once each."""
     world: str = "pug"
     """World of those captions: two animals, a background and a relation each."""
-    timed: int = 0
+    timed: Annotated[int, Range(0, 1_000_000)] = 0
     """Images to time a forward pass of; 0 only counts, which needs no weights and takes seconds."""
-    repeats: int = 3
+    repeats: Annotated[int, Range(1, 100_000)] = 3
     """Timed passes; figures are medians over them."""
     device: str = "cpu"
     """Where passes are timed: cpu (one thread) or cuda."""
@@ -106,8 +107,6 @@ def check(config: Parts) -> list[Row]:
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.device import check_device_here
 
-    if min(config.batch - 1, config.workers, config.repeats) < 1 or min(config.timed, config.nodes) < 0:
-        raise UserError("--batch must be at least 2, --workers and --repeats 1, --timed and --nodes not below 0")
     check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.ranges import Range
+from menagerie.envs.core.validation import Range
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe

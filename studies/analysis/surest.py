@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.figure_files import picture
+from menagerie.envs.core.figures import picture
 from menagerie.studies.analysis.errors import Source, read_predictions
 
 SHOWN = 4

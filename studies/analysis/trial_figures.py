@@ -8,7 +8,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figure_style import bar_above
+from menagerie.envs.core.figures import bar_above
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import matplotlib
 import numpy as np
 
-from menagerie.envs.core.figure_style import CHANCE, chance_line, legend_above, line_style
+from menagerie.envs.core.figures import CHANCE, chance_line, legend_above, line_style
 from menagerie.studies.budgets.points import Line, Point
 from menagerie.studies.budgets.words import title
 from menagerie.studies.grids.figures import TITLES

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import flat

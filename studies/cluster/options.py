@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import tyro
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
 
-LEAST_MINUTES = 5  # Slurm warns a task 90 seconds before its end
 # What submitit and Slurm replace in names of files (%j, %a; in Slurm a backslash ends that), or can't read in a script.
 SPECIAL = {"local": "%", "slurm": "%\\\n"}
 
@@ -21,15 +21,15 @@ class Slurm:
 
     partition: str = ""
     """Partition; empty: the cluster's default."""
-    minutes: int = 240
+    minutes: Annotated[int, Range(5, 1_000_000)] = 240  # Slurm warns a task 90 seconds before its end
     """Time limit; a task that reaches it saves its state and queues again."""
-    cpus: int = 0
+    cpus: Annotated[int, SOME_PROCESSES] = 0
     """Cores; 0: as many as the task has threads."""
-    gigabytes: float = 0.0
+    gigabytes: Annotated[float, Range(0.0, 10_000_000.0)] = 0.0
     """Memory; 0: the partition's default."""
-    gpus: int = 0
+    gpus: Annotated[int, SOME_PROCESSES] = 0
     """GPUs; with --device cuda at least one."""
-    at_once: int = 100
+    at_once: Annotated[int, Range(1, 100_000)] = 100
     """The most tasks of the array that run at once."""
     sbatch: tuple[str, ...] = ()
     """Further sbatch options, such as account=mine qos=low."""
@@ -74,10 +74,8 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0)
         return
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
         raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
-    slurm = cluster.slurm
-    if slurm.minutes < LEAST_MINUTES or slurm.at_once < 1 or min(slurm.cpus, slurm.gpus, slurm.gigabytes) < 0:
-        raise UserError(f"--slurm.minutes must be at least {LEAST_MINUTES}, --slurm.at-once 1, the others 0")
-    given = sbatch_options(slurm, cores, gpus).items()
+    validate(cluster)
+    given = sbatch_options(cluster.slurm, cores, gpus).items()
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
     result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:

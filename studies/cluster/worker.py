@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.core.life import Process
+from menagerie.envs.core.machine import Process
 from menagerie.envs.core.processes import WAIT_SECONDS, call, end_after
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
@@ -25,7 +25,7 @@ class Config:
 
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Split files, packed or not, or folders of exports."""
-    pixels: str = "sample"
+    pixels: Literal["sample", "all"] = "sample"
     """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
     digests and their scenes."""
     world: Path | None = None

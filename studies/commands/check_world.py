@@ -6,7 +6,7 @@ from typing import Annotated
 
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
-from menagerie.envs.core.ranges import PROCESSES, SIDE, Range
+from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.studies.commands.make import RENDERING
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
@@ -17,8 +18,8 @@ class Config:
     """The split file."""
     out: Path
     """The folder to write, new or of the same export."""
-    format: str
-    """webdataset, coco or sugarcrepe."""
+    format: Literal["webdataset", "coco", "sugarcrepe"]
+    """The form of another tool."""
     subsets: tuple[str, ...] = ()
     """Subsets to write; default: all."""
 

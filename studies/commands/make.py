@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -11,7 +11,7 @@ from menagerie.envs.core.command_help import by_group, help_requested, help_text
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
 from menagerie.envs.core.processes import serve
-from menagerie.envs.core.ranges import PROCESSES, Range
+from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
@@ -28,12 +28,12 @@ class Config:
     """Its options."""
 
     recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
-    resolution: Annotated[int, DATA, FIRST] = 64
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     store: Annotated[Path, PLACE, FIRST] = Path("store")
     """Folder below which image stores live."""
-    codec: Annotated[str, PLACE] = "none"
-    """Compression of new shards: none, lz4 or zstd (the latter need hdf5plugin to read)."""
+    codec: Annotated[Literal["none", "lz4", "zstd"], PLACE] = "none"
+    """Compression of new shards; all but none need hdf5plugin to read."""
     workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
     """Processes that render."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)

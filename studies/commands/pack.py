@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
@@ -17,8 +18,8 @@ class Config:
     """The split file."""
     out: Path = Path("packed.h5")
     """The file to write; an existing one is not overwritten."""
-    codec: str = "none"
-    """Compression: none, lz4 or zstd (the latter need hdf5plugin to read)."""
+    codec: Literal["none", "lz4", "zstd"] = "none"
+    """Compression; all but none need hdf5plugin to read."""
 
 
 def run(config: Config) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import matplotlib
 
-from menagerie.envs.core.figure_style import COLOURS, chance_line, short
+from menagerie.envs.core.figures import COLOURS, chance_line, short
 from menagerie.studies.analysis.same_caption import NEAR, QUAD
 from menagerie.studies.analysis.tables import gap
 from menagerie.studies.grids.figures import WIDEST, panel_names

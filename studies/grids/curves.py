@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float64
 
-from menagerie.envs.core.figure_style import chance_line, legend_above, short, show_hidden
+from menagerie.envs.core.figures import chance_line, legend_above, short, show_hidden
 from menagerie.studies.runs.training_log import read_training
 
 matplotlib.use("Agg")

@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from menagerie.envs.core.figure_style import ACCURACY, bar_above, chance_line, colour_at, ink, short
+from menagerie.envs.core.figures import ACCURACY, bar_above, chance_line, colour_at, ink, short
 from menagerie.studies.analysis.tables import gap
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.data import FRACTIONS

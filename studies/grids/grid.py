@@ -15,7 +15,18 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import PARTS, SCENES, SEEDS, SOME_PROCESSES, STEPS, THREADS, VIEWS, Range
+from menagerie.envs.core.validation import (
+    PARTS,
+    SCENES,
+    SEEDS,
+    SHARE,
+    SIDE,
+    SOME_PROCESSES,
+    STEPS,
+    THREADS,
+    VIEWS,
+    Range,
+)
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import HELD_OUT, test_label
 from menagerie.generators.splits.binding import BindingRecipe
@@ -50,13 +61,13 @@ class Grid:
     """Folder of the image stores; every scene is rendered once for all studies."""
     world: Annotated[str, DATA, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
-    resolution: Annotated[int, DATA, FIRST] = 64
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
-    pairs: Annotated[tuple[float, ...], WHAT, FIRST] = (0.2, 0.8)
+    pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
-    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0, 1.0)
+    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 1
     """Number of seeds, from 0; each decides split and training."""

@@ -66,8 +66,6 @@ def check(grid: Grid) -> None:
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name.replace('_', '-')} needs one or more different values, got {values}")
     check_loggers(grid.log)
-    if not 16 <= grid.resolution <= 1024:
-        raise UserError(f"--resolution must be from 16 to 1024 pixels, got {grid.resolution}")
     check_unused_options(grid)
     check_image_negatives(grid)
     check_graphs(grid)

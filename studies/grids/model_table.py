@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figure_style import short
+from menagerie.envs.core.figures import short
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.tables import DASH
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.figure_files import write_figure, write_png
+from menagerie.envs.core.figures import write_figure, write_png
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.generators.captions.hard_negatives.foils import TASKS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figure_style import short
+from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.paired_bootstrap import difference, read_points
 from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
 from menagerie.studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows

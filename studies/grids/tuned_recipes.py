@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.records import read_record
+from menagerie.envs.core.validation import build
 from menagerie.models.recipe import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
@@ -55,12 +56,9 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def read_model(entry: dict[str, Any]) -> Tuned:
-    """One model's entry; a field of another type raises `TypeError`."""
+    """One model's entry; a value that no recipe may have raises `UserError`."""
     fields = {name: entry["recipe"][name] for name in SEARCHED}
-    for name, value in fields.items():
-        if isinstance(value, bool) or not isinstance(value, int if name == "warmup" else int | float):
-            raise TypeError(f"{name} is {value!r}")
-    Recipe(**fields)  # refuses what no recipe may have
+    build(Recipe, fields)  # refuses what no recipe may have
     there = entry["tuned_for"]
     conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
     return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)

@@ -21,7 +21,7 @@ MODULES = {
     "Scorer": "models.scorer",
     "ScorerSpec": "models.spec",
     "SplitDataset": "generators.storage.dataset",
-    "UserError": "envs.common.errors",
+    "UserError": "envs.core.errors",
     "load_scorer": "models.library.load",
     "parse": "generators.parsers.any_caption",
 }

@@ -35,7 +35,7 @@ from menagerie.envs.core.errors import run_command
 # in a way of its own.
 COMMANDS = {
     "gallery": "envs.checks.gallery",
-    "photos": "envs.stamps.command",
+    "photos": "envs.custom.photos",
     "physics": "envs.checks.physics",
     "check-renderer": "envs.checks.against_direct",
     "check-world": "studies.commands.check_world",

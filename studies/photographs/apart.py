@@ -51,6 +51,6 @@ def check_apart(config: Any, material: Material, files: Mapping[str, Path]) -> N
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:
     """The photographs that a world file names, by SHA-256."""
-    entries = read_table(path).get("animal", {}).values()
+    entries = read_table(path).animal.values()
     files = [path.parent / its for entry in entries for its in entry.get("cutouts", ())]
     return {sha256(file): file for file in files}

@@ -39,7 +39,7 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
     synthetic = load_world(config.world)
     if config.photos:
         return read_photographs(config.photos, synthetic)
-    from menagerie.envs.stamps import command as photos
+    from menagerie.envs.custom import photos
 
     if config.rehearsal and not config.package:
         pictures = draw_pictures(synthetic, folder / "pictures")
@@ -55,7 +55,7 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
     for path in (folder / name for name in NAMES):
         if path.exists():
             load_world(str(path))  # raises for what can't be drawn
-            entries = read_table(path).get("animal", {}).items()
+            entries = read_table(path).animal.items()
             found |= {
                 name: tuple(folder / its for its in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
             }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import matplotlib
 
-from menagerie.envs.core.figure_style import COLOURS, chance_line, legend_above, line_style, short
+from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short
 from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level
 from menagerie.studies.photographs.questions import BOTH, Change, Gap, Ladder, Step
 from menagerie.studies.photographs.trainings import OTHERS, OWN, SYNTHETIC

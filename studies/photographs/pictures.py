@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from menagerie.envs.core.figure_files import write_png
+from menagerie.envs.core.figures import write_png
 from menagerie.studies.grids.figures import sample_sheet
 from menagerie.studies.photographs.data import Tested, tests_in
 from menagerie.studies.photographs.jobs import Jobs

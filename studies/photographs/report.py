@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import flat
 from menagerie.studies.analysis.glossary import TERMS, models_explained

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from menagerie.envs.core.figure_style import short
+from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.photographs import questions
 from menagerie.studies.photographs.lines import Study

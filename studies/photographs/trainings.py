@@ -1,10 +1,12 @@
 """Which models are trained on what, for each question. Free of torch and of files."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-ZERO_SHOT, FINE_TUNING, WORTH, FACTORS_PART = PARTS = ("zero-shot", "fine-tuning", "worth", "factors")
-FACTORS = ("views", "textures", "augmentation", "backgrounds", "vocabulary")
+Part = Literal["zero-shot", "fine-tuning", "worth", "factors"]
+Factor = Literal["views", "textures", "augmentation", "backgrounds", "vocabulary"]
+ZERO_SHOT, FINE_TUNING, WORTH, FACTORS_PART = PARTS = get_args(Part)
+FACTORS: tuple[Factor, ...] = get_args(Factor)
 BINDING, SPATIAL = "binding", "spatial"
 SYNTHETIC, OWN, OTHERS = "synthetic", "own", "others"
 

@@ -85,7 +85,7 @@ def more_backgrounds(config: Any, folder: Path) -> list[str]:
     """Lines of a world with the photographs of `--backgrounds` beside its own; none without."""
     if not config.backgrounds:
         return []
-    from menagerie.envs.stamps.backgrounds import background_pictures
+    from menagerie.envs.custom.photo_sources import background_pictures
 
     scenery = background_pictures(config.backgrounds)
     lines = [f"backgrounds = {json.dumps([*WORLDS[config.world].backgrounds, *scenery])}"]

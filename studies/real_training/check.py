@@ -5,7 +5,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.quiet import quiet
+from menagerie.envs.core.progress import quiet
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
@@ -25,8 +25,6 @@ def check(config: Config, preset: Config) -> None:
     for name, values in axes.items():
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name} needs one or more different values, got {' '.join(map(str, values)) or 'none'}")
-    if strange := [share for share in config.mix if not 0 <= share <= 1]:
-        raise UserError(f"--mix {strange[0]:g}: a share of rendered scenes is from 0 to 1")
     for together in config.sources:
         check_sources(together)
     recipes = {recipe for its in config.sources for name in names_of(its) for recipe in sources.load(name).recipes}

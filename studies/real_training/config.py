@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import PARTS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import PARTS, SEEDS, SHARE, SIDE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -50,7 +50,7 @@ class Config:
     """Training sources: those of a+b together, a and b apart."""
     parser: Annotated[tuple[str, ...], WHAT, FIRST] = (DEFAULT,)
     """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
-    mix: Annotated[tuple[float, ...], WHAT, FIRST] = (0.0,)
+    mix: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST] = ()
     """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
@@ -76,7 +76,7 @@ class Config:
     """World of the scenes for --mix, without --split and --recipe."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
-    resolution: Annotated[int, DATA, FIRST] = 64
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
     allow_missing: Annotated[bool, DATA] = False
     """Score the other records of a benchmark where images are missing."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from jaxtyping import UInt8
 from torch import Tensor
 
-from menagerie.envs.core.seeds import generator, seed_of
+from menagerie.envs.core.identity import generator, seed_of
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.carry_over import Carried

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
-from menagerie.envs.core.own_code import own_sources
+from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
 from menagerie.models.recipe import Recipe

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.files import whole_file
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores

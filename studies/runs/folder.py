@@ -13,19 +13,19 @@ from typing import Any
 
 import msgspec
 
+import menagerie
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import differences, plain
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.passwords import without_passwords
+from menagerie.envs.core.provenance import commit, without_passwords
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.envs.core.version import commit
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.processor import processor
 
 CONFIG = "config.json"
-LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", "h5py")
+LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
 class RunConfig(msgspec.Struct):
@@ -101,7 +101,7 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": {"binding-menagerie": menagerie.__version__, **{name: version(name) for name in LIBRARIES}},
     }
 
 

@@ -5,8 +5,16 @@ from typing import Any
 
 import msgspec
 
-from menagerie.envs.core.noted import FILES, RESULT, damaged, noted_in, result_in
-from menagerie.envs.core.records import check_file, file_digest, write_record
+from menagerie.envs.core.records import (
+    FILES,
+    RESULT,
+    check_file,
+    damaged,
+    file_digest,
+    noted_in,
+    result_in,
+    write_record,
+)
 
 Numbers = dict[str, float | None]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
 if TYPE_CHECKING:
@@ -92,14 +93,14 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 def tests_of(split: "Split") -> tuple[str, ...]:
     """The test subsets of a file: in the order of its kind's recipes, others behind them."""
-    from menagerie.generators.splits.recipe_file import KINDS, typed
+    from menagerie.generators.splits.recipe_file import KINDS
 
     names = sorted(split.subsets.keys() - {"train", "validation"})
     kind = KINDS[split.recipe["kind"]]
     known = {item.name for item in fields(kind)}
     try:
         given = {name: value for name, value in split.recipe.items() if name in known}
-        order = kind(**typed(kind, given)).all_tests
+        order = build(kind, given).all_tests
     except UserError:  # a recipe of another version
         order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))

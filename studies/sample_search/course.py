@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     MOST_TOGETHER,
     PALE,
     count_axis,

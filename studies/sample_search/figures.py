@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     ACCURACY,
     CHANCE,
     PALE,

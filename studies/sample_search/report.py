@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figure_files import write_figure
+from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.registry import spec_of

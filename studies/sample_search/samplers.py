@@ -11,7 +11,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import norm
 
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.studies.analysis.surrogate import log_odds, surrogate, trend
 from menagerie.studies.sample_search.budget import SampleStudy
 from menagerie.studies.trials.space import Params, Space, from_cube, spread, to_cube

@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.identity import plain
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import plain, seed_of
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.grid import EXECUTION
 from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib
 
-from menagerie.envs.core.figure_style import chance_line, legend_above, line_style
+from menagerie.envs.core.figures import chance_line, legend_above, line_style
 from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.ablation.runs import Columns, Runs, accuracies

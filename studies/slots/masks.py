@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.studies.analysis.paired_bootstrap import Points
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.slots.codes import Coded, Coding

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from menagerie.envs.core.figure_style import bar_above
+from menagerie.envs.core.figures import bar_above
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.evaluation.attention_maps import enlarged
 from menagerie.models.scorer import Scorer

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.figure_files import write_figure, write_png
+from menagerie.envs.core.figures import write_figure, write_png
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.checkpoint import load_checkpoint

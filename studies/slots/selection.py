@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled
 from menagerie.studies.analysis.tables import DASH, by_task
 from menagerie.studies.slots.codes import Coded, Coding

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.figure_files import photograph
+from menagerie.envs.core.figures import photograph
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.glossary import TERMS

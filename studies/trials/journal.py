@@ -9,7 +9,7 @@ from typing import Any
 from optuna.storages.journal import BaseJournalBackend
 
 from menagerie.envs.core.reading import Unreadable, parse_json
-from menagerie.envs.core.records import KEY, MARK, changed, text_digest
+from menagerie.envs.core.records import KEY, MARK, text_digest
 from menagerie.studies.trials.leases import JournalLock
 
 
@@ -64,7 +64,7 @@ class Journal(BaseJournalBackend):
                 raise Unreadable(f"{self} is no line of a journal")
             digest = log.pop(KEY, None)
             if (digest is None and is_spoilt(log)) or (digest is not None and digest != line_digest(log)):
-                raise changed(self)
+                raise Unreadable(f"{self} was changed since it was written")
         except Unreadable as error:
             raise Unreadable(f"{error}; {self.way_out()}") from error
         return log

@@ -6,7 +6,7 @@ from pathlib import Path
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.passwords import error_without_passwords, without_passwords
+from menagerie.envs.core.provenance import error_without_passwords, without_passwords
 from menagerie.envs.core.reading import Unreadable, open_file
 from menagerie.studies.trials.journal import Journal
 from menagerie.studies.trials.leases import FileLeases, Heartbeats, JournalLock, Leases

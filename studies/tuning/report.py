@@ -8,8 +8,7 @@ import matplotlib
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.figure_files import write_figure
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     CHANCE,
     PALE,
     chance_line,
@@ -18,6 +17,7 @@ from menagerie.envs.core.figure_style import (
     model_panels,
     panels_size,
     short,
+    write_figure,
 )
 from menagerie.envs.core.pages import write_page
 from menagerie.studies.analysis.format import shown

@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import Range
 from menagerie.studies.grids.grid import Grid

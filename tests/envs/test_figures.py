@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from menagerie.envs.core.figure_files import DOTS_PER_INCH, png, svg, write_figure
-from menagerie.envs.core.figure_style import (
+from menagerie.envs.core.figures import (
     ACCURACY,
     CHANCE,
+    DOTS_PER_INCH,
     bar_above,
     chance_line,
     colour_at,
@@ -24,7 +24,10 @@ from menagerie.envs.core.figure_style import (
     line_style,
     model_panels,
     panels_size,
+    png,
     show_hidden,
+    svg,
+    write_figure,
 )
 from menagerie.envs.core.pages import foldable, shade, unbroken, used
 
@@ -90,7 +93,7 @@ def test_a_dozen_models_look_different():
 
 
 def test_pictures_are_small(tmp_path):
-    from menagerie.envs.core.figure_files import picture
+    from menagerie.envs.core.figures import picture
 
     image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
     import base64

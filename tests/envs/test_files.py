@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.envs.core.compiled import PLACE, place_compiled
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import Unwritable, whole_file, write_csv, write_text
-from menagerie.envs.core.life import system_name
+from menagerie.envs.core.files import NUMBA_CACHE, Unwritable, place_compiled, whole_file, write_csv, write_text
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.render.entry import build_entry, entry_path, read_entry, write_entry
-from menagerie.envs.render.stage import EntryKey
+from menagerie.envs.core.machine import system_name
+from menagerie.envs.render.entry import EntryKey, build_entry, entry_path, read_entry, write_entry
 
 
 @contextmanager
@@ -122,13 +120,13 @@ def test_an_entry_of_the_atlas_under_another_views_name_is_rendered_anew(tmp_pat
 def test_compiled_code_has_a_place_where_neither_ours_nor_the_users_can_be_written(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     nowhere = tmp_path / "file" / "below"
-    monkeypatch.setenv(PLACE, "")  # so that it is put back
+    monkeypatch.setenv(NUMBA_CACHE, "")  # so that it is put back
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     place_compiled(nowhere)
-    assert not os.environ[PLACE]
+    assert not os.environ[NUMBA_CACHE]
     monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
     place_compiled(tmp_path)
-    assert not os.environ[PLACE]
+    assert not os.environ[NUMBA_CACHE]
     place_compiled(nowhere)
-    assert Path(os.environ[PLACE]).stat().st_mode & 0o077 == 0  # its files are code
-    assert PLACE in capsys.readouterr().err
+    assert Path(os.environ[NUMBA_CACHE]).stat().st_mode & 0o077 == 0  # its files are code
+    assert NUMBA_CACHE in capsys.readouterr().err

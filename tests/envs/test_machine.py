@@ -11,7 +11,7 @@ from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.processes import call
-from menagerie.envs.core.quiet import LOGGERS, quiet
+from menagerie.envs.core.progress import LOGGERS, quiet
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LACKS = {

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core import records
-from menagerie.envs.core.arrays import read_arrays
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import (
     DEEPEST,
@@ -25,6 +24,7 @@ from menagerie.envs.core.reading import (
 from menagerie.envs.core.records import (
     check_file,
     file_digest,
+    read_arrays,
     read_record,
     read_records,
     write_record,
@@ -118,11 +118,10 @@ def test_no_flipped_bit_of_a_record_is_read(content, indent, tmp_path):
             read_record(path)
 
 
-def test_a_record_of_before_there_were_digests_is_read(tmp_path):
+def test_a_record_without_a_digest_is_none_of_ours(tmp_path):
     (tmp_path / "a.json").write_text('{"a": 1}')
-    (tmp_path / "b.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
-    assert read_record(tmp_path / "a.json") == {"a": 1}
-    assert read_records(tmp_path / "b.jsonl") == [{"a": 1}, {"a": 2}]
+    with pytest.raises(Unreadable, match="has no digest of itself"):
+        read_record(tmp_path / "a.json")
 
 
 def test_no_line_of_records_gets_lost(tmp_path):

@@ -106,7 +106,7 @@ def test_a_world_of_ones_own_has_the_sizes_that_it_names(tmp_path):
         ('sizes = ["small", "bigg"]', "unknown sizes in .*mine.toml 'bigg'; did you mean 'big'"),
         ('sizes = ["small"]', "two or more different ones of small, big, or none"),
         ('sizes = ["small", "small"]', "two or more different ones"),
-        ("sizes = 2", "sizes must be a list of names"),
+        ("sizes = 2", "sizes must be a list of texts"),
         ('sizes = ["small", "big"]\n[texture."big red"]\nimage = "x.png"', "'big red' has the word 'big'"),
     ],
 )

@@ -8,12 +8,11 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.upright import ORIENTATION
+from menagerie.envs.custom.photo_sources import OF_PUG, background_pictures, stamps, stamps_folder
+from menagerie.envs.custom.photos import Config as PhotosConfig
+from menagerie.envs.custom.photos import run as main
+from menagerie.envs.custom.source import ORIENTATION
 from menagerie.envs.render.renderer import Renderer
-from menagerie.envs.stamps.backgrounds import background_pictures
-from menagerie.envs.stamps.command import Config as PhotosConfig
-from menagerie.envs.stamps.command import run as main
-from menagerie.envs.stamps.package import OF_PUG, stamps, stamps_folder
 from menagerie.envs.worlds import load_world, random_scenes
 from tests.command import run_here
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw

@@ -314,11 +314,11 @@ def is_earlier(found: Any, intact: Any) -> bool:
 
 CHECKPOINTS = (
     "menagerie.models.checkpoint",
-    "menagerie.envs.core.noted",
+    "menagerie.envs.core.records",
     "menagerie.models.library.sources",
     "menagerie.envs.core.records",
 )
-CELLS = ("menagerie.envs.core.noted", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
+CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
 STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
@@ -361,7 +361,7 @@ OURS = [
         "atlas entry",
         atlas_entry,
         read_entry_arrays,
-        ("menagerie.envs.render.entry", "menagerie.envs.core.arrays"),
+        ("menagerie.envs.render.entry", "menagerie.envs.core.records"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
     FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.graph_json",), is_part),

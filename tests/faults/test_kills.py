@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
-from menagerie.envs.core.life import Process, is_running, system_name
+from menagerie.envs.core.machine import Process, is_running, system_name
 from tests.command import ROOT
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
 
@@ -220,7 +220,9 @@ def test_sockets_can_be_made_where_temporary_files_have_long_paths(tmp_path):
 
 
 CUT_OFF = """
-import os, menagerie.envs.core.end_of_server
+import os
+os.environ["MENAGERIE_PARENT"] = str(os.getppid())
+import menagerie.envs.core.server_start
 from multiprocessing import spawn
 reading, writing = os.pipe()
 os.write(writing, b"\\x80\\x04")

@@ -129,5 +129,5 @@ def test_all_images_by_the_command_line(sound):
 
 
 def test_another_choice_of_pixels_is_one_line(sound):
-    with pytest.raises(UserError, match="unknown --pixels 'some'; did you mean 'sample'"):
+    with pytest.raises(UserError, match="unknown pixels 'some'; did you mean 'sample'"):
         audit(sound, "some")

@@ -243,4 +243,4 @@ def test_make_then_audit(tmp_path):
     assert run("audit", made.stdout.splitlines()[-1]).returncode == 0
     typo = run("make", *arguments, "--pairs", "1.5")
     assert typo.returncode == 2
-    assert "pairs is a fraction from 0 to 1" in typo.stderr
+    assert "pairs must be at" in typo.stderr

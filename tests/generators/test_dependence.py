@@ -63,7 +63,7 @@ def test_quotas_are_whole_and_nearest():
     [
         ({"information": 0.7}, r"can't be had in world 'pug': from 0.13\d \(textures spread evenly\) to 0.63\d"),
         ({"information": 0.1}, "information 0.1 can't be had"),
-        ({"information": float("nan")}, "information must be a number, got nan"),
+        ({"information": float("nan")}, "information must be a number from 0 to 1, got nan"),
         (
             {"world": "tiny", "views": 1, "information": 0.5},
             "would come to 0.*: some animal is in train only",

@@ -8,7 +8,7 @@ import h5py
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.slots import OUTWARD, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule

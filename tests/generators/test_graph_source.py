@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import Edge, SceneGraph, with_moved_attributes, without_nodes
@@ -145,13 +146,13 @@ def test_a_source_is_plain_or_says_where():
         ({"graphs": "rules:wrld=tiny"}, "did you mean 'world'"),
         ({"graphs_at": "tests", "dropped_nodes": 0.1}, "did you mean 'test'"),
         ({"graphs_at": "test"}, "--graphs-at test changes nothing"),
-        ({"dropped_nodes": 1.5}, "--dropped-nodes is a probability from 0 to 1, got 1.5"),
-        ({"moved_attributes": -0.1}, "--moved-attributes is a probability"),
+        ({"dropped_nodes": 1.5}, "--dropped-nodes must be at most 1, got 1.5"),
+        ({"moved_attributes": -0.1}, "--moved-attributes must be at least 0"),
     ],
 )
 def test_a_wrong_source_is_named(fields, message):
     with pytest.raises(UserError, match=message):
-        GraphSource(**fields)
+        build(GraphSource, fields)
 
 
 def test_a_parser_that_isnt_installed_says_how_to_get_it(monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.figure_files import png
+from menagerie.envs.core.figures import png
 from menagerie.envs.slots import place_of
 from menagerie.generators.inspection.matrices import (
     ROLES,

@@ -3,9 +3,8 @@
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.litter import is_litter
-from menagerie.envs.stamps.backgrounds import background_pictures
-from menagerie.envs.stamps.own_folder import own_stamps
+from menagerie.envs.core.reading import is_litter
+from menagerie.envs.custom.photo_sources import background_pictures, own_stamps
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.shown import images_of_tests

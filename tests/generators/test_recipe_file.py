@@ -52,9 +52,9 @@ def test_a_file_sets_fields(tmp_path):
         ("", "unknown kind of split ''; known: binding, spatial"),
         ('kind = "bindin"', "did you mean 'binding'"),
         ('kind = "binding"\npars = 0.2', "unknown field 'pars'; did you mean 'pairs'"),
-        ('kind = "binding"\npairs = "0.2"', "pairs = '0.2' should be of the form of its default, 0.2"),
-        ('kind = "binding"\nviews = true', "views = True should be of the form"),
-        ('kind = "binding"\npairs = 2', "pairs is a fraction from 0 to 1"),
+        ('kind = "binding"\npairs = "0.2"', "pairs must be a number, got '0.2'"),
+        ('kind = "binding"\nviews = true', "views must be a whole number, got True"),
+        ('kind = "binding"\npairs = 2', "pairs must be at most 1, got 2"),
         ('kind = "spatial"\nrelations = ["beside"]', "unknown relation 'beside'"),
         ('kind = "binding"\ntemplate = "pug-conjuncton"', "unknown template 'pug-conjuncton'; did you mean 'pug-con"),
         ('kind = "binding"\ntemplate = "relation"', "states a relation, but no binding split does; choose conj"),
@@ -97,7 +97,7 @@ def test_a_misspelt_recipe_and_the_list(tmp_path):
     wrong = generators("make", "spatil", folder=tmp_path)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "did you mean 'spatial'" in wrong.stderr
-    listed = generators("list", folder=tmp_path).stdout
+    listed = generators("recipes", folder=tmp_path).stdout
     assert all(name in listed for name in SHIPPED)
 
 

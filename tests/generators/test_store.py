@@ -194,6 +194,6 @@ def test_identity_names_world_resolution_and_renderer(tmp_path, monkeypatch):
 
 
 def test_resolution_is_checked_before_a_folder_is_made(tmp_path):
-    with pytest.raises(UserError, match="resolution must be from 16 to 1024 pixels, got 0"):
+    with pytest.raises(UserError, match="resolution must be at least 16, got 0"):
         ImageStore(tmp_path, WORLD, 0)
     assert not list(tmp_path.iterdir())

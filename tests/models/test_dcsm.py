@@ -205,5 +205,5 @@ def words(data):
 
 
 def test_a_functional_choice_that_there_is_not_is_named():
-    with pytest.raises(UserError, match=r"--dcsm.functional.*did you mean 'trained'"):
+    with pytest.raises(UserError, match=r"unknown functional .*did you mean 'trained'"):
         builders.scorer("dcsm", functional="traned")

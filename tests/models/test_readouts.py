@@ -363,7 +363,7 @@ def test_slots_of_a_group_share_keys():
     ("options", "message"),
     [
         ({"group": 3}, "8 slots can't be in groups of 3"),
-        ({"attention": "single"}, "unknown --sparo.attention 'single'"),
+        ({"attention": "single"}, "options of sparo: unknown attention 'single'"),
         ({"attention": "multi", "group": 2}, "--sparo.group 2 is for --sparo.attention sparo alone"),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.seeds import seed_of
+from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset

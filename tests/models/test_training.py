@@ -9,6 +9,7 @@ import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import build
 from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.binding import BindingRecipe
@@ -267,7 +268,7 @@ def test_schedule_of_many_lengths():
     assert rate_factor(80, 10, 100, 80) == 1
     assert rate_factor(85, 10, 100, 80) == pytest.approx(0.5)
     assert 0 < rate_factor(99, 10, 100, 80) < 0.03
-    with pytest.raises(UserError, match="decay is a share"):
+    with pytest.raises(UserError, match="decay must be at"):
         Recipe(decay=0.0)
 
 
@@ -413,15 +414,15 @@ def test_accuracy_and_ties():
 def test_impossible_recipes_are_named():
     with pytest.raises(UserError, match="--steps must be at least 1"):
         Recipe(steps=0)
-    with pytest.raises(UserError, match="singles_share is a fraction"):
+    with pytest.raises(UserError, match="singles-share must be at"):
         Recipe(singles_share=2.0)
-    with pytest.raises(UserError, match="single_object_phase is a fraction"):
+    with pytest.raises(UserError, match="single-object-phase must be at"):
         Recipe(single_object_phase=-0.5)
     with pytest.raises(UserError, match="did you mean 'swapped'"):
-        Recipe(local_negatives=("swaped",))
+        build(Recipe, {"local_negatives": ["swaped"]})
     with pytest.raises(UserError, match="--local-negatives must be different ones"):
         Recipe(local_negatives=("swapped", "swapped"))
-    with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):
+    with pytest.raises(UserError, match="--local-negatives must be one or more, got none"):
         Recipe(local_negatives=())
 
 

@@ -308,7 +308,7 @@ def test_sentences_name_cost_and_difference():
         ({"splits": ()}, "--splits needs"),
         ({"splits": ("bindings",)}, "did you mean"),
         ({"base": BindingRecipe(world="tiny", validation=0.0)}, "validation of the recipe must leave pairs"),
-        ({"singles_share": 2.0}, "singles_share is a fraction"),
+        ({"singles_share": 2.0}, "singles-share must be at most 1"),
         ({"models": ("clip",), "scorers": OTHER_SIZE}, r"an option --oc-clip\.\* is given, but oc-clip is not among"),
     ],
 )

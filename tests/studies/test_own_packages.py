@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.own_code import own_sources
+from menagerie.envs.core.plugins import own_sources
 from menagerie.studies.runs.cell import own_files
 from tests.command import QUICK, WAIT_SECONDS
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.stamps.command import Config as PhotosConfig
-from menagerie.envs.stamps.command import run as write_photos
+from menagerie.envs.custom.photos import Config as PhotosConfig
+from menagerie.envs.custom.photos import run as write_photos
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe

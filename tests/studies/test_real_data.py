@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import write_record
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.recipe import Recipe
@@ -348,7 +349,7 @@ def test_a_run_of_several_seeds_gives_each_cell_its_own(folder, tmp_path):
         cell = tmp_path / f"run/cells/{seed}"
         synthetic(cell / "checkpoint")
         result = {"id": str(seed), "model": "clip", "seed": seed, "axes": [], "images_seen": 64, "subsets": {}}
-        (cell / "result.json").write_text(json.dumps(result))
+        write_record(cell / "result.json", result)
     jobs = jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=2)
     assert [job.cell.start.folder.parent.name for job in jobs] == ["0", "1"]
     assert [job.cell.images_seen for job in jobs] == [64 + 4 * 8] * 2

@@ -2,7 +2,6 @@
 
 import ast
 import csv
-import json
 
 import pandas as pd
 import pytest
@@ -112,7 +111,7 @@ def test_where_it_ran_is_where_the_runs_were_made(tmp_path):
         (tmp_path / "cells" / name).mkdir(parents=True)
         origin = {**then, "commit": commit, "started": f"2001-01-0{name}"}
         result = {"id": name, "model": "clip", "subsets": {}, "provenance": origin}
-        (tmp_path / "cells" / name / "result.json").write_text(json.dumps(result))
+        write_record(tmp_path / "cells" / name / "result.json", result)
     found = where_it_ran(tmp_path)
     assert (found["command"], found["started"]) == ("python studies/x.py", "2001-01-01")
     assert found["commit"] == "aaa (2 runs); bbb (1 run)"

@@ -62,7 +62,7 @@ def test_images_are_counted_as_the_split_file_has_them(params, tmp_path):
 
 
 def test_views_of_lone_animals_are_at_most_all():
-    with pytest.raises(UserError, match="singles_views must be from 0 to views, 16; got 17"):
+    with pytest.raises(UserError, match="singles_views must be from 0 to views, 16, got 17"):
         BindingRecipe(singles_views=17)
 
 

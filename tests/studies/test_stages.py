@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from menagerie.envs.core.records import write_record
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.cells import cells
@@ -61,7 +62,7 @@ def test_a_tuned_recipe_is_that_of_both(tmp_path):
     """Tuning trains the CLIP with each trial's recipe: what it chose is trained again as it was."""
     recipe = asdict(Recipe(learning_rate=7e-4, warmup=9, singles_share=0.5))
     entry = {"architecture": "nano", "recipe": recipe, "tuned_for": {"options": {}}, "options": {"hidden": 32}}
-    (tmp_path / "best.json").write_text(json.dumps({"dcsm": entry}))
+    write_record(tmp_path / "best.json", {"dcsm": entry})
     grid = replace(PRESETS["smoke"], models=("dcsm",), tuned=str(tmp_path / "best.json"))
     for cell in cells(grid, "store"):
         assert cell.options["hidden"] == 32

@@ -13,7 +13,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from menagerie.envs.core.identity import completed
-from menagerie.envs.core.records import read_record
+from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
@@ -151,7 +151,7 @@ def test_a_grid_takes_each_models_own_recipe(tuned):
         (["--tuned", "best.json"], "leave out --tuned and --pretrained"),
         (["--architectures", "nanno"], "did you mean 'nano'"),
         (["--learning-rates", "0", "1e-3"], "--learning-rates are one or two values above 0"),
-        (["--singles-shares", "1.5"], "--singles-shares are one or two fractions from 0 to 1"),
+        (["--singles-shares", "1.5"], "--singles-shares must be at most 1"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message, tmp_path):
@@ -165,10 +165,10 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
     ("change", "message"),
     [
         ({"recipe": {}}, "can't be read ('learning_rate')"),
-        ({"recipe.learning_rate": "x"}, "learning_rate is 'x'"),
-        ({"recipe.warmup": 2.5}, "warmup is 2.5"),
+        ({"recipe.learning_rate": "x"}, "learning_rate must be a number, got 'x'"),
+        ({"recipe.warmup": 2.5}, "warmup must be a whole number, got 2.5"),
         ({"recipe.warmup": 10**30}, "best.json can't be read (--warmup must be at most"),
-        ({"recipe.single_object_phase": 2.0}, "single_object_phase is a fraction"),
+        ({"recipe.single_object_phase": 2.0}, "single-object-phase must be at most 1"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
     ids=str,
@@ -179,7 +179,7 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, message):
         *path, last = name.split(".")
         for model in best:
             (best[model][path[0]] if path else best[model])[last] = value
-    (tmp_path / "best.json").write_text(json.dumps(best))
+    write_record(tmp_path / "best.json", best)
     result = run_here([*GRID, "--preset", "smoke", "--tuned", "best.json"], tmp_path)
     assert result.returncode == 2
     assert message in result.stderr

@@ -13,6 +13,7 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import write_record
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
 from menagerie.studies.cluster.worker import Interruption
@@ -55,7 +56,7 @@ def untrained(tmp_path, monkeypatch):
                 raise Diverged("the loss is nan")
             subsets = {"validation": {"swap": {"accuracy": learnt(point)}}}
             result = {"id": job.cell.id, "model": job.cell.model, "subsets": subsets}
-            (job.folder / "result.json").write_text(json.dumps(result))
+            write_record(job.folder / "result.json", result)
 
         monkeypatch.setattr(worker, "run_interruptible", train)
         grid = replace(config.grid, seeds=config.final_seeds)

@@ -14,11 +14,11 @@ ones, and never sees their images.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations, product
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from menagerie.envs.core.seeds import generator
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Content, Contents, affirmed
@@ -28,7 +28,8 @@ from menagerie.generators.captions.templates import Caption, predicate_for
 from menagerie.generators.rules.hold_out import matched, recorded_rules
 from menagerie.generators.vocabulary import Vocabulary
 
-TEXT_NEGATIVES = ("swap", "replace", "shuffle")
+FalseCaption = Literal["swap", "replace", "shuffle"]
+TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
 Option = TypeVar("Option")
 
 

@@ -24,7 +24,6 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from menagerie.envs.core.errors import choose
 from menagerie.models.readouts.tokens import end_token, image_tokens, text_tokens
 from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.dcsm.spec import DCSMConfig
@@ -32,7 +31,6 @@ from menagerie.models.scorers.dcsm.words import FunctionalReader, Tokens
 from menagerie.models.towers.build import check_ends, check_patches
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
-FUNCTIONAL = ("fixed", "trained")
 # Numbers in the maps that are read at once: with 4 channels the network's own are about 300 MB.
 BLOCK = 1 << 22
 EPSILON = 1e-12  # keeps the deviation of a constant map above 0
@@ -67,7 +65,7 @@ class DCSMScorer(Scorer):
         rows = base.model.visual.positional_embedding.shape[0]
         self.network = map_network(rows, self.columns, config.channels, config.hidden)
         vectors = (F.normalize(torch.randn(len(config.functional_words), rows), dim=1) + 1) / 3
-        if choose("--dcsm.functional", config.functional, FUNCTIONAL) == "trained":
+        if config.functional == "trained":
             self.functional = nn.Parameter(vectors)
         else:
             self.register_buffer("functional", vectors)

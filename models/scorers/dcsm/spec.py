@@ -1,6 +1,7 @@
 """DCSM, as studies know it; free of torch."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from menagerie.models.spec import Ablations, ScorerSpec, Stage
 
@@ -20,7 +21,7 @@ class DCSMConfig:
     """Width of the layer between the convolutions and the score."""
     functional_words: tuple[str, ...] = PUBLISHED
     """Words whose columns hold a vector of their own in place of cosines; without any, all columns hold cosines."""
-    functional: str = "fixed"
+    functional: Literal["fixed", "trained"] = "fixed"
     """These vectors: fixed as drawn at the start, as published, or trained with the rest."""
 
 

@@ -1,8 +1,9 @@
 """FLAIR, as studies know it; free of torch."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import POSITIVE
 from menagerie.models.spec import Range, ScorerSpec
 
 
@@ -10,18 +11,14 @@ from menagerie.models.spec import Range, ScorerSpec
 class FLAIRConfig:
     """Sizes and choices of FLAIR; defaults are its paper's."""
 
-    captions: int = 8
+    captions: Annotated[int, POSITIVE] = 8
     """Captions of each image in a batch: its own, and parts of it drawn anew in each step."""
-    heads: int = 8
+    heads: Annotated[int, POSITIVE] = 8
     """Heads of the attention that pools an image's patches for a text."""
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts."""
     logit_bias: float = -10.0
     """Where the learned bias starts; -ln(B - 1) is balanced for B images."""
-
-    def __post_init__(self) -> None:
-        if self.captions < 1 or self.heads < 1:
-            raise UserError(f"FLAIR needs at least 1 caption and 1 head, got {self.captions} and {self.heads}")
 
 
 SPEC = ScorerSpec(

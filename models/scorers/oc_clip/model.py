@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import ALTERED, Recipe
 from menagerie.models.scorer import Scorer, tower_parameters
@@ -64,7 +64,7 @@ class OCCLIPScorer(Scorer):
         self.binding = BindingModule(patch_width, n_patches, config)
         self.to_node = nn.Linear(text_width, config.dim)
         self.to_predicate = nn.Linear(text_width, config.relation_dim)
-        relation = RELATION_SCORERS[choose("--oc-clip.relation", config.relation, RELATION_SCORERS)]
+        relation = RELATION_SCORERS[config.relation]
         self.relation = relation(config.relation_dim, config.dim)
         self.alpha = nn.Parameter(torch.tensor(config.alpha))
         self.beta = nn.Parameter(torch.tensor(config.beta))

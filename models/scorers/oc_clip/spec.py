@@ -1,6 +1,7 @@
 """OC-CLIP, as studies know it; free of torch."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from menagerie.models.scorers.oc_clip.ablations import ABLATIONS, SMALL
 from menagerie.models.spec import ScorerSpec
@@ -14,7 +15,7 @@ class OCCLIPConfig:
     """Width of patches, queries and slots in the binding module."""
     relation_dim: int = 128
     """Width of relation embeddings."""
-    relation: str = "additive"
+    relation: Literal["additive", "joint"] = "additive"
     """How subject and object meet a relation: additive (equation 3), or joint, the single MLP of table 7."""
     alpha: float = 1.5
     """Where the weight of the nodes in equation 2 starts."""

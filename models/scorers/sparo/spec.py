@@ -1,8 +1,9 @@
 """SPARO, as studies know it; free of torch."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.models.scorers.clip.recipes import PRETRAINED, SCRATCH
 from menagerie.models.scorers.clip.spec import CLIPConfig
 from menagerie.models.scorers.sparo.ablations import ABLATIONS
@@ -10,7 +11,8 @@ from menagerie.models.spec import ScorerSpec
 
 # Read-outs: SPARO's own, and table 6's others, whose keys and values are two maps: with a map that mixes the heads'
 # outputs, or without.
-ATTENTION = ("sparo", "separate", "multi")
+Attention = Literal["sparo", "separate", "multi"]
+ATTENTION: tuple[Attention, ...] = get_args(Attention)
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class SPAROConfig(CLIPConfig):
     replace_block: bool = True
     """SPARO takes the place of each tower's last block, so that it reads no layer that CLIP throws away. A tower of a
     single block keeps it: without, a text would be a bag of words that have never met."""
-    attention: str = "sparo"
+    attention: Attention = "sparo"
     """sparo, or of table 6: separate (keys and values by two maps), multi (and a map that mixes the heads' outputs)."""
     slot_norm: bool = True
     """LayerNorm of each slot by itself, not of all as one vector; sparo has none."""
@@ -36,7 +38,6 @@ class SPAROConfig(CLIPConfig):
     """A projection of each slot by itself, not of all as one vector; sparo has none."""
 
     def __post_init__(self) -> None:
-        choose("--sparo.attention", self.attention, ATTENTION)
         if self.attention != "sparo" and self.group != 1:
             raise UserError(f"--sparo.group {self.group} is for --sparo.attention sparo alone; leave it out")
 

@@ -1,10 +1,14 @@
-"""How figures look alike: accuracies as colours, ink that can be read on them, and lines of many models."""
+"""How figures look: accuracies as colours, ink that can be read on them, lines of many models; and figures as files."""
 
+import base64
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from jaxtyping import UInt8
+from matplotlib import colormaps, rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -15,19 +19,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.typing import ColorType
 
+from menagerie.envs.core.files import whole_file
+
 # Accuracy in percent, evenly to the eye: below chance is as far from chance as chance from what is above it.
 ACCURACY: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 100}
 # Told apart by colour-blind readers too; with as many markers, the styles of 56 lines differ.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a")
 MARKERS = "osD^v<>P"
-# Of more models each has a panel of its own, in which the others are pale.
+# With more models than this, each has a panel of its own, in which the others are pale.
 MOST_TOGETHER = 6
-# Where who guesses is: dots in every figure, and nothing else is dotted.
+# Chance is dotted in every figure, and nothing else is.
 CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
 PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
 BESIDE = 4  # such panels
-STRETCH = 8  # line widths that one of several lines on one another is seen at a time
-SEEN = 3.3  # inches of a figure that a narrow window shows before it is scrolled
+STRETCH = 8  # length of a dash in line widths, where lines lie on top of each other
+SEEN = 3.3  # inches of a figure that a narrow window shows without scrolling
 
 
 def line_style(number: int) -> dict[str, str]:
@@ -36,7 +42,7 @@ def line_style(number: int) -> dict[str, str]:
 
 
 def short(model: str) -> str:
-    """A model's name; of a class of one's own without the folder of its file."""
+    """A model's name in figures; of a user's class, mine/file.py:Class, without the folder."""
     return model.rpartition("/")[2]
 
 
@@ -48,7 +54,7 @@ def ink(colour: ColorType) -> str:
 
 
 def levelled(percent: float, chance: float = 50.0) -> float:
-    """Where an accuracy belongs on `ACCURACY`, whose middle is a chance of 50: chance there, 0 and 100 at the ends."""
+    """Rescale an accuracy for `ACCURACY`, so that `chance` is at its middle, and 0 and 100 at its ends."""
     return 50 * percent / chance if percent < chance else 100 - 50 * (100 - percent) / (100 - chance)
 
 
@@ -59,7 +65,7 @@ def colour_at(value: float, scale: dict[str, Any]) -> str:
 
 
 def count_axis(axes: Axes, name: str) -> None:
-    """Make the axis "x" or "y" of what was plotted a logarithm, of whole numbers that are written out: 20, 50, 100."""
+    """Give the axis "x" or "y" a logarithmic scale, with counts written out as ticks: 20, 50, 100."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     axis.set_major_locator(count_locator(*axis.get_view_interval()))
@@ -68,7 +74,7 @@ def count_axis(axes: Axes, name: str) -> None:
 
 
 def count_locator(low: float, high: float) -> Locator:
-    """Round numbers for ticks between two counts: sparse over decades, denser where three wouldn't fit."""
+    """Ticks at round numbers between two counts: at 1, 2, 5, or at more digits if fewer than three would fit."""
     for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
         locator = LogLocator(subs=digits)
         ticks = locator.tick_values(low, high)
@@ -78,14 +84,14 @@ def count_locator(low: float, high: float) -> Locator:
 
 
 def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
-    """Inches of a figure of few models together, or of many with a panel each."""
+    """Width and height of a figure in inches: of few models in one panel, or of many with a panel each."""
     if len(models) <= MOST_TOGETHER:
         return together
     return each[0] * min(BESIDE, len(models)) + 0.6, each[1] * -(-len(models) // BESIDE) + 0.9
 
 
 def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tuple[Axes, Sequence[str]]]:
-    """Axes, and the models that are drawn in their colours there: few all together, many each in its own."""
+    """Axes with the models that are highlighted there: few models share one panel, of many each has its own."""
     if len(models) <= MOST_TOGETHER:
         return [(figure.subplots(), models)]
     axes = figure.subplots(-(-len(models) // BESIDE), BESIDE, squeeze=False, sharex=True, sharey=True)
@@ -99,14 +105,14 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
 
 
 def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
-    """Mark the accuracy of who guesses on the axis "x" or "y"; without `stretch` only where that is in sight."""
+    """Draw a line at chance across the axis "x" or "y"; without `stretch` only if that is within its limits."""
     low, high = sorted(getattr(axes, f"get_{name}lim")())
     if stretch or low <= percent <= high:
         (axes.axvline if name == "x" else axes.axhline)(percent, **CHANCE | style)
 
 
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """A legend above all axes, from the left and within `SEEN`, for which the figure grows. Names are no formulas."""
+    """A legend above all axes, at most `SEEN` wide, for which the figure grows. Names aren't read as formulas."""
     longest = max(len(str(key.get_label())) for key in keys)
     columns = max(1, int(SEEN / (0.07 * longest + 0.5)))
     figure.set_figheight(figure.get_figheight() + 0.18 * -(-len(keys) // columns) + 0.1)
@@ -116,7 +122,7 @@ def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
 
 
 def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, width: float = 2.6) -> Colorbar:
-    """A colour bar above the axes, from their left and so many inches wide."""
+    """A colour bar above the axes, aligned to their left, `width` inches wide."""
     height = figure.get_figheight()
     place = {"location": "top", "anchor": (0.0, 0.0), "shrink": min(1.0, width / figure.get_figwidth())}
     bar = figure.colorbar(colours, ax=axes, aspect=16, fraction=0.2 / height, pad=0.1 / height, **place)
@@ -126,12 +132,14 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
 
 
 def show_hidden(axes: Axes) -> None:
-    """Where lines of several labels lie on one another, dash them so that each is seen on its share of the way."""
+    """Where lines lie on top of each other, dash them in turn, so that each can be seen."""
     groups: list[list[Line2D]] = []
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
             continue
-        near = next((its for its in groups if any(hides(line, other, axes.dataLim.height) for other in its)), None)
+        near = next(
+            (group for group in groups if any(hides(line, other, axes.dataLim.height) for other in group)), None
+        )
         groups.append([line]) if near is None else near.append(line)
     for group in groups:
         labels = list(dict.fromkeys(line.get_label() for line in group))
@@ -144,8 +152,78 @@ def show_hidden(axes: Axes) -> None:
 
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
-    """Whether two lines can't be told apart on a fifth of their way, in axes whose data are so high."""
-    (x, y), (other_x, other_y) = (np.asarray(its.get_xydata(), float).T for its in (line, other))
+    """Whether one line hides a fifth or more of the other; `height` is that of the axes' data."""
+    (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
     if len(x) != len(other_x) or not len(x) or (x != other_x).any():
         return False
     return bool((abs(y - other_y) <= 0.01 * height).mean() >= 0.2)
+
+
+DOTS_PER_INCH = 110
+# The same figure is the same bytes: ids that matplotlib draws come from this, and no date is written.
+SALT = "menagerie"
+
+
+def png(figure: Figure, fitted: bool = False) -> bytes:
+    """The figure as a PNG file; `fitted` to all that was drawn, which may be more than the figure's size."""
+    box = {"bbox_inches": "tight"} if fitted else {}
+    return saved(figure, format="png", dpi=DOTS_PER_INCH, **box)
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as an SVG file, for papers; its text is drawn as paths, so that it needs no font."""
+    with rc_context({"svg.hashsalt": SALT}):
+        return saved(figure, format="svg", metadata={"Date": None})
+
+
+def saved(figure: Figure, **options: Any) -> bytes:
+    """What `Figure.savefig` writes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, facecolor="white", **options)
+    return buffer.getvalue()
+
+
+def data_uri(content: bytes, kind: str = "png") -> str:
+    """An image file for the `src` of an image, so that a page needs no other file."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def write_png(path: Path, figure: Figure) -> str:
+    """Write a figure made of pictures to `path`; returns it as a data URI for a page that needs no other file."""
+    content = png(figure)
+    write_bytes(path, content)
+    return data_uri(content)
+
+
+def write_figure(path: Path, figure: Figure) -> str:
+    """Write a figure of lines and text to `path`, a PNG, and as an SVG beside it; returns the PNG as a data URI."""
+    uri = write_png(path, figure)
+    figure.set_layout_engine("none")  # the PNG has fixed all positions
+    write_bytes(path.with_suffix(".svg"), svg(figure))
+    return uri
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
+    """An image as a data URI; with `most`, one that is larger is scaled to that many pixels along its longer side."""
+    from PIL import Image
+
+    shown, buffer = Image.fromarray(image), io.BytesIO()
+    if most and max(shown.size) > most:
+        shown.thumbnail((most, most), Image.Resampling.LANCZOS)
+    shown.save(buffer, format="png", optimize=True)
+    return data_uri(buffer.getvalue())
+
+
+def photograph(image: UInt8[np.ndarray, "h w 3"]) -> str:
+    """A photograph as a data URI: a JPEG, a tenth of a PNG."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="jpeg", quality=80, optimize=True)
+    return data_uri(buffer.getvalue(), "jpeg")

@@ -1,14 +1,18 @@
-"""Python files of users: run as a module, together with what they import from their own folder."""
+"""Code that is added by adding a file: a user's Python file, or one in a folder of ours (a parser, a benchmark)."""
 
 import hashlib
+import re
 import sys
+from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 
 OWN_MODULES = "menagerie_own_"  # how the names of these modules begin
 
@@ -24,7 +28,7 @@ def own_module(path: str | Path) -> ModuleType:
 
 @cache
 def run_once(path: Path, changed: int) -> ModuleType:
-    """Run the file under a name that no other file has; as for a script, its folder is where it imports from first."""
+    """Run the file under a module name of its own; as for a script, imports look in its folder first."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     spec = spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
     if path.suffix != ".py" or spec is None or spec.loader is None:
@@ -52,3 +56,38 @@ def own_sources(path: Path) -> list[Path]:
         raise UserError(f"{path} can't be read ({type(error).__name__}: {error}); mend it and start again") from error
     files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}
     return [path, *sorted(files - {path.resolve()})]
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The exports of a package's files: `NAME = ...`, called like its file, or `NAME_OTHER = ...`, called "other".
+
+    So two that differ in little may share a file. A file is imported when one of its exports is asked for.
+    """
+
+    package: str
+    folder: Path
+    name: str
+    kind: str
+    """What messages call one of them."""
+    gap: str = "-"
+    """In names, in place of the underscores of files."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all, sorted; imports none of them."""
+        return tuple(sorted(self._found()))
+
+    def load(self, name: str) -> Any:
+        """The export of that name; raises for a name that is none, with the nearest one."""
+        found = self._found()
+        module, attribute = found[choose(self.kind, name, sorted(found))]
+        return getattr(import_module(f"{self.package}.{module}"), attribute)
+
+    def _found(self) -> dict[str, tuple[str, str]]:
+        """The module and the attribute of each export, by its name."""
+        pattern = re.compile(rf"^({self.name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
+        found = {}
+        for file in sorted(self.folder.glob("[!_.]*.py")):
+            for attribute, suffix in pattern.findall(file.read_text(encoding="utf-8")):
+                found[(suffix.lower() or file.stem).replace("_", self.gap)] = file.stem, attribute
+        return found

@@ -1,7 +1,20 @@
-"""Passwords in addresses and errors: what is kept of a command or said of an error has none."""
+"""What files note of their origin: the commit of the code, and commands and errors without the passwords in them."""
 
 import re
+import subprocess
+from pathlib import Path
 from urllib.parse import unquote_plus
+
+
+def commit() -> str:
+    """The commit of this code, with "+" if there are uncommitted changes; empty outside git."""
+    here = Path(__file__).parent
+    try:
+        call = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+        return subprocess.run(call, cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
 
 # Neither files have passwords, nor addresses whose host, and perhaps port, ends before a path: of the web any host, of
 # databases one of IPv6, as SQLAlchemy takes "/" and "@" for part of a password.
@@ -27,7 +40,7 @@ def without_passwords(text: str) -> str:
 
 
 def error_without_passwords(text: str, address: str) -> str:
-    """What an error says, without passwords and keys: neither those in addresses of its own nor that of an address."""
+    """The text of an error without passwords and keys: those in `address`, and those in addresses in the text."""
     for secret in sorted(passwords(address), key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return KEY.sub(r"\1***", without_passwords(text))
@@ -41,5 +54,5 @@ def passwords(address: str) -> set[str]:
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):
         found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]
-    written = {its for secret in found for its in (secret, unquote_plus(secret))}
+    written = {word for secret in found for word in (secret, unquote_plus(secret))}
     return {part for secret in written for part in (secret, *re.split("[@/:?]", secret)) if part}

@@ -1,4 +1,4 @@
-"""The package's pictures: where they are, which are photographs, and the names that its own texts give them."""
+"""Photographs for `menagerie photos`: of a Debian package, whose own texts name them, and of a user's folders."""
 
 import os
 import re
@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.litter import is_litter
+from menagerie.envs.core.reading import is_litter
+from menagerie.envs.custom.ingredients import MOST_PICTURES
+from menagerie.envs.custom.source import check_upright
+from menagerie.envs.drawing.picture_file import read_picture
+from menagerie.envs.world import NAME
 
-NAME = "tuxpaint-stamps-default"
+PACKAGE = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")
 ANIMALS = "animals"
 # Folders of what is no photograph of one thing: drawings, toys in the shape of something else, signs.
@@ -63,8 +67,9 @@ def stamps_folder(given: Path | None) -> Path:
                 return root / place
     where = str(given) if given else "this system"
     raise UserError(
-        f"{where} has no pictures of {NAME} (a folder with {ANIMALS}/ in it); install it (apt-get install {NAME}), or "
-        f"unpack it (apt-get download {NAME}; dpkg-deb -x {NAME}_*.deb FOLDER) and give --package FOLDER"
+        f"{where} has no pictures of {PACKAGE} (a folder with {ANIMALS}/ in it); install it (apt-get install "
+        f"{PACKAGE}), or unpack it (apt-get download {PACKAGE}; dpkg-deb -x {PACKAGE}_*.deb FOLDER) and give --package "
+        "FOLDER"
     )
 
 
@@ -114,3 +119,66 @@ def kind_of(name: str, names: set[str]) -> str:
     """The shorter name of what else is there under it: a "sumatran tiger" is a "tiger"."""
     last = name.split()[-1]
     return last if last in names and name not in NO_KIND_OF_IT else name
+
+
+CUTOUT_ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
+LEAST = 2  # different names
+
+
+def own_stamps(folder: Path) -> list[Stamp]:
+    """The cut-outs in a folder: `lion.png`, `lion-2.png` and `lion/anything.png` are photographs of a lion."""
+    if not folder.is_dir():
+        raise UserError(f"--cutouts {folder} is no folder; give one with pictures such as lion.png and lion-2.png")
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in CUTOUT_ENDINGS and path.is_file()):
+        if is_litter(path.relative_to(folder)):
+            continue
+        inside = path.relative_to(folder)
+        given = inside.parts[0] if len(inside.parts) > 1 else re.sub(r"[-_ ]*\d+$", "", path.stem)
+        if not words(given):
+            raise UserError(f"{path}: {given!r} is no name for captions; rename it in letters, as snow_leopard-2.png")
+        found.append(Stamp(words(given), path, True, inside.as_posix()))
+    if len({stamp.name for stamp in found}) < LEAST:
+        raise UserError(f"--cutouts {folder} has pictures of {len({s.name for s in found})} things; it needs {LEAST}")
+    return found
+
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
+
+
+def background_pictures(folder: Path) -> dict[str, list[Path]]:
+    """Pictures by background: a folder's are one, and so is each picture directly in `folder` whose name is words.
+
+    Of one background at most `MOST_PICTURES` are used, the first by name; the others are reported, and those that lie
+    turned in their files.
+    """
+    if not folder.is_dir():
+        raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
+    named: dict[str, list[Path]] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file()):
+        if is_litter(path.relative_to(folder)):
+            continue
+        try:
+            check_upright([path])
+        except UserError as error:  # as phones write them: one such doesn't end the command
+            print(f"left out: {error}")
+            continue
+        inside = path.relative_to(folder).parts
+        name = words(inside[0] if len(inside) > 1 else path.stem) or words(folder.resolve().name) or "scenery"
+        named.setdefault(name, []).append(path)
+    if not named:
+        raise UserError(f"--backgrounds {folder} has no photographs ({', '.join(ENDINGS)}) that can be drawn")
+    for name, pictures in named.items():
+        if more := pictures[MOST_PICTURES:]:
+            print(f"left out: {len(more)} pictures of {name!r}, which has {MOST_PICTURES}; move them to other folders")
+    used = {name: pictures[:MOST_PICTURES] for name, pictures in named.items()}
+    for pictures in used.values():
+        for path in pictures:
+            read_picture(path)  # raises for what can't be drawn
+    return used
+
+
+def words(name: str) -> str:
+    """A file's or a folder's name as lower-case words; empty where it isn't made of letters."""
+    spaced = name.lower().replace("_", " ").replace("-", " ")
+    return spaced if NAME.fullmatch(spaced) else ""

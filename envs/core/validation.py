@@ -1,0 +1,192 @@
+"""The one way to take input: types, ranges and choices stand where a field is declared, and these functions check them.
+
+    views: Annotated[int, DATA, Range(1, 10_000)] = 16
+    facing: Literal["drawn", "inward"] = "drawn"
+    relations: Annotated[tuple[Relation, ...], Several(least=1)] = ("left/right",)
+
+`validate` checks an object: options that `tyro` parsed, or a recipe that Python code made. `build` makes an object of
+what a file or a text says, and checks it. Numbers without a range must still be numbers: neither nan nor infinite. The
+ranges are far above what anybody needs: they keep a slip of the pen from taking all memory or a day.
+
+Files have two origins. OURS were written by this program: records with a digest of themselves, and files whose digests
+are in a record (`records`). We trust what has its digest, and check its shape once, by msgspec (`reading.shaped`).
+THEIRS are all others: recipes and worlds in TOML, official files of benchmarks, photographs, weights. They have a
+largest size and depth, and no link leads out of their folder (`reading`); each value is checked before it is used, and
+nothing in them is executed, except Python files that the user names.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from menagerie.envs.core.errors import UserError, choose, not_allowed
+from menagerie.envs.core.options import hints_of, markers_of, renamed
+
+Config = TypeVar("Config")
+
+
+class Range(NamedTuple):
+    """The least and the greatest value of a number, and of each of several.
+
+    On a field that holds a dataclass: of the whole numbers in it.
+    """
+
+    low: float
+    high: float
+
+
+class Several(NamedTuple):
+    """Marks a field that holds a tuple of different values; with `least` 1 it can't be empty."""
+
+    least: Literal[0, 1] = 0
+
+
+SIDE = Range(16, 1024)  # of an image, in pixels
+VIEWS = Range(1, 10_000)
+SCENES = Range(1, 1_000_000)  # of a subset
+SEEDS = Range(1, 10_000)  # how many
+FIRST_SEED = Range(0, 2**32 - 1)  # as numpy and Optuna take them
+STEPS = Range(1, 10**9)
+THREADS = PROCESSES = Range(1, 1024)
+SOME_PROCESSES = Range(0, 1024)  # or as many as there are cores
+RUNS = Range(1, 100_000)
+RATE = Range(0.0, 1000.0)
+COUNT, POSITIVE = Range(0, 10**9), Range(1, 10**9)
+SHARE = Range(0.0, 1.0)  # a fraction or a probability
+PARTS = Range(-1, 65_536)  # widths, depths, numbers of heads
+
+# Types in words: one, and several.
+WORDS: dict[Any, tuple[str, str]] = {
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    str: ("a text", "texts"),
+    bool: ("true or false", "true or false"),
+    Any: ("anything", "anything"),
+}
+
+
+def option(name: str) -> str:
+    """A field's name as on a command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def validate(config: Any, label: Callable[[str], str] = option, prefix: str = "", within: Range | None = None) -> None:
+    """Raise a `UserError` for the first value of a dataclass, or of one in it, that its field doesn't allow.
+
+    `label` makes the name for the message of a field's; `within` is the range of whole numbers that have none.
+    """
+    for item in fields(config):
+        value, markers = getattr(config, item.name), markers_of(type(config), item.name)
+        limits = next((marker for marker in markers if isinstance(marker, Range)), None)
+        if is_dataclass(value):
+            if not is_hidden(markers):
+                name = renamed(item.name, markers)
+                validate(value, label, f"{prefix}{name}." if name else prefix, limits or within)
+            continue
+        what, values = label(prefix + item.name), value if isinstance(value, tuple) else (value,)
+        known = choices_of(hints_of(type(config))[item.name])
+        for one in values:
+            check_number(what, one, limits or (within if type(one) is int else None))
+            if known and one is not None:
+                choose(what, one, known)
+        if several := next((marker for marker in markers if isinstance(marker, Several)), None):
+            check_several(what, values, several)
+
+
+def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from_text: bool = False) -> Config:
+    """The dataclass `kind` with the fields that a file or a text gives; lists become tuples.
+
+    Raises a `UserError`, which begins with `place`, for an unknown field, one that is missing, and a value of another
+    type or that isn't allowed. `from_text`: values are texts, also of numbers.
+    """
+    names = [item.name for item in fields(kind)]
+    try:
+        values = {
+            choose("field", name, names): converted(name, value, hints_of(kind)[name], from_text)
+            for name, value in given.items()
+        }
+        for item in fields(kind):
+            if item.name not in given and item.default is MISSING and item.default_factory is MISSING:
+                raise not_allowed(item.name, None, described(hints_of(kind)[item.name]))
+        config = kind(**values)
+        validate(config, str)
+    except UserError as error:
+        raise (error.at(place) if place else error) from error
+    return config
+
+
+def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
+    """A value converted to a type: a list to a tuple, a whole number to a float; raises a `UserError`."""
+    import msgspec
+
+    try:
+        return msgspec.convert(value, hint, strict=not from_text, dec_hook=lambda kind, given: kind(given))
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        known = choices_of(hint)
+        for one in value if isinstance(value, list) else [value]:
+            if known and isinstance(one, str):
+                choose(name, one, known)
+        raise not_allowed(name, value, described(hint)) from None
+
+
+def choices_of(hint: Any) -> tuple[Any, ...]:
+    """The choices of a `Literal`, also in a tuple or beside None; empty for other types."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return inner
+    if origin in (Annotated, tuple):
+        return choices_of(inner[0])
+    listed = [choices_of(one) for one in inner if one is not type(None)] if origin in (Union, UnionType) else []
+    return sum(listed, ()) if all(listed) else ()
+
+
+def described(hint: Any, several: bool = False) -> str:
+    """A type in words: one value of it, or `several`."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return described(inner[0], several)
+    if origin in (Union, UnionType):
+        return " or ".join(described(one, several) for one in inner if one is not type(None))
+    if origin is Literal:
+        return f"{'' if several else 'one of '}{', '.join(map(repr, inner))}"
+    if origin is tuple:
+        number = "" if inner[1:] == (...,) else f"{len(inner)} "
+        return f"{'lists' if several else 'a list'} of {number}{described(inner[0], several=True)}"
+    if origin is dict:
+        return f"{'tables' if several else 'a table'} of {described(inner[1], several=True)}"
+    return WORDS[hint][several] if hint in WORDS else f"of type {getattr(hint, '__name__', hint)}"
+
+
+def is_hidden(markers: tuple[object, ...]) -> bool:
+    """Whether a field is no option."""
+    import tyro
+
+    return tyro.conf.Suppress in markers
+
+
+def check_number(what: str, value: object, limits: Range | None) -> None:
+    """Raise for a number that is none, or outside its range; anything else passes."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if not math.isfinite(value):
+        within = f" from {written(limits.low)} to {written(limits.high)}" if limits else ""
+        raise not_allowed(what, value, f"a number{within}")
+    if limits and value < limits.low:
+        raise not_allowed(what, value, f"at least {written(limits.low)}")
+    if limits and value > limits.high:
+        raise not_allowed(what, value, f"at most {written(limits.high)}")
+
+
+def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
+    """Raise for too few values, or the same one twice."""
+    if len(values) < several.least:
+        raise not_allowed(what, values, "one or more")
+    if len(set(values)) < len(values):
+        raise not_allowed(what, values, "different ones")
+
+
+def written(value: float) -> str:
+    """A number as text; a whole one with all its digits."""
+    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -1,0 +1,148 @@
+"""Writes worlds of cut-out photographs: real animals in the places and relations of synthetic ones.
+
+    apt-get download tuxpaint-stamps-default && dpkg-deb -x tuxpaint-stamps-default_*.deb stamps
+    menagerie photos my-photos --package stamps
+    menagerie check-renderer --world my-photos/photos.toml
+    python studies/binding_grid.py --preset smoke --world my-photos/photos.toml
+
+    menagerie photos my-photos --cutouts pictures      # your own: lion.png, lion-2.png, snow_leopard.png, ...
+
+The folder then has `photos.toml`, of the animals that the world pug has too, and `photos-wide.toml`, of all animals,
+in pug's textures; the same in their own colours as `photos-natural.toml` and `photos-wide-natural.toml`; and copies of
+the pictures, so that it can be moved. Drawings are left out, and pictures with too few pixels for --resolution. Of
+cut-outs of your own all are in `photos.toml` and `photos-natural.toml`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.validation import SIDE
+
+if TYPE_CHECKING:
+    from menagerie.envs.custom.photo_sources import Stamp
+
+HEADER = """# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {package}, under its licence
+# (GPL-2, see /usr/share/doc/{package}/copyright of the package): they are no part of this project.
+"""
+CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file
+
+
+@dataclass(frozen=True)
+class Config:
+    """Write worlds of photographs."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """Folder to write to; existing files of these names are replaced."""
+    package: Path | None = None
+    """Where the package tuxpaint-stamps-default was unpacked; by default where the system has it installed."""
+    cutouts: Path | None = None
+    """Folder of your own cut-outs in place of the package: pictures with transparency, named after what they show."""
+    backgrounds: Path | None = None
+    """Folder of photographs for backgrounds: each picture, or each folder of pictures, is one, of its name. By
+    default those of the world pug."""
+    things: bool = False
+    """Have all photographed things in photos-wide, not animals alone: fruit, tools, vehicles, ..."""
+    resolution: Annotated[int, SIDE] = 224
+    """Pixels along a scene's side for which photographs must be large enough."""
+
+
+def run(config: Config) -> None:
+    """Write the worlds and report what is in them."""
+    from menagerie.envs.custom.photo_sources import background_pictures
+    from menagerie.envs.custom.world_file import load_own_world
+
+    usable, refused = drawable(all_stamps(config), config.resolution)
+    for stamp, reason in refused.items():
+        print(f"left out: {stamp.name} ({reason})")
+    scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
+    for name, photographs in worlds(config, usable).items():
+        animals = sorted({stamp.name for stamp in photographs if stamp.is_animal})
+        groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in photographs}) else {}
+        for suffix, natural in (("", False), ("-natural", True)):
+            write_world(config.folder / f"{name}{suffix}.toml", photographs, scenery, groups, natural)
+        world = load_own_world(config.folder / f"{name}.toml")
+        print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
+
+
+def all_stamps(config: Config) -> list["Stamp"]:
+    """The photographs that may be drawn: the user's own, or the package's."""
+    from menagerie.envs.custom.photo_sources import own_stamps, stamps, stamps_folder
+
+    if config.cutouts:
+        if config.package or config.things:
+            raise UserError("--cutouts takes the place of the package; leave out --package and --things")
+        return own_stamps(config.cutouts)
+    return [stamp for stamp in stamps(stamps_folder(config.package)) if stamp.is_animal or config.things]
+
+
+def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
+    """The photographs of each world, by its name."""
+    from menagerie.envs.custom.photo_sources import OF_PUG
+
+    if config.cutouts:
+        return {"photos": usable}
+    shared = [stamp for stamp in usable if stamp.is_animal and stamp.name in OF_PUG]
+    return {"photos": shared, "photos-wide": usable}
+
+
+def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
+    """The stamps that can be drawn at a resolution, and why the others can't."""
+    from menagerie.envs.custom.source import check_upright
+    from menagerie.envs.drawing.cutout import Cutout, read_photograph
+
+    usable, refused = [], {}
+    for stamp in stamps:
+        try:
+            check_upright([stamp.path])
+            photograph = read_photograph(stamp.path, stamp.path.read_bytes())
+        except UserError as error:
+            refused[stamp] = str(error)
+            continue
+        needed = Cutout((photograph,), size=1.4).pixels_at(resolution)
+        if max(photograph.size) < needed:
+            refused[stamp] = f"{max(photograph.size)} pixels, fewer than {needed:.0f}: {stamp.path}"
+        else:
+            usable.append(stamp)
+    return usable, refused
+
+
+def write_world(
+    path: Path,
+    stamps: Sequence["Stamp"],
+    scenery: Mapping[str, Sequence[Path]],
+    groups: Mapping[str, Sequence[str]],
+    natural: bool,
+) -> None:
+    """Write a world file, and copies of all pictures that it names in folders beside it."""
+    from menagerie.envs.custom.photo_sources import PACKAGE
+
+    pictures: dict[str, dict[str, Path]] = {}
+    for stamp in stamps:
+        pictures.setdefault(stamp.name, {})[f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"] = stamp.path
+    lines = [HEADER.format(package=PACKAGE), f"animals = {json.dumps(sorted(pictures))}"]
+    lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
+    if groups:
+        lines += ["", "[groups]", *(f"{name} = {json.dumps(list(members))}" for name, members in groups.items())]
+    for name, copies in sorted(pictures.items()):
+        lines += ["", f'[animal."{name}"]', f"cutouts = {json.dumps(copied(path.parent, copies))}"]
+        lines += ['texture = "own"'] if natural else []
+    for name, paths in sorted(scenery.items()):
+        start = f"{BACKGROUNDS}/{name.replace(' ', '_')}"
+        copies = {f"{start}-{number}{picture.suffix.lower()}": picture for number, picture in enumerate(paths, 1)}
+        lines += ["", f'[background."{name}"]', f"image = {json.dumps(copied(path.parent, copies))}"]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def copied(folder: Path, copies: Mapping[str, Path]) -> list[str]:
+    """Copy each picture to its new place in `folder`; returns those places."""
+    for place, path in copies.items():
+        with whole_file(folder / place) as temporary:
+            temporary.write_bytes(path.read_bytes())
+    return list(copies)
