@@ -41,7 +41,7 @@ class CheckpointConfig:
     """Of the weights; files of before there were digests have none."""
 
 
-class Texts(msgspec.Struct):
+class SpaceFile(msgspec.Struct):
     """The texts that a scorer reads, in its file."""
 
     words: list[str]
@@ -53,7 +53,7 @@ class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
 
     model: str
     towers: dict[str, Any]
-    texts: Texts
+    texts: SpaceFile
     options: dict[str, Any]
     base: dict[str, Any] | None = None
     weights: str = ""
@@ -71,7 +71,7 @@ def build_scorer(
     One with a stage before it is built on `base`, the trained scorer of that stage, or on a fresh one.
     """
     spec = spec_of(model)
-    given, config = dict(spec.fixed), spec.configured(options or {})
+    given, config = {}, spec.configured(options or {})
     if spec.stage:
         given["base"] = base or build_scorer(spec.stage.scorer, towers, texts)
         given["base"].requires_grad_(not spec.stage.frozen)

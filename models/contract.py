@@ -19,6 +19,7 @@ from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_chec
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 
@@ -142,7 +143,7 @@ def check_gradients(subject: Subject) -> None:
     n = len(TEXTS)
     targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
     images = scorer.encode_images(scorer.pixel_scale(subject.images))
-    texts = scorer.encode_texts(scorer.reader(captions, graphs, torch.Generator().manual_seed(0)))
+    texts = scorer.encode_texts(scorer.reader(Texts(captions, graphs), torch.Generator().manual_seed(0)))
     loss = scorer.loss(images, texts, targets, Recipe())
     if loss.shape != () or not loss.isfinite():
         subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
@@ -160,16 +161,16 @@ def check_negatives(subject: Subject) -> None:
 
     def loss(n_texts: int) -> Tensor:
         captions, graphs = zip(*TEXTS[:n_texts], strict=True)
-        texts = scorer.encode_texts(scorer.reader(captions, graphs, torch.Generator().manual_seed(0), 2))
+        read = scorer.reader(Texts(captions, graphs, matched=2), torch.Generator().manual_seed(0))
         targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2)
-        return scorer.loss(scorer.encode_images(pixels), texts, targets, Recipe())
+        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
     if not beside.isfinite() or not beside > without + TOLERANCE:  # texts of another batch differ by rounding
         subject.refuse(
             f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
-            "the first targets.own belong to images; train it without --text-negatives, or let its loss add the others"
+            "the first targets.matched belong to images; train it without --text-negatives, or let its loss add the rest"
         )
 
 

@@ -8,7 +8,6 @@ from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.ranges import RATE, STEPS, Range, check_ranges
 from menagerie.generators.captions.false_captions import KINDS
 
-ALTERED = ("swapped", "shuffled")
 WARMUP = Range(0, STEPS.high)
 # What the kinds of false captions are called in reports.
 FALSE_CAPTIONS = {
@@ -20,7 +19,7 @@ FALSE_CAPTIONS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with warm-up and decay; towers may have learning rates of their own."""
+    """AdamW with warm-up and decay; towers may have other learning rates than the rest."""
 
     steps: Annotated[int, FIRST, STEPS] = 1000
     """Optimiser steps; every model of a study takes as many."""
@@ -52,12 +51,8 @@ class Recipe:
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
     mask_false_negatives: bool = True
-    """Texts that are true of an image, but not its own, are not its negatives (see
+    """Texts that are true of an image, but not its captions, are not its negatives (see
     `menagerie.models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
-    local_weight: Annotated[float, RATE] = 1.0
-    """Weight of the local relation loss, for scorers and data that have relations."""
-    local_negatives: tuple[str, ...] = ALTERED
-    """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (OC-CLIP, equation 6)."""
     text_negatives: tuple[str, ...] = ()
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md); empty: those
     that a model trains with by itself, such as the swaps of negclip."""
@@ -72,18 +67,11 @@ class Recipe:
                 raise UserError(f"{name} is a fraction from 0 to 1, got {getattr(self, name):g}")
         if self.decay is not None and not 0 < self.decay <= 1:
             raise UserError(f"decay is a share of the steps above 0 and up to 1, got {self.decay:g}")
-        object.__setattr__(self, "local_negatives", tuple(self.local_negatives))  # JSON gives a list
-        for name in self.local_negatives:
-            choose("--local-negatives", name, ALTERED)
-        if len(set(self.local_negatives)) < len(self.local_negatives):
-            raise UserError(f"--local-negatives must be different ones, got {' '.join(self.local_negatives)}")
-        object.__setattr__(self, "text_negatives", tuple(self.text_negatives))
+        object.__setattr__(self, "text_negatives", tuple(self.text_negatives))  # JSON gives a list
         for name in self.text_negatives:
             choose("--text-negatives", name, KINDS)
         if len(set(self.text_negatives)) < len(self.text_negatives):
             raise UserError(f"--text-negatives must be different ones, got {' '.join(self.text_negatives)}")
-        if not self.local_negatives:
-            raise UserError("--local-negatives needs swapped, shuffled or both; --local-weight 0 leaves the loss out")
 
     @property
     def longest_warmup(self) -> int:
@@ -110,7 +98,7 @@ class Negatives(NamedTuple):
         return (*(FALSE_CAPTIONS[kind] for kind in self.texts), *(("partner images",) if self.images else ()))
 
 
-def negatives_of(recipe: Recipe, own: tuple[str, ...]) -> Negatives:
+def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
     """What a recipe requests, or else what a model wants by itself (`ScorerSpec.negatives`): its captions are swaps."""
-    texts = recipe.text_negatives or (("swap",) if "captions" in own else ())
-    return Negatives(texts, recipe.image_negatives or "images" in own)
+    texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
+    return Negatives(texts, recipe.image_negatives or "images" in wanted)

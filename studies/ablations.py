@@ -39,6 +39,7 @@ from menagerie.studies.ablation.cells import (
     rows_of,
     tuned_alike,
 )
+from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.cells import cell_line, recipe_line
@@ -112,7 +113,7 @@ PRESETS: dict[str, Config] = {
     "negatives": Config(rows=("negatives",), cell="breadth", seen_order=True),
     # Captions that leave things and textures out, in all the steps that it takes to fit them.
     "partial": Config(rows=("partial",), cell="breadth", steps=3000),
-    "paper": Config(rows=(*ablated("oc-clip").ablations.rows, "coefficients"), cell="paper"),
+    "paper": Config(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
 }
 
 

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.scorer import Scorer, tower_parameters
-from menagerie.models.scorers.clip.model import CaptionReader
 from menagerie.models.towers.build import build_towers, unpooled_tokens
 
 

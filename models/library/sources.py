@@ -11,7 +11,6 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.litter import is_litter
 from menagerie.envs.core.own_code import own_sources
 from menagerie.envs.core.records import sha256
-from menagerie.models.library.processor_files import read_otherwise_before
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 
@@ -92,18 +91,16 @@ class HuggingFace(Source):
     place: str
 
     def identity(self) -> str:
-        """Of all files of a folder, and of how they are read where that has changed; a name on the hub stands for
-        itself."""
+        """Of all files of a folder; a name on the hub stands for itself."""
         folder = Path(self.place)
         there = folder.iterdir() if folder.is_dir() else ()
         files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
-        own = file_digest(files) if files else digest({"hugging_face": self.place})
-        return digest({"hugging_face": own, "reading": 2}) if read_otherwise_before(self.place) else own
+        return file_digest(files) if files else digest({"hugging_face": self.place})
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Its weights."""
-        from menagerie.models.library.hugging_face import HuggingFaceScorer
         from menagerie.models.library.loaded import LoadedScorer
+        from menagerie.models.networks.clip import HuggingFaceScorer
 
         return LoadedScorer(self.name, HuggingFaceScorer(self.place).to(device), world=world)
 

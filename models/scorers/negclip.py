@@ -13,7 +13,7 @@ Where we differ from the published code (vinid/neg_clip):
 - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
 """
 
-from menagerie.models.scorers.clip.spec import SPEC as CLIP
+from menagerie.models.scorers.clip import SPEC as CLIP
 from menagerie.models.spec import ScorerSpec
 
 SPEC = ScorerSpec(

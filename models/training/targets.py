@@ -70,24 +70,24 @@ class ByWords:
 
 
 def targets_of(
-    texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, own: int | None = None
+    texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, matched: int | None = None
 ) -> Targets:
     """Targets of a batch of n images, of which i has text i, and with more captions of each also text i + jn; texts
-    behind the first `own` (else n) are negatives alone.
+    behind the first `matched` (else n) are negatives alone.
 
     Where captions are `complete`, texts with the same claims mean the same, and a text that claims no more than
     an image's own is true of it: with `mask` it is masked. Otherwise only equal texts are known to be right.
     """
-    own = n_images if own is None else own
+    matched = n_images if matched is None else matched
     same, true = np.zeros((2, n_images, len(texts)), bool)
     comparison = ByClaims(texts, known) if complete else ByWords(texts)
-    for start in range(0, own, n_images):
-        its_same, its_true = comparison.compared(slice(start, start + n_images))
-        same |= its_same
-        true |= its_true
+    for start in range(0, matched, n_images):
+        same_as_these, true_of_these = comparison.compared(slice(start, start + n_images))
+        same |= same_as_these
+        true |= true_of_these
     masked = true & ~same if mask else np.zeros_like(same)
     # A negative that happens to be right is no negative, and no target either.
-    masked[:, own:] |= same[:, own:]
-    same[:, own:] = False
+    masked[:, matched:] |= same[:, matched:]
+    same[:, matched:] = False
     some = mask or masked.any()
-    return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, own)
+    return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, matched)

@@ -16,8 +16,7 @@ from menagerie.models.library.find import find_source
 from menagerie.models.registry import check_scorer, scorer_class, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.build import build_towers, check_towers
-from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import WordTokenizer
 from tests.disks import with_largest_file
 from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
@@ -164,7 +163,7 @@ def test_every_registered_scorer_is_one(name):
 
 def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
+    file.write_text("from menagerie.models.networks.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
     assert scorer_class(f"{file}:Mine").__name__ == "Mine"
     with pytest.raises(UserError, match="has no class 'Yours' that extends"):
         scorer_class(f"{file}:Yours")

@@ -10,10 +10,10 @@ from open_clip import SimpleTokenizer
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.checkpoint import build_scorer
+from menagerie.models.networks import dcsm
+from menagerie.models.networks.dcsm import FunctionalReader, Tokens
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.dcsm import model as dcsm
-from menagerie.models.scorers.dcsm.spec import PUBLISHED, DCSMConfig
-from menagerie.models.scorers.dcsm.words import FunctionalReader, Tokens
+from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
 from menagerie.models.towers.build import patch_tokens
 from menagerie.models.towers.config import TextSpace
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer

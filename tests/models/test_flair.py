@@ -15,10 +15,9 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
+from menagerie.models.networks.flair import ImageCode, TextCode, TextConditionedPooling
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.flair.model import ImageCode, TextCode
-from menagerie.models.scorers.flair.pooling import TextConditionedPooling
 from menagerie.models.training.feed import Feed
 from tests.generators.conftest import make_split
 from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts

@@ -332,8 +332,8 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
 
 OWN = """
 from dataclasses import dataclass
-from menagerie.models.scorers.clip.model import CLIPScorer
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorers.clip import CLIPConfig
 
 @dataclass(frozen=True)
 class Config(CLIPConfig):

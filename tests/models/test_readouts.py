@@ -11,13 +11,13 @@ import torch.nn.functional as F
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.readouts.fdt import sparsemax
-from menagerie.models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
-from menagerie.models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
+from menagerie.models.networks.fdt import sparsemax
+from menagerie.models.networks.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
 from menagerie.models.registry import specs
-from menagerie.models.scorers.sparo.spec import ATTENTION, SPAROConfig
+from menagerie.models.scorers.sparo import ATTENTION, SPAROConfig
 from menagerie.models.towers.build import check_ends, patch_tokens
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.towers import Tokens, end_token, ends_of, image_tokens, text_tokens
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")

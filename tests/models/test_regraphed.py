@@ -11,7 +11,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.recipe import Recipe
-from menagerie.models.regraphed import RegraphedReader
+from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed

@@ -11,10 +11,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
+from menagerie.models.networks.binding import RelationScorer, structured_similarity
+from menagerie.models.networks.graph_batch import GraphReader
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.oc_clip.graph_batch import GraphReader
-from menagerie.models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
 from menagerie.models.towers.tokenizers import WordTokenizer
 from menagerie.models.training.targets import Claims, targets_of
 from tests.models.builders import OPTIONS, caption, graph, images, scorer, texts

@@ -100,7 +100,7 @@ def test_the_check_can_fail(spatial, monkeypatch):
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         return loss * (1 if loss.item() > 0 else 2)
 
-    monkeypatch.setattr("menagerie.models.scorers.clip.model.CLIPScorer.loss", waits)
+    monkeypatch.setattr("menagerie.models.networks.clip.CLIPScorer.loss", waits)
     with pytest.raises(DataDependentOutputException):
         step_on_fake_gpu("clip", spatial)
 

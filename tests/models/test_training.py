@@ -90,7 +90,7 @@ def test_processes_that_prepare_batches_change_nothing(name, data):
 
 OWN_READER = """
 from dataclasses import dataclass
-from menagerie.models.scorers.clip.model import CaptionReader, CLIPScorer
+from menagerie.models.networks.clip import CaptionReader, CLIPScorer
 
 @dataclass(frozen=True)
 class MyReader(CaptionReader):

@@ -50,7 +50,7 @@ def test_every_column_of_an_ablation_is_explained(kind):
 
 def test_a_class_of_the_users_says_what_it_can(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from dataclasses import dataclass\nfrom menagerie.models.scorers.clip.model import CLIPScorer\n"
+        "from dataclasses import dataclass\nfrom menagerie.models.networks.clip import CLIPScorer\n"
         "@dataclass(frozen=True)\nclass Config:\n    logit_scale: float = 1.0\n"
         "class Mine(CLIPScorer):\n    config_class = Config\n"
     )

@@ -105,7 +105,7 @@ def test_partners_that_there_are_not_are_refused_at_the_start():
 
 SQUARE = """
 from menagerie.models.objectives import contrastive_loss
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 
 class Square(CLIPScorer):
     def loss(self, images, texts, targets, recipe):

@@ -200,7 +200,7 @@ def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
 
 
 BAD = """
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 
 class Gradient(CLIPScorer):
     def loss(self, *given):

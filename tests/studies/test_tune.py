@@ -210,7 +210,7 @@ def test_a_grid_says_what_its_recipes_were_tuned_for(tuned, tmp_path):
     spatial = replace(spatial_grid.PRESETS["smoke"], tuned=grid.tuned, recipe=replace(grid.recipe, steps=6))
     assert recipe_line(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
     (tmp_path / "own.py").write_text(
-        "from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
+        "from menagerie.models.networks.clip import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
     )
     name = f"{tmp_path}/own.py:Own"
     own = replace(grid, models=("clip", name), scorers=scorer_options("smoke", [name]))
