@@ -170,7 +170,7 @@ def check_negatives(subject: Subject) -> None:
     if not beside.isfinite() or not beside > without + TOLERANCE:  # texts of another batch differ by rounding
         subject.refuse(
             f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
-            "the first targets.matched belong to images; train it without --text-negatives, or let its loss add the rest"
+            "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
         )
 
 

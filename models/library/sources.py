@@ -1,6 +1,7 @@
-"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a class of one's own. Loaded on request."""
+"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a user's class. Loaded on request."""
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,9 @@ from menagerie.models.towers.config import TowerConfig, file_and_tag
 
 if TYPE_CHECKING:
     from menagerie.models.library.loaded import LoadedScorer
+    from menagerie.models.scorer import Scorer
+
+LONGEST = 32  # words of a caption
 
 
 class Source(ABC):
@@ -40,10 +44,10 @@ class Checkpoint(Source):
     name: str
     folder: Path
     model: str
-    """The scorer's name; of a class of one's own the file that is run."""
+    """The scorer's name; of a user's class the file that is run."""
 
     def identity(self) -> str:
-        """Of its two files, and of the own class's."""
+        """Of its two files, and of those of a user's class."""
         from menagerie.models.checkpoint import read_config
 
         read_config(self.folder)  # raises for weights that aren't this cell's
@@ -78,9 +82,26 @@ class OpenCLIP(Source):
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
         """Pretrained, or random with a warning."""
         from menagerie.models.library.loaded import LoadedScorer
-        from menagerie.models.library.open_clip_models import open_clip_scorer
 
-        return LoadedScorer(self.name, open_clip_scorer(self.architecture, self.weights).to(device), world=world)
+        if not self.weights:
+            warnings.warn(
+                f"{self.architecture} has random weights; to name some, write {self.architecture}/TAG or "
+                f"{self.architecture}/FILE",
+                stacklevel=3,
+            )
+        return LoadedScorer(self.name, self._scorer().to(device), world=world)
+
+    def _scorer(self) -> "Scorer":
+        """CLIP's cosine on these towers, at their resolution and context; random weights are the same ones always."""
+        import torch
+
+        from menagerie.models.checkpoint import build_scorer
+        from menagerie.models.towers.build import at_usual_sizes
+
+        towers, texts = at_usual_sizes(self.architecture, self.weights)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return build_scorer("clip", towers, texts)
 
 
 @dataclass(frozen=True)
@@ -107,7 +128,7 @@ class HuggingFace(Source):
 
 @dataclass(frozen=True)
 class OwnClass(Source):
-    """A class of one's own without a checkpoint, with the weights that it gives itself; on seed 0 otherwise."""
+    """A user's class without a checkpoint, on towers from scratch, or with the weights that it loads itself."""
 
     name: str
     towers: TowerConfig = field(default_factory=TowerConfig)
@@ -116,21 +137,31 @@ class OwnClass(Source):
         """Of its file, its towers, and the weights that it gives itself: they may lie in files that it names alone."""
         from safetensors.torch import save
 
-        from menagerie.models.library.fresh import fresh_scorer
-
-        state = fresh_scorer(self.name, self.towers).state_dict()
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
-        weights = hashlib.sha256(save({name: its.contiguous().clone() for name, its in state.items()})).hexdigest()
-        own = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
-        return digest(own | {"weights": weights})
+        state = {name: tensor.contiguous().clone() for name, tensor in self._scorer("").state_dict().items()}
+        code = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
+        return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """A fresh one, which knows the words of our captions."""
-        from menagerie.models.library.fresh import fresh_scorer
+        """One on seed 0, which knows the words of our captions."""
         from menagerie.models.library.loaded import LoadedScorer
 
-        scorer = fresh_scorer(self.name, self.towers, world).to(device)
-        return LoadedScorer(self.name, scorer, spec_of(self.name).reads, world)
+        return LoadedScorer(self.name, self._scorer(world).to(device), spec_of(self.name).reads, world)
+
+    def _scorer(self, world: str) -> "Scorer":
+        """A closed vocabulary has the words of all captions of `world`, or of everything that ships."""
+        import torch
+
+        from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions
+        from menagerie.models.checkpoint import build_scorer
+        from menagerie.models.contract import attempt
+        from menagerie.models.towers.tokenizers import text_space
+
+        words = words_of_captions(vocabulary_of(world))
+        texts = text_space(self.towers, [*words, " ".join([words[0]] * LONGEST)])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return attempt(self.name, "can't be built", lambda: build_scorer(self.name, self.towers, texts)).eval()
 
 
 def own_file(name: str) -> Path:

@@ -22,7 +22,21 @@ from menagerie.models.towers.weight_file import check_weight_file, without_advic
 
 def known_architectures() -> list[str]:
     """Every name that `TowerConfig.architecture` takes."""
-    return [*SMALL_TOWERS, *open_clip.list_models()]
+    return [*SMALL_TOWERS, *open_clip_architectures()]
+
+
+def open_clip_architectures() -> list[str]:
+    """Those of them that are open_clip's."""
+    return open_clip.list_models()
+
+
+def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextSpace]:
+    """Towers of open_clip at the resolution and the context of their architecture; one that reads no squares raises."""
+    config = open_clip.get_model_config(architecture)
+    side = config["vision_cfg"].get("image_size", 224)
+    if not isinstance(side, int):
+        raise UserError(f"{architecture} reads images of {side} pixels; this takes models that read squares")
+    return TowerConfig(architecture, pretrained, side), TextSpace((), config["text_cfg"].get("context_length", 77))
 
 
 def check_towers(config: TowerConfig) -> None:

@@ -96,8 +96,7 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed
-    from menagerie.models.training.loop import batch_loss, train_step
-    from menagerie.models.training.optimizer import build_optimizer
+    from menagerie.models.training.loop import batch_loss, build_optimizer, train_step
 
     towers, spec = TowerConfig(config.architecture, resolution=config.resolution), spec_of(model)
     torch.manual_seed(0)

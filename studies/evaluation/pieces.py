@@ -10,8 +10,8 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION
 from menagerie.models.contract import attempt
-from menagerie.models.library.framed import Framed
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.library.pictures import Framed
 from menagerie.models.scorer import Scorer
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.evaluation.splits import TestedSplit

@@ -40,7 +40,7 @@ def start_from_shared_phase(
     at which a cell with a look is, with its weights in `scorer`; 0 where nothing is shared.
     """
     from menagerie.models.training.feed import single_steps
-    from menagerie.models.training.optimizer import build_optimizer
+    from menagerie.models.training.loop import build_optimizer
     from menagerie.models.training.sampling import SINGLES
     from menagerie.models.training.state import StateFile, hand_on, load_state
 

@@ -50,7 +50,7 @@ EXEMPT = {
     "menagerie.generators.export.formats": "writes",
     "menagerie.generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
-    "menagerie.models.library.open_clip_models": "weights that open_clip reads",
+    "menagerie.models.library.sources": "weights that open_clip reads",
     "menagerie.models.library.processor_files": "files that transformers reads",
     "menagerie.models.library.pictures": "pictures that a caller has opened",
     "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
-from menagerie.models.library.find import find_source
+from menagerie.models.library.load import find_source
 from menagerie.models.registry import check_scorer, scorer_class, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.build import build_towers, check_towers

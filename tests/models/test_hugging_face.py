@@ -13,8 +13,8 @@ from PIL import Image
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
-from menagerie.models.library.find import find_source
 from menagerie.models.library.hugging_face import HuggingFaceReader
+from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import NO_GRAPH
 from menagerie.models.library.sources import file_digest
 from menagerie.models.towers.pixels import Framing

@@ -11,8 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import matrix
-from menagerie.models.evaluation.encoding import encoded
-from menagerie.models.evaluation.matrix import score_pool
+from menagerie.models.evaluation.scoring import encoded, score_pool
 from tests.models.builders import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11

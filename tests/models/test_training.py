@@ -22,11 +22,9 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.history import History
-from menagerie.models.training.loop import batch_loss, train
-from menagerie.models.training.optimizer import build_optimizer, rate_factor, set_rates
+from menagerie.models.training.loop import batch_loss, build_optimizer, rate_factor, set_rates, train
 from menagerie.models.training.sampling import BatchSampler, ShareSampler, Stream
-from menagerie.models.training.state import StateFile, hand_on, read_state, save_state
+from menagerie.models.training.state import History, StateFile, hand_on, read_state, save_state
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
 from tests.disks import with_largest_file
