@@ -165,9 +165,9 @@ def batch_of(data, captions, size=6, **recipe):
     keep = []
 
     class Keeping(type(reader)):
-        def __call__(self, texts, graphs, generator=None, own=None):
-            keep.append((list(texts), list(graphs), own))
-            return super().__call__(["a red cat" for _ in texts], graphs, generator, own)
+        def __call__(self, texts, generator=None):
+            keep.append((list(texts.captions), list(texts.graphs), texts.matched))
+            return super().__call__(replace(texts, captions=["a red cat" for _ in texts.captions]), generator)
 
     keeping = Keeping(reader.tokenizer, reader.context, reader.captions)
     pairs = np.flatnonzero(~data.strata["single_object"])
@@ -181,7 +181,7 @@ def test_an_images_captions_are_its_own_and_parts_of_it(name, data, spatial):
     data = data if name == "binding" else spatial
     batch, pairs, captions, graphs, own = batch_of(data, 4)
     n = len(pairs)
-    assert own == batch.targets.own == len(captions) == 4 * n
+    assert own == batch.targets.matched == len(captions) == 4 * n
     assert captions[:n] == [data.records.captions[i] for i in pairs]
     fewer = 0
     for k in range(1, 4):

@@ -90,5 +90,5 @@ def test_scores_are_cosines_and_captions_are_not_read(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_without_a_node_is_refused(name):
-    with pytest.raises(UserError, match="the scene graph of 'a cat' has no node"):
+    with pytest.raises(UserError, match="the scene graph of 'a cat' is empty"):
         scorer(name).read(["a cat"], [SceneGraph(())])

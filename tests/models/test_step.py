@@ -130,7 +130,7 @@ def test_negatives_are_texts_without_an_image(spatial):
     n = len(pairs)
     assert batch.texts.shape[0] == 2 * n
     assert batch.targets.same.shape == (n, 2 * n)
-    assert batch.targets.own == n
+    assert batch.targets.matched == n
     assert not batch.targets.same[:, n:].any()
     assert not batch.targets.masked[torch.arange(n), n + torch.arange(n)].any()  # its own hard negative is one
     more = contrastive_loss(torch.zeros(n, 2 * n), torch.tensor(1.0), batch.targets)

@@ -19,6 +19,7 @@ from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Diverged
+from menagerie.models.scorers.oc_clip import OCCLIPConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.feed import Feed
@@ -128,11 +129,12 @@ def test_the_local_loss_has_the_altered_graphs_requested(tmp_path):
     data = SplitDataset(make_split(tmp_path, spatial, resolution=32), "train")
     pairs = np.array([i for i, scene in enumerate(data.records.scenes) if len(scene.things) == 2])[:8]
     model = fresh("oc-clip", data)
-    choices = [("swapped",), ("shuffled",), ("swapped", "shuffled")]
-    swapped, shuffled, both = (
-        loss_of(model, data, pairs, replace(RECIPE, local_negatives=names), 0).item() for names in choices
-    )
-    none = loss_of(model, data, pairs, replace(RECIPE, local_weight=0.0), 0).item()
+    choices = [{"local_negatives": names} for names in (("swapped",), ("shuffled",), ("swapped", "shuffled"))]
+    losses = []
+    for options in (*choices, {"local_weight": 0.0}):
+        model.config = replace(model.config, **options)
+        losses.append(loss_of(model, data, pairs, RECIPE, 0).item())
+    swapped, shuffled, both, none = losses
     assert none < min(swapped, shuffled) <= max(swapped, shuffled) < both  # each altered graph adds to the loss
     assert swapped != shuffled
 
@@ -416,11 +418,13 @@ def test_impossible_recipes_are_named():
     with pytest.raises(UserError, match="single_object_phase is a fraction"):
         Recipe(single_object_phase=-0.5)
     with pytest.raises(UserError, match="did you mean 'swapped'"):
-        Recipe(local_negatives=("swaped",))
-    with pytest.raises(UserError, match="--local-negatives must be different ones"):
-        Recipe(local_negatives=("swapped", "swapped"))
-    with pytest.raises(UserError, match="--local-weight 0 leaves the loss out"):
-        Recipe(local_negatives=())
+        OCCLIPConfig(local_negatives=("swaped",))
+    with pytest.raises(UserError, match=r"--oc-clip\.local-negatives must be different ones"):
+        OCCLIPConfig(local_negatives=("swapped", "swapped"))
+    with pytest.raises(UserError, match=r"--oc-clip\.local-weight 0 leaves the loss out"):
+        OCCLIPConfig(local_negatives=())
+    with pytest.raises(UserError, match=r"--oc-clip\.local-weight must be at least 0"):
+        OCCLIPConfig(local_weight=-1.0)
 
 
 def test_scorers_keep_their_size_on_other_batches():
