@@ -89,11 +89,11 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     depends on which texts it reads.
     """
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
-    weights, own = read_weights(folder), scorer.state_dict()
-    if odd := sorted(own.keys() ^ weights.keys()):
+    weights, state = read_weights(folder), scorer.state_dict()
+    if odd := sorted(state.keys() ^ weights.keys()):
         raise UserError(f"{foreign(folder, model)}; the first odd one is {odd[0]}")
     rows = word_rows(config.texts.words, scorer.texts.words)
-    for name, fresh in own.items():
+    for name, fresh in state.items():
         if name.endswith(WORDS) and scorer.texts.words:
             take_rows(fresh, weights[name], rows)
         elif name.endswith(PLACES) and IMAGES not in name:

@@ -1,6 +1,6 @@
 """What every scorer must do, checked before anything is rendered or trained.
 
-The tests run it over all registered scorers, a study over those that were chosen, a user's own among them.
+The tests run it over all registered scorers, a study over those that were chosen, users' classes among them.
 Each check raises with what is wrong and in which method; all of them together take a second or two.
 """
 
@@ -81,7 +81,7 @@ def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
 
 
 def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
-    """Call, and turn whatever a library or a user's own class raises into one line."""
+    """Call, and turn whatever a library or a user's class raises into one line."""
     try:
         return call()
     except UserError:
@@ -92,7 +92,7 @@ def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
 
 
 def check_config(subject: Subject) -> None:
-    """Its config is kept, and is what a checkpoint can hold."""
+    """The config is kept, and a checkpoint can hold it."""
     scorer = subject.scorer
     if not is_dataclass(getattr(scorer, "config", None)):
         subject.refuse("keep the options in self.config, the dataclass that `__init__` is given")
@@ -175,11 +175,11 @@ def check_negatives(subject: Subject) -> None:
 
 
 def check_backbones(subject: Subject) -> None:
-    """The towers' parameters are its own and each in one tower."""
-    own = {id(parameter) for parameter in subject.scorer.parameters()}
+    """The towers' parameters are among the scorer's, each in one tower."""
+    there = {id(parameter) for parameter in subject.scorer.parameters()}
     parts = subject.scorer.backbones()
     listed = [id(parameter) for part in parts.values() for parameter in part]
-    if set(parts) != {"vision", "text"} or len(set(listed)) != len(listed) or not set(listed) <= own:
+    if set(parts) != {"vision", "text"} or len(set(listed)) != len(listed) or not set(listed) <= there:
         subject.refuse("backbones() must give the parameters of 'vision' and of 'text', each once")
 
 

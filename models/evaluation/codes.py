@@ -6,7 +6,7 @@ noise rules them out for each scorer: that a row depends on its place in the blo
 images. Where either is the case nothing is kept, and images are encoded as they come.
 
 Rows are found by what decides them: the scorer's weights; the code of that noise, in which all shows that decides how
-images are encoded, from a user's own class to the processor; and `fingerprint` of the image.
+images are encoded, from a user's class to the processor; and `fingerprint` of the image.
 """
 
 import hashlib

@@ -33,8 +33,19 @@ class Source(ABC):
         """Hash of all that decides its scores: bytes of weights, of code, or a name where others keep them."""
 
     @abstractmethod
+    def scorer(self, world: str = "") -> "Scorer":
+        """The scorer alone; `world` is what captions are parsed in."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What it reads of a text, as `ScorerSpec.reads`."""
+        return ("captions",)
+
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """The scorer."""
+        """The scorer, to score and embed images and captions."""
+        from menagerie.models.library.loaded import LoadedScorer
+
+        return LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
 
 
 @dataclass(frozen=True)
@@ -54,13 +65,16 @@ class Checkpoint(Source):
         code = own_sources(own_file(self.model)) if is_own(self.model) else []
         return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Its weights."""
-        from menagerie.models.checkpoint import load_checkpoint
-        from menagerie.models.library.loaded import LoadedScorer
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As the scorer's spec says."""
+        return spec_of(self.model).reads
 
-        scorer = load_checkpoint(self.folder, self.model).to(device)
-        return LoadedScorer(self.name, scorer, spec_of(self.model).reads, world)
+    def scorer(self, world: str = "") -> "Scorer":
+        """With its weights."""
+        from menagerie.models.checkpoint import load_checkpoint
+
+        return load_checkpoint(self.folder, self.model)
 
 
 @dataclass(frozen=True)
@@ -79,26 +93,18 @@ class OpenCLIP(Source):
         weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
         return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Pretrained, or random with a warning."""
-        from menagerie.models.library.loaded import LoadedScorer
-
-        if not self.weights:
-            warnings.warn(
-                f"{self.architecture} has random weights; to name some, write {self.architecture}/TAG or "
-                f"{self.architecture}/FILE",
-                stacklevel=3,
-            )
-        return LoadedScorer(self.name, self._scorer().to(device), world=world)
-
-    def _scorer(self) -> "Scorer":
-        """CLIP's cosine on these towers, at their resolution and context; random weights are the same ones always."""
+    def scorer(self, world: str = "") -> "Scorer":
+        """CLIP's cosine on these towers, at their resolution and context; with random weights, always the same ones, and
+        a warning where none are named."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer
         from menagerie.models.towers.build import at_usual_sizes
 
         towers, texts = at_usual_sizes(self.architecture, self.weights)
+        if not self.weights:
+            name = self.architecture
+            warnings.warn(f"{name} has random weights; to name some, write {name}/TAG or {name}/FILE", stacklevel=4)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return build_scorer("clip", towers, texts)
@@ -118,12 +124,11 @@ class HuggingFace(Source):
         files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
         return file_digest(files) if files else digest({"hugging_face": self.place})
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Its weights."""
-        from menagerie.models.library.loaded import LoadedScorer
+    def scorer(self, world: str = "") -> "Scorer":
+        """With its weights."""
         from menagerie.models.networks.clip import HuggingFaceScorer
 
-        return LoadedScorer(self.name, HuggingFaceScorer(self.place).to(device), world=world)
+        return HuggingFaceScorer(self.place)
 
 
 @dataclass(frozen=True)
@@ -138,18 +143,17 @@ class OwnClass(Source):
         from safetensors.torch import save
 
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
-        state = {name: tensor.contiguous().clone() for name, tensor in self._scorer("").state_dict().items()}
+        state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
         code = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
         return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """One on seed 0, which knows the words of our captions."""
-        from menagerie.models.library.loaded import LoadedScorer
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As the class's spec says."""
+        return spec_of(self.name).reads
 
-        return LoadedScorer(self.name, self._scorer(world).to(device), spec_of(self.name).reads, world)
-
-    def _scorer(self, world: str) -> "Scorer":
-        """A closed vocabulary has the words of all captions of `world`, or of everything that ships."""
+    def scorer(self, world: str = "") -> "Scorer":
+        """One on seed 0; a closed vocabulary has the words of all captions of `world`, or of everything that ships."""
         import torch
 
         from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions

@@ -87,7 +87,7 @@ class Feed(torch.utils.data.Dataset):
 
 
 class FileRun:
-    """Comes before what is pickled: classes of a user's own file are known once it is run."""
+    """Comes before what is pickled: classes of a user's file are known once it is run."""
 
     def __init__(self, file: str) -> None:
         self.file = file

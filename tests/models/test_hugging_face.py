@@ -13,10 +13,10 @@ from PIL import Image
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
-from menagerie.models.library.hugging_face import HuggingFaceReader
 from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import NO_GRAPH
 from menagerie.models.texts import Texts
+from menagerie.models.towers.hugging_face import HuggingFaceReader
 from menagerie.models.towers.pixels import Framing
 from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
 
