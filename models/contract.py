@@ -34,7 +34,7 @@ TEXTS = (
     ("a dog", SceneGraph(("dog",))),
     ("a white cat in the city", SceneGraph(("white cat", "city"))),
 )
-PREDICATES = (LEFT,)
+CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
 
 
 class Subject(NamedTuple):
@@ -46,10 +46,9 @@ class Subject(NamedTuple):
 
     def similarity(self, images: list[int], texts: list[int]) -> Tensor:
         """Scores of the chosen images and texts."""
-        captions, graphs = zip(*(TEXTS[k] for k in texts), strict=True)
         with torch.no_grad():
             pixels = self.scorer.pixel_scale(self.images[images])
-            read = self.scorer.read(captions, graphs)
+            read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])
             return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
 
     def refuse(self, problem: str) -> None:
@@ -59,8 +58,7 @@ class Subject(NamedTuple):
 
 def contract_texts() -> list[str]:
     """All texts that the checks read."""
-    nodes = [node for _, graph in TEXTS for node in graph.nodes]
-    return [*(caption for caption, _ in TEXTS), *nodes, *PREDICATES]
+    return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]
 
 
 def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], negatives: bool = False) -> None:
@@ -126,11 +124,10 @@ def check_neighbours(subject: Subject) -> None:
 def check_pairs(subject: Subject) -> None:
     """`paired` gives the diagonal of `similarity`."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
-    captions, graphs = zip(*TEXTS, strict=True)
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
         images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
-        scores = scorer.paired(images, scorer.encode_texts(scorer.read(captions, graphs)))
+        scores = scorer.paired(images, scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS)))
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
@@ -139,11 +136,10 @@ def check_pairs(subject: Subject) -> None:
 def check_gradients(subject: Subject) -> None:
     """The loss reaches the parameters, and its gradients are finite."""
     scorer = subject.scorer.train()
-    captions, graphs = zip(*TEXTS, strict=True)
     n = len(TEXTS)
     targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
     images = scorer.encode_images(scorer.pixel_scale(subject.images))
-    texts = scorer.encode_texts(scorer.reader(Texts(captions, graphs), torch.Generator().manual_seed(0)))
+    texts = scorer.encode_texts(scorer.reader(Texts(CAPTIONS, GRAPHS), torch.Generator().manual_seed(0)))
     loss = scorer.loss(images, texts, targets, Recipe())
     if loss.shape != () or not loss.isfinite():
         subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
@@ -160,8 +156,7 @@ def check_negatives(subject: Subject) -> None:
     scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
 
     def loss(n_texts: int) -> Tensor:
-        captions, graphs = zip(*TEXTS[:n_texts], strict=True)
-        read = scorer.reader(Texts(captions, graphs, matched=2), torch.Generator().manual_seed(0))
+        read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
         targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2)
         return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
 

@@ -8,8 +8,8 @@
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
-Each row differs from the model by one line of configuration, which the model brings with it
-(studies/ablation/papers.py) or the study (studies/ablation/groups.py), and is trained on the hardest
+Each row differs from the model by one line of configuration, which comes from the model's paper
+(studies/ablation/papers.py) or from the study (studies/ablation/groups.py), and is trained on the hardest
 cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
 left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.

@@ -94,8 +94,8 @@ class OpenCLIP(Source):
         return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
     def scorer(self, world: str = "") -> "Scorer":
-        """CLIP's cosine on these towers, at their resolution and context; with random weights, always the same ones, and
-        a warning where none are named."""
+        """CLIP's cosine on these towers, at their resolution and context; where no weights are named with random ones,
+        always the same, and a warning."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer

@@ -21,7 +21,7 @@ from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import own_file
 from menagerie.models.texts import TextReader, Texts
 from menagerie.models.training.augment import Variation, draw_variation
-from menagerie.models.training.sampling import SINGLES, BatchSampler, ShareSampler
+from menagerie.models.training.sampling import SINGLES, BatchSampler, by_shares, with_singles
 from menagerie.models.training.targets import Claims, targets_of
 
 
@@ -142,12 +142,12 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
     return batch
 
 
-def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler | ShareSampler:
+def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
     """What draws the items of a batch: by the shares of a mixture, or by those of single-object scenes."""
     if data.shares:
-        return ShareSampler(data.strata, data.shares, recipe.batch, seed)
+        return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))
-    return BatchSampler(is_single, recipe.batch, recipe.singles_share, seed, single_steps(recipe))
+    return with_singles(is_single, recipe.batch, recipe.singles_share, seed, single_steps(recipe))
 
 
 def single_steps(recipe: Recipe) -> int:

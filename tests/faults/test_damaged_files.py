@@ -51,7 +51,6 @@ EXEMPT = {
     "menagerie.generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.generators.parsers.llm_prompt": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.models.library.sources": "weights that open_clip reads",
-    "menagerie.models.library.processor_files": "files that transformers reads",
     "menagerie.models.library.pictures": "pictures that a caller has opened",
     "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
     "menagerie.studies.__main__": "reads the source itself",

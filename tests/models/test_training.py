@@ -24,7 +24,7 @@ from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import batch_loss, build_optimizer, rate_factor, set_rates, train
-from menagerie.models.training.sampling import BatchSampler, ShareSampler, Stream
+from menagerie.models.training.sampling import Stream, by_shares, with_singles
 from menagerie.models.training.state import History, StateFile, hand_on, read_state, save_state
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
@@ -207,11 +207,11 @@ def test_a_stream_can_be_read_from_anywhere():
 
 def test_batches_mix_as_asked():
     is_single = np.array([True] * 30 + [False] * 10)
-    mixed = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0)
+    mixed = with_singles(is_single, batch=8, singles_share=0.25, seed=0)
     assert all(is_single[mixed.indices(step)].sum() == 2 for step in range(20))
-    warm = BatchSampler(is_single, batch=8, singles_share=0.25, seed=0, single_steps=3)
+    warm = with_singles(is_single, batch=8, singles_share=0.25, seed=0, single_steps=3)
     assert [is_single[warm.indices(step)].sum() for step in range(5)] == [8, 8, 8, 2, 2]
-    alike = BatchSampler(is_single, batch=8, singles_share=None, seed=0)
+    alike = with_singles(is_single, batch=8, singles_share=None, seed=0)
     seen = np.concatenate([alike.indices(step) for step in range(5)])
     assert sorted(seen) == list(range(40))
 
@@ -219,8 +219,8 @@ def test_batches_mix_as_asked():
 def test_a_part_that_no_batch_has_room_for_is_named():
     strata = {"coco": np.arange(100) < 99, "own": np.arange(100) == 99}
     with pytest.raises(UserError, match=r"own has a share of 1\.00% of each batch of 32, which is no item at all"):
-        ShareSampler(strata, {"coco": 0.99, "own": 0.01}, batch=32, seed=0)
-    assert ShareSampler(strata, {"coco": 0.99, "own": 0.01}, batch=64, seed=0).indices(0).tolist().count(99) == 1
+        by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=32, seed=0)
+    assert by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=64, seed=0).indices(0).tolist().count(99) == 1
 
 
 def test_variation_is_bounded_and_never_mirrors():
