@@ -18,9 +18,9 @@ FOLDER = Path(__file__).parent / "scorers"
 
 @cache
 def specs() -> dict[str, ScorerSpec]:
-    """All registered scorers: the `SPEC` of every file in `models/scorers/`."""
-    names = sorted(file.stem for file in FOLDER.glob("[!_.]*.py"))
-    known = [importlib.import_module(f"menagerie.models.scorers.{name}").SPEC for name in names]
+    """All registered scorers in the order of their names: the `SPECS` of every file in `models/scorers/`."""
+    modules = [importlib.import_module(f"menagerie.models.scorers.{file.stem}") for file in FOLDER.glob("[!_.]*.py")]
+    known = sorted((spec for module in modules for spec in module.SPECS), key=lambda spec: spec.name)
     by_name = {spec.name: spec for spec in known}
     if len(by_name) < len(known):
         raise UserError("two scorers in models/scorers have one name; rename one")

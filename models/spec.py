@@ -1,7 +1,7 @@
 """What a scorer brings with it, beside its code; free of torch, so that command lines answer at once.
 
-A scorer is a file in `models/scorers/` with a `SPEC`; nothing else names it. A user's class has a spec too: its
-attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
+A scorer is an entry in the `SPECS` of a file in `models/scorers/`; nothing else names it. A user's class has a spec
+too: its attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
 """
 
 from collections.abc import Mapping

@@ -109,8 +109,7 @@ class ReadOutScorer(CLIPScorer):
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: Any = None) -> None:
         super().__init__(towers, texts, config)
         self.image_read_out, self.text_read_out = self.read_outs()
-        for tower in (self.towers.image, self.towers.text):
-            tower.drop_projection()  # nobody reads them
+        self.towers.drop_projections()
 
     @abstractmethod
     def read_outs(self) -> tuple[nn.Module, nn.Module]:

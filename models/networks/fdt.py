@@ -15,7 +15,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from menagerie.models.networks.clip import ReadOutScorer
-from menagerie.models.scorers.fdt import FDTConfig
+from menagerie.models.scorers.read_outs import FDTConfig
 from menagerie.models.towers.towers import Tokens
 
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.clip import ReadOutScorer
-from menagerie.models.networks.heads import HeadReadOut, Separation, Sizes, attention_shares, slot_vector
-from menagerie.models.scorers.sparo import SPAROConfig
+from menagerie.models.networks.read_outs import HeadReadOut, Separation, Sizes, attention_shares, slot_vector
+from menagerie.models.scorers.read_outs import SPAROConfig
 from menagerie.models.towers.towers import Tokens
 
 

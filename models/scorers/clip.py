@@ -1,4 +1,4 @@
-"""CLIP, as studies know it; free of torch. And the recipes of scorers that read its towers out in another way."""
+"""CLIP, and what differs from it in pooling or in its batches, as studies know them; free of torch."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class CLIPConfig:
     their own, unless this is another value than the default."""
 
 
-SPEC = ScorerSpec(
+CLIP = ScorerSpec(
     name="clip",
     title="CLIP",
     source="Radford et al. 2021, Learning transferable visual models from natural language supervision",
@@ -26,16 +26,41 @@ SPEC = ScorerSpec(
     pretrained={"learning_rate": 4e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.95)},
 )
 
-# SPARO's paper trains all of its models so, baselines among them (table 0.C.3); the rest is ours (docs/training.md):
-# AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped, and the inverse temperature may fall below 1.
-READ_OUT_SCRATCH = {"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 3600, "betas": (0.9, 0.98)}
-# No paper puts these read-outs on pretrained towers. Towers as CLIP is fine-tuned, the fresh read-out as OC-CLIP's
-# fresh module.
-READ_OUT_PRETRAINED = {
-    "learning_rate": 2e-4,
-    "vision_learning_rate": 4e-6,
-    "text_learning_rate": 4e-6,
-    "weight_decay": 0.2,
-    "warmup": 50,
-    "betas": (0.9, 0.95),
-}
+AVERAGE = ScorerSpec(
+    name="clip-gap",
+    title="CLIP with average pooling",
+    source="Vani et al. 2024 (SPARO), baseline GAP",
+    about="CLIP whose image vector is the mean over all patches",
+    implementation="menagerie.models.networks.clip:AverageScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+)
+
+# NegCLIP is CLIP whose batches hold false captions, and images beside their partners; the loss is rectangular.
+#
+# Images are compared with all captions of the batch and behind them the swapped one of each, which has no image and no
+# row of its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). Where
+# training shows the swapped scene of an image too, both are in one batch.
+#
+# Where we differ from the published code (vinid/neg_clip):
+#
+# - Its false captions exchange words of one part of speech, whether or not the result is false; ours come from the
+#   scene, are false of the image, and are left out where they are true of another one in the batch.
+# - Its hard images are one of the three nearest in CLIP's features, and a step has twice as many images; ours are
+#   partners and take the place of other images: a step costs as many passes as CLIP's.
+# - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
+NEGCLIP = ScorerSpec(
+    name="negclip",
+    title="NegCLIP",
+    source="Yuksekgonul et al. 2023, When and why vision-language models behave like bags-of-words",
+    about="CLIP trained with false captions of the same words, and with images of which they are true",
+    implementation=CLIP.implementation,
+    config=CLIP.config,
+    scratch=CLIP.scratch,  # the paper fine-tunes only
+    pretrained={"learning_rate": 1e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.98)},
+    # No space: it has no option that CLIP doesn't have.
+    negatives=("captions", "images"),
+)
+
+SPECS = (CLIP, AVERAGE, NEGCLIP)

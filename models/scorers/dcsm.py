@@ -27,7 +27,7 @@ class DCSMConfig:
 # Adam at a constant 1e-3; ours decays to 0 as all models' do. The README says 1e-5, the checkpoints' names 1e-3.
 RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0, "betas": (0.9, 0.999)}
 
-SPEC = ScorerSpec(
+DCSM = ScorerSpec(
     name="dcsm",
     title="DCSM",
     source="Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes! (dense cosine similarity maps)",
@@ -42,3 +42,5 @@ SPEC = ScorerSpec(
     negatives=("captions", "images"),
     stage=Stage("clip"),
 )
+
+SPECS = (DCSM,)

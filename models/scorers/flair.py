@@ -24,7 +24,7 @@ class FLAIRConfig:
             raise UserError(f"FLAIR needs at least 1 caption and 1 head, got {self.captions} and {self.heads}")
 
 
-SPEC = ScorerSpec(
+FLAIR = ScorerSpec(
     name="flair",
     title="FLAIR",
     source="Xiao et al. 2025, FLAIR: VLM with fine-grained language-informed image representations",
@@ -46,3 +46,5 @@ SPEC = ScorerSpec(
     },
     space={"captions": (1, 2, 3), "heads": (1, 2, 4, 8), "logit_bias": Range(-10.0, -2.0)},
 )
+
+SPECS = (FLAIR,)

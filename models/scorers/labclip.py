@@ -17,7 +17,7 @@ class LABCLIPConfig:
 # map towards 0, not towards the identity.
 RECIPE = {"learning_rate": 1e-2, "weight_decay": 0.0, "warmup": 0, "betas": (0.9, 0.999)}
 
-SPEC = ScorerSpec(
+LABCLIP = ScorerSpec(
     name="labclip",
     title="LABCLIP",
     source="Koishigarina et al. 2025, CLIP behaves like a bag-of-words model cross-modally but not uni-modally",
@@ -30,3 +30,5 @@ SPEC = ScorerSpec(
     negatives=("captions",),
     stage=Stage("clip"),
 )
+
+SPECS = (LABCLIP,)

@@ -70,7 +70,7 @@ class OCCLIPConfig:
             raise UserError(f"--oc-clip.local-negatives must be different ones, got {' '.join(self.local_negatives)}")
 
 
-SPEC = ScorerSpec(
+OC_CLIP = ScorerSpec(
     name="oc-clip",
     title="OC-CLIP",
     source="Assouel et al. 2025, Object-centric binding in contrastive language-image pre-training",
@@ -96,3 +96,5 @@ SPEC = ScorerSpec(
     reads=("graphs",),
     local_loss=("local_weight", "local_negatives", "local_mean"),
 )
+
+SPECS = (OC_CLIP,)

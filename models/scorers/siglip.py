@@ -16,7 +16,7 @@ class SigLIPConfig(CLIPConfig):
     """Where the learned bias starts. Of B texts all but one are wrong of an image: -ln(B - 1) is balanced."""
 
 
-SPEC = ScorerSpec(
+SIGLIP = ScorerSpec(
     name="siglip",
     title="SigLIP",
     source="Zhai et al. 2023, Sigmoid loss for language image pre-training",
@@ -33,3 +33,5 @@ SPEC = ScorerSpec(
     pretrained={"learning_rate": 4e-6, "weight_decay": 0.0, "warmup": 50, "betas": (0.9, 0.95)},
     space={"logit_bias": Range(-10.0, -2.0), "logit_scale": Range(5.0, 30.0, log=True)},
 )
+
+SPECS = (SIGLIP,)

@@ -31,12 +31,20 @@ class Tokens(NamedTuple):
     """The one that CLIP itself reads: CLS, or the end of the text."""
 
 
-class ImageTower:
-    """The image tower of an open_clip model. All but `pooled` and `patches` is of plain ViTs alone: see
-    `Towers.require_patches`."""
+class Tower:
+    """One of the two towers of an open_clip model. Tokens can be had of plain transformers alone: see
+    `Towers.require_tokens`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
+
+    def project(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b d"]:
+        """Into the space that images and texts share, by the tower's `projection`."""
+        return states @ self.projection
+
+
+class ImageTower(Tower):
+    """`model.visual`."""
 
     def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """The vector of each image as the tower itself pools and projects its tokens, of any length."""
@@ -59,10 +67,6 @@ class ImageTower:
     def norm(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         """The tower's last LayerNorm."""
         return self.model.visual.ln_post(states)
-
-    def project(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b d"]:
-        """Into the space that images and texts share."""
-        return states @ self.projection
 
     def patches(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:
         """The patch-level encoding, before pooling and projection; of plain ViTs of open_clip and of timm."""
@@ -98,20 +102,13 @@ class ImageTower:
         """Take the last block away, unless it is the only one."""
         drop_last_block(self.model.visual.transformer)
 
-    def drop_projection(self) -> None:
-        """Take away what nobody reads."""
-        self.model.visual.proj = None
-
     def drop_norm(self) -> None:
-        """Take away what nobody reads."""
+        """Take the last LayerNorm away, for a scorer that reads tokens before it."""
         self.model.visual.ln_post = nn.Identity()
 
 
-class TextTower:
-    """The text tower of an open_clip model."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+class TextTower(Tower):
+    """All of the model but `model.visual`."""
 
     def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """The vector of each text as the tower itself pools and projects its tokens, of any length."""
@@ -125,10 +122,6 @@ class TextTower:
         states, ends = layers["text_intermediates"][0], ends_of(texts, self.end_token)
         places = torch.arange(texts.shape[1], device=texts.device)
         return Tokens(states, places <= ends[:, None], states[torch.arange(len(texts), device=texts.device), ends])
-
-    def project(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b d"]:
-        """Into the space that images and texts share."""
-        return states @ self.projection
 
     @property
     def projection(self) -> Float[Tensor, "width d"]:
@@ -161,10 +154,6 @@ class TextTower:
         for block in transformer.resblocks if drawn else ():
             for projection in (block.attn.out_proj, block.mlp.c_proj):
                 projection.weight.mul_(math.sqrt(before / len(transformer.resblocks)))
-
-    def drop_projection(self) -> None:
-        """Take away what nobody reads."""
-        self.model.text_projection = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +189,10 @@ class Towers:
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """Those of the "vision" and of the "text" tower."""
         return {"vision": self.image.parameters(), "text": self.text.parameters()}
+
+    def drop_projections(self) -> None:
+        """Take away both, for scorers that read neither."""
+        self.model.visual.proj = self.model.text_projection = None
 
     def require_patches(self, scorer: str) -> None:
         """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""

@@ -4,7 +4,7 @@ and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from menagerie.models.scorers.oc_clip import SPEC
+from menagerie.models.scorers import oc_clip
 from menagerie.models.spec import ScorerSpec
 
 
@@ -44,7 +44,7 @@ class Ablations:
 INITIAL = (1.5, 1.0, 0.5, 0.1)  # of alpha and of beta (appendix A.1)
 DEFAULTS = (1.5, 0.5)
 OBJECTS, RELATIONS = (16, 32, 64, 128), (8, 16, 32, 64)  # figure 4, in sizes for small towers
-SMALL = {name: SPEC.small[name] for name in ("dim", "relation_dim")}
+SMALL = {name: oc_clip.OC_CLIP.small[name] for name in ("dim", "relation_dim")}
 OTHER_OBJECTS = [size for size in OBJECTS if size != SMALL["dim"]]
 OTHER_RELATIONS = [size for size in RELATIONS if size != SMALL["relation_dim"]]
 ORDERS = (("left_right_unseen_order", "swap"), ("above_under_unseen_order", "swap"))

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.fdt import sparsemax
-from menagerie.models.networks.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
-from menagerie.models.scorers.sparo import ATTENTION, SPAROConfig
+from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
+from menagerie.models.scorers.read_outs import ATTENTION, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.towers import Tokens, ends_of

@@ -1,12 +1,12 @@
-"""Learned queries that attend to a tower's tokens, a head each: attentional pooling, and what lies between it and
-SPARO (Vani et al. 2024, table 6).
+"""Read-outs of the tokens of both towers: attentional pooling, what lies between it and SPARO (Vani et al. 2024, table
+6), and a linear bottleneck (table 0.B.2).
 
 AttPool is one query of multi-head attention: the heads' outputs are mixed by a linear map, normalised as one vector
 and projected as one. Each of the three can keep the heads apart instead. Read-outs of the fork of open_clip project
 their queries too; a map of what is learned anyway adds nothing, and without it parameter counts are those of table 6.
 
 All starts as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
-projection of all heads as CLIP's own (no bias), and the one for each head, which the fork hasn't, as SPARO's.
+projection of all heads as CLIP's (no bias), and the one for each head, which the fork hasn't, as SPARO's.
 """
 
 import math
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from menagerie.models.networks.clip import ReadOutScorer
-from menagerie.models.scorers.clip_attpool import AttPoolConfig
+from menagerie.models.scorers.read_outs import AttPoolConfig, LinearConfig
 from menagerie.models.towers.towers import Tokens
 
 
@@ -102,6 +102,36 @@ class AttPoolScorer(ReadOutScorer):
         sizes = Sizes(self.config.heads, self.config.head_dim, self.config.head_dim)
         widths = self.towers.image.width, self.towers.text.width
         return tuple(HeadReadOut(width, sizes, ATTENTIONAL_POOLING) for width in widths)
+
+
+class LinearBottleneck(nn.Module):
+    """CLS or the end of the text, in `narrow` numbers and from there in `wide`; nothing non-linear between them.
+
+    The first map takes the place of the tower's projection (width, d), and starts as that where d is `narrow`: then
+    pretrained towers keep theirs. Otherwise it is drawn as open_clip draws projections.
+    """
+
+    def __init__(self, projection: Float[Tensor, "width d"], narrow: int, wide: int) -> None:
+        super().__init__()
+        width = len(projection)
+        fits = projection.shape[1] == narrow
+        self.narrow = nn.Parameter(projection.detach().clone() if fits else width**-0.5 * torch.randn(width, narrow))
+        self.wide = nn.Linear(narrow, wide)
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "n wide"]:
+        """Unit vectors."""
+        return F.normalize(self.wide(tokens.pooled @ self.narrow), dim=-1)
+
+
+class LinearScorer(ReadOutScorer):
+    """CLS and end token, each through an affine map of a narrow projection."""
+
+    config_class = LinearConfig
+
+    def read_outs(self) -> tuple[nn.Module, nn.Module]:
+        """A bottleneck for each tower."""
+        towers = self.towers.image, self.towers.text
+        return tuple(LinearBottleneck(tower.projection, self.config.narrow, self.config.wide) for tower in towers)
 
 
 def attention_shares(
