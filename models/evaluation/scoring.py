@@ -151,7 +151,7 @@ def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
 
 
 class Passes:
-    """All texts, encoded, as often as they are wanted: vectors are kept, other codes are made again."""
+    """Encodes all texts each time it is iterated over: vectors are kept, other codes are made again."""
 
     def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
         self.scorer, self.texts = scorer, texts

@@ -59,20 +59,20 @@ class FunctionalReader(CaptionReader):
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> WordTokens:
         """Token ids of every caption, and where its functional words are."""
-        return WordTokens(self.tokenizer(texts.captions, self.context), self.places(texts.captions))
+        return WordTokens(self.tokenizer(texts.captions, self.context), self.word_numbers(texts.captions))
 
-    def places(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
+    def word_numbers(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
         """The number of each token's functional word: of every occurrence all tokens, where a tokenizer cuts it.
 
         How many tokens lie before a word, the start token among them, is where a text that stops there ends.
         """
-        places = torch.zeros(len(captions), self.context, dtype=torch.int64)
+        numbers = torch.zeros(len(captions), self.context, dtype=torch.int64)
         found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]
         texts = [captions[row][:end].rstrip() for row, (_, *ends) in found for end in ends]
         positions = ends_of(self.tokenizer(texts, self.context), self.end).tolist()
         for (row, (number, *_)), start, end in zip(found, positions[::2], positions[1::2], strict=True):
-            places[row, start:end] = number
-        return places
+            numbers[row, start:end] = number
+        return numbers
 
     def occurrences(self, text: str) -> list[tuple[int, int, int]]:
         """The number, from 1, of every functional word in `text`, and the characters where it starts and ends."""

@@ -87,7 +87,7 @@ class Feed(torch.utils.data.Dataset):
 
 
 class FileRun:
-    """Comes before what is pickled: classes of a user's file are known once it is run."""
+    """Runs a user's file when it is unpickled, so that the classes of what is pickled behind it are known."""
 
     def __init__(self, file: str) -> None:
         self.file = file
