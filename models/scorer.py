@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -13,15 +13,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.texts import Tensors, TextReader, Texts, cut_by
+from menagerie.models.texts import Code, Tensors, TextReader, Texts, cut_by, mapped
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
 from menagerie.models.towers.towers import Towers
 
 # CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
-
-Code = TypeVar("Code")
 
 
 class Diverged(UserError):
@@ -128,9 +126,4 @@ class Scorer(nn.Module, ABC):
 
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
     """The same tensors on another device; what is no tensor stays as it is."""
-    if isinstance(code, Tensor):
-        return code.to(device, non_blocking=non_blocking)
-    if isinstance(code, tuple):
-        parts = (moved(part, device, non_blocking) for part in code)
-        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
-    return code
+    return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))

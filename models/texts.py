@@ -1,15 +1,17 @@
-"""Texts as scorers read them, and what reads them."""
+"""Texts as scorers read them, what reads them, and the structure of what scorers make of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
+from torch import Tensor
 
 from menagerie.generators.captions.graph import SceneGraph
 
 # A tensor, or named tuples of tensors and of such tuples: what scorers make of images and of texts.
 Tensors = Any
+Code = TypeVar("Code")
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,22 @@ def cut_by(reader: TextReader, texts: Texts) -> list[bool] | None:
     """Whether a reader cuts each text, whose end the scorer then never sees; None where it doesn't say so."""
     cut = getattr(reader, "cut", None)
     return cut(texts) if cut else None
+
+
+def mapped(code: Code, change: Callable[[Tensor], Tensor]) -> Code:
+    """A code of the same structure with each tensor changed; what is no tensor stays as it is."""
+    if isinstance(code, Tensor):
+        return change(code)
+    if isinstance(code, tuple):
+        parts = (mapped(part, change) for part in code)
+        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
+    return code
+
+
+def leaves(code: Tensors) -> Iterator[Any]:
+    """The tensors of a code in their order, and whatever else it is made of."""
+    if isinstance(code, tuple):
+        for part in code:
+            yield from leaves(part)
+    else:
+        yield code

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.evaluation.scoring import BLOCK, Block, encode, encoded
 from menagerie.models.scorer import Scorer, moved
-from menagerie.models.texts import Tensors
+from menagerie.models.texts import Tensors, leaves, mapped
 
 Report = Callable[[int], None]
 Row = tuple[Tensor, ...]  # of one image, on the CPU
@@ -103,7 +103,8 @@ class Form(NamedTuple):
 
     def stacked(self, rows: Sequence[Row]) -> Tensors:
         """The code of some images."""
-        return rebuilt(self.empty, iter([torch.stack(column) for column in zip(*rows, strict=True)]))
+        columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
+        return mapped(self.empty, lambda _: next(columns))
 
     def from_bytes(self, content: bytes) -> Row:
         """The row that `to_bytes` was given."""
@@ -127,35 +128,18 @@ def form_of(scorer: Scorer, resolution: int) -> Form | None:
     size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
     code = encode(scorer, torch.cat([half, half.flip(0)]))
-    try:
-        parts = list(leaves(code))
-    except TypeError:
-        return None
-    if not parts or not all(p.ndim and len(p) == BLOCK and p[0].numel() and p.equal(p.flip(0)) for p in parts):
+    parts = list(leaves(code))
+    if not parts or not all(map(has_rows, parts)):
         return None
     hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
     hashed.update(to_bytes(tuple(part.cpu() for part in parts)))
-    empty = [part.new_empty((0, *part.shape[1:]), device="cpu") for part in parts]
-    return Form(rebuilt(code, iter(empty)), hashed.hexdigest())
+    return Form(mapped(code, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest())
 
 
-def leaves(code: Tensors) -> Iterator[Tensor]:
-    """The tensors of a code; raises TypeError where it is made of anything but tensors and tuples of them."""
-    if isinstance(code, Tensor):
-        yield code
-    elif isinstance(code, tuple):
-        for part in code:
-            yield from leaves(part)
-    else:
-        raise TypeError(f"a code of {type(code).__name__}")
-
-
-def rebuilt(code: Tensors, parts: Iterator[Tensor]) -> Tensors:
-    """A code of the same structure, of other tensors."""
-    if isinstance(code, Tensor):
-        return next(parts)
-    inner = [rebuilt(part, parts) for part in code]
-    return type(code)(*inner) if hasattr(code, "_fields") else tuple(inner)
+def has_rows(part: Any) -> bool:
+    """Whether a part of the code of a block of noise is a tensor of a row for each image, wherever the image is."""
+    right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
+    return bool(right and part.equal(part.flip(0)))
 
 
 def to_bytes(row: Row) -> bytes:

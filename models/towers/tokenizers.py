@@ -48,11 +48,6 @@ class WordTokenizer:
 
     words: tuple[str, ...]
 
-    @classmethod
-    def from_texts(cls, texts: Iterable[str]) -> "WordTokenizer":
-        """The tokenizer of all words that occur in `texts`."""
-        return cls(words_of(texts))
-
     @property
     def vocab_size(self) -> int:
         """Number of distinct ids."""

@@ -2,7 +2,6 @@
 
 import multiprocessing
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +9,7 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import FULL, free_shared
 from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
+from menagerie.models.texts import leaves
 from menagerie.models.training.feed import Batch, Feed
 
 
@@ -27,15 +27,9 @@ class SharedMemoryFeed(torch.utils.data.Dataset):
 
     def __getitem__(self, step: int) -> Batch | str:
         batch = self.feed[step]
-        need = tensor_bytes(batch) * self.processes  # the others may be at the same place
+        sizes = [part.numel() * part.element_size() for part in leaves(batch) if isinstance(part, Tensor)]
+        need = sum(sizes) * self.processes  # the others may be at the same place
         return batch if free_shared() >= need else f"{need} bytes are needed at once, but {FULL}"
-
-
-def tensor_bytes(part: Any) -> int:
-    """Of all tensors in lists and tuples."""
-    if isinstance(part, Tensor):
-        return part.numel() * part.element_size()
-    return sum(map(tensor_bytes, part)) if isinstance(part, tuple | list) else 0
 
 
 def start_loader(number: int) -> None:

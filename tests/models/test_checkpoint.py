@@ -17,7 +17,7 @@ from menagerie.models.registry import check_scorer, scorer_class, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.build import build_towers, check_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
-from menagerie.models.towers.tokenizers import WordTokenizer
+from menagerie.models.towers.tokenizers import WordTokenizer, words_of
 from tests.disks import with_largest_file
 from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
 
@@ -172,7 +172,7 @@ def test_a_class_of_ones_own(tmp_path):
 
 
 def test_words_become_ids_with_the_end_token_largest():
-    tokenizer = WordTokenizer.from_texts(["a red cat", "a dog"])
+    tokenizer = WordTokenizer(words_of(["a red cat", "a dog"]))
     assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
     with pytest.raises(UserError, match="'pig' of 'a pig' is not in this model's vocabulary"):
         tokenizer(["a pig"], 5)

@@ -16,7 +16,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, words_of
 from menagerie.models.training.loop import train
 from tests.models import builders
 
@@ -130,7 +130,7 @@ def test_the_place_of_every_functional_word_in_byte_pairs():
 
 
 def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
-    tokenizer = WordTokenizer.from_texts(["the cat left of another"])
+    tokenizer = WordTokenizer(words_of(["the cat left of another"]))
     reader = FunctionalReader(tokenizer, 8, ("under", "left"))
     assert reader(Texts(["the cat - left of, Left", "the cat"], GRAPHS[:2])).words.tolist() == [
         [0, 0, 2, 0, 2, 0, 0, 0],
