@@ -14,7 +14,7 @@ from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.hugging_face import load_hugging_face
+from menagerie.models.towers.hugging_face import TextInput, load_hugging_face
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
@@ -82,6 +82,10 @@ class HuggingFaceScorer(CLIPScorer):
         self.config, self.reader = HuggingFaceConfig(), reader
         self.take_towers(built)
         self.take_temperature()
+
+    def encode_texts(self, texts: TextInput) -> Float[Tensor, "m d"]:
+        """Unit vectors of the captions."""
+        return F.normalize(self.towers.text.pooled(texts), dim=-1)
 
 
 class AverageScorer(CLIPScorer):

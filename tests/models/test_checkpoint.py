@@ -1,6 +1,5 @@
 """Checkpoints, names and texts: what is foreign is refused with one clear line."""
 
-import json
 import os
 import stat
 from itertools import product
@@ -23,9 +22,9 @@ from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
 
 
 def rewrite_config(folder, **changes):
-    """As it was written before there were digests, or by hand."""
-    config = {key: value for key, value in read_record(folder / "config.json").items() if key != "weights"}
-    (folder / "config.json").write_text(json.dumps(config | changes))
+    """As it is written of the weights that lie there now."""
+    config = read_record(folder / "config.json") | {"weights": file_digest(folder / "model.safetensors")}
+    write_record(folder / "config.json", config | changes)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -106,8 +105,9 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
             read(folder)
     folders[0].rename(tmp_path / "alone")
     load_checkpoint(tmp_path / "alone")
-    rewrite_config(folders[1])  # without its digest it is no other
-    with pytest.raises(UserError, match="has other weights"):
+    config = read_record(folders[1] / "config.json")
+    write_record(folders[1] / "config.json", {key: value for key, value in config.items() if key != "weights"})
+    with pytest.raises(UserError, match="not a whole checkpoint"):  # without its digest it is none
         load_checkpoint(folders[1])
 
 
@@ -182,16 +182,16 @@ def test_words_become_ids_with_the_end_token_largest():
 
 @pytest.mark.parametrize("name", SMALL_TOWERS)
 def test_small_towers_build(name):
-    model, tokenizer = build_towers(TowerConfig(name, resolution=32), TextSpace(WORDS, 8))[:2]
-    assert model.encode_image(images(2)).shape == model.encode_text(tokenizer(["red cat", "city"], 8)).shape
+    towers = build_towers(TowerConfig(name, resolution=32), TextSpace(WORDS, 8))
+    assert towers.image.pooled(images(2)).shape == towers.text.pooled(towers.tokenizer(["red cat", "city"], 8)).shape
 
 
 def test_any_open_clip_architecture_from_scratch():
     """Its own tokenizer, its own towers, our context and resolution."""
-    model, tokenizer = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))[:2]
-    tokens = tokenizer(["an asphalt giant tortoise"], 12)
+    towers = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))
+    tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
     assert tokens.shape == (1, 12)
-    assert model.encode_text(tokens).shape == model.encode_image(torch.zeros(1, 3, 64, 64)).shape
+    assert towers.text.pooled(tokens).shape == towers.image.pooled(torch.zeros(1, 3, 64, 64)).shape
 
 
 def test_impossible_towers_are_named():

@@ -161,10 +161,6 @@ def test_a_whole_state_of_another_run_is_named(data, tmp_path):
         hand_on(StateFile(path, "two"), StateFile(tmp_path / "b.pt", "three"))
     hand_on(StateFile(path, "one"), StateFile(tmp_path / "b.pt", "two"))
     assert read_state(StateFile(tmp_path / "b.pt", "two"))["step"] == 2
-    save_state(
-        StateFile(path), *(model := fresh("clip", data), build_optimizer(model, recipe)), 1, History(8)
-    )  # as before
-    assert read_state(StateFile(path, "two"))["step"] == 1
 
 
 def test_no_room_for_a_state_is_one_line_and_keeps_the_last_one(data, tmp_path):
