@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +38,7 @@ class CLIPScorer(Scorer):
     """One vector per image, one per caption, compared by their cosine."""
 
     config_class = CLIPConfig
-    needs: ClassVar[str] = ""
+    needs: ClassVar[Literal["", "patches", "tokens"]] = ""
     """What it needs of towers beside their vectors: all tokens of images ("patches"), or of texts too ("tokens")."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
@@ -46,8 +46,10 @@ class CLIPScorer(Scorer):
         super().__init__(towers, texts, config.logit_scale)
         self.config = config
         built = build_towers(towers, texts)
-        if self.needs:
-            getattr(built, f"require_{self.needs}")(type(self).__name__)
+        if self.needs == "patches":
+            built.require_patches(type(self).__name__)
+        elif self.needs == "tokens":
+            built.require_tokens(type(self).__name__)
         self.take_towers(built)
         if config.logit_scale == self.config_class().logit_scale:
             self.take_temperature()

@@ -169,6 +169,7 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
         ({"recipe.warmup": 2.5}, "warmup is 2.5"),
         ({"recipe.warmup": 10**30}, "best.json can't be read (--warmup must be at most"),
         ({"recipe.single_object_phase": 2.0}, "single_object_phase is a fraction"),
+        ({"recipe.local_weight": 1.0}, "local_weight is an option of oc-clip, no field of recipes: delete it there"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
     ids=str,
