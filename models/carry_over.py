@@ -1,7 +1,7 @@
 """Weights of a trained scorer for a new one of the same kind that reads other texts.
 
-A closed vocabulary has a row for each word and a row for each place in a text. The new scorer keeps every word and
-every place of the old one and has more of them, which start fresh; all other weights are those of the checkpoint.
+A closed vocabulary has a row for each word and a row for each position in a text. The new scorer keeps every word and
+every position of the old one and has more of them, which start fresh; all other weights are those of the checkpoint.
 """
 
 from collections.abc import Mapping
@@ -26,22 +26,22 @@ from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import recorded
 
-WORDS, PLACES, IMAGES = "token_embedding.weight", "positional_embedding", "visual."
+WORDS, POSITIONS, IMAGES = "token_embedding.weight", "positional_embedding", "visual."  # names of weights
 
 
 class Carried(NamedTuple):
-    """What a new scorer has of an old one."""
+    """How much of an old scorer a new one has."""
 
     words: int
     """Words of the old vocabulary; 0 of byte pairs, of which all are known."""
     new_words: tuple[str, ...]
     positions: int
-    """Places in a text that the old one had."""
+    """Positions in a text that the old one had."""
     new_positions: int
 
     @classmethod
     def recorded(cls, result: Mapping[str, Any]) -> "Carried":
-        """What a cell's result says of it, beside where the weights were."""
+        """As a cell's result records it."""
         return cls(*(result[name] for name in cls._fields))
 
     @property
@@ -89,15 +89,15 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     depends on which texts it reads.
     """
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
-    weights, own = read_weights(folder), scorer.state_dict()
-    if odd := sorted(own.keys() ^ weights.keys()):
+    weights, state = read_weights(folder), scorer.state_dict()
+    if odd := sorted(state.keys() ^ weights.keys()):
         raise UserError(f"{foreign(folder, model)}; the first odd one is {odd[0]}")
     rows = word_rows(config.texts.words, scorer.texts.words)
-    for name, fresh in own.items():
+    for name, fresh in state.items():
         if name.endswith(WORDS) and scorer.texts.words:
             take_rows(fresh, weights[name], rows)
-        elif name.endswith(PLACES) and IMAGES not in name:
-            take_rows(fresh, weights[name], {place: place for place in range(len(weights[name]))})
+        elif name.endswith(POSITIONS) and IMAGES not in name:
+            take_rows(fresh, weights[name], {row: row for row in range(len(weights[name]))})
         elif fresh.shape == weights[name].shape:
             fresh.copy_(weights[name])
         else:
@@ -107,18 +107,18 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
             )
     known = set(config.texts.words)
     new = tuple(word for word in scorer.texts.words if word not in known)
-    places = config.texts.context
-    return Carried(len(config.texts.words), new, places, scorer.texts.context - places)
+    positions = config.texts.context
+    return Carried(len(config.texts.words), new, positions, scorer.texts.context - positions)
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:
     """The rows of a new table of words by those of an old one: row 0 pads, the last is the end token."""
-    places = {word: row for row, word in enumerate(now, start=1)}
-    kept = {row: places[word] for row, word in enumerate(before, start=1)}
+    new_rows = {word: row for row, word in enumerate(now, start=1)}
+    kept = {row: new_rows[word] for row, word in enumerate(before, start=1)}
     return {0: 0, **kept, len(before) + 1: len(now) + 1}
 
 
 @torch.no_grad()
 def take_rows(fresh: Tensor, given: Tensor, rows: dict[int, int]) -> None:
-    """Copy rows of `given` to their places in `fresh`."""
+    """Copy rows of `given` to other rows of `fresh`."""
     fresh[torch.tensor(list(rows.values()))] = given[torch.tensor(list(rows))].to(fresh)

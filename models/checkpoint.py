@@ -5,7 +5,7 @@ In a cell's folder the result notes the digest of the weights, so that no other 
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
-from menagerie.envs.core.reading import Unreadable, check_accessible, open_file, shaped
+from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.envs.core.records import check_file, file_digest, noted_digest, read_record, write_record
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
@@ -26,36 +26,17 @@ from menagerie.models.towers.preparation import recorded
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 
-@dataclass(frozen=True)
-class CheckpointConfig:
-    """What a checkpoint says of its scorer, beside the weights."""
+class CheckpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a checkpoint says of its scorer, beside the weights: its `config.json`."""
 
     model: str
     towers: TowerConfig
     texts: TextSpace
     options: dict[str, Any]
-    base: dict[str, Any] | None
-    """Options of the scorer that it was built on."""
-    digest: str = ""
-    """Of the weights; files of before there were digests have none."""
-
-
-class Texts(msgspec.Struct):
-    """The texts that a scorer reads, in its file."""
-
-    words: list[str]
-    context: int
-
-
-class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of a checkpoint's `config.json`."""
-
-    model: str
-    towers: dict[str, Any]
-    texts: Texts
-    options: dict[str, Any]
+    weights: str
+    """Digest of the file of weights."""
     base: dict[str, Any] | None = None
-    weights: str = ""
+    """Options of the scorer that it was built on."""
 
 
 def build_scorer(
@@ -65,17 +46,17 @@ def build_scorer(
     options: dict[str, Any] | None = None,
     base: Scorer | None = None,
 ) -> Scorer:
-    """A fresh scorer by name; `options` are fields of its own config.
+    """A fresh scorer by name; `options` are fields of its config.
 
     One with a stage before it is built on `base`, the trained scorer of that stage, or on a fresh one.
     """
-    spec = spec_of(model)
-    given, config = dict(spec.fixed), spec.configured(options or {})
+    spec, given = spec_of(model), {}
+    config = spec.configured(options or {})
     if spec.stage:
         given["base"] = base or build_scorer(spec.stage.scorer, towers, texts)
         given["base"].requires_grad_(not spec.stage.frozen)
     scorer = scorer_class(model)(towers, texts, config, **given)
-    if not hasattr(scorer, "config"):  # a class of one's own need not keep it
+    if not hasattr(scorer, "config"):  # a user's class need not keep it
         scorer.config = config
     return scorer
 
@@ -107,8 +88,8 @@ def system_error(error: SafetensorError) -> Exception:
 def read_config(folder: Path) -> CheckpointConfig:
     """What the checkpoint in `folder` says of its scorer; one that is damaged, of another project or of another cell
     than the result beside it raises."""
-    config = own_config(folder)
-    check_place(folder, config.digest)
+    config = config_in(folder)
+    check_place(folder, config.weights)
     return config
 
 
@@ -123,28 +104,22 @@ def check_place(folder: Path, digest: str) -> None:
         )
 
 
-def own_config(folder: Path) -> CheckpointConfig:
+def config_in(folder: Path) -> CheckpointConfig:
     """What the checkpoint in `folder` says of its scorer, whatever lies beside it."""
     try:
-        config = read_record(folder / CONFIG, ConfigFile)
-        texts = TextSpace(tuple(config["texts"]["words"]), int(config["texts"]["context"]))
-        towers = shaped(config["towers"] | {"load": False}, TowerConfig, folder / CONFIG)  # the weights are here
-        parts = texts, config["options"], config.get("base"), config.get("weights", "")
-        return CheckpointConfig(config["model"], TowerConfig(**towers), *parts)
+        config = read_record(folder / CONFIG, CheckpointConfig)
+        towers = TowerConfig(**config["towers"] | {"load": False})  # the weights are here
+        return msgspec.convert(config | {"towers": asdict(towers)}, CheckpointConfig)
     except (ValueError, TypeError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint in `folder` by name; one that is damaged raises.
-
-    They are hashed before they are read, unless the checkpoint is of before there were digests.
-    """
-    digest = read_config(folder).digest
+    """The weights of the checkpoint in `folder` by name, hashed before they are read; one that is damaged raises."""
+    digest = read_config(folder).weights
     try:
         open_file(folder / WEIGHTS).close()  # the library says of one that it may not read that it isn't there
-        if digest:
-            check_file(folder / WEIGHTS, digest)
+        check_file(folder / WEIGHTS, digest)
         return load_file(folder / WEIGHTS)
     except (OSError, Unreadable, SafetensorError, MemoryError) as error:
         check_accessible(folder / WEIGHTS, error)
@@ -155,8 +130,8 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
     """The scorer in `folder`; a checkpoint of another model than `model` raises, and so do
     weights that are missing or left over.
 
-    A class of one's own (`file.py:Class`, from whatever folder) must be named as `model`: a checkpoint alone
-    never decides what code runs.
+    A user's class (`file.py:Class`, from whatever folder) must be named as `model`: a checkpoint alone never decides
+    what code runs.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -188,7 +163,7 @@ def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
     try:
         first = build_scorer(stage.scorer, config.towers, config.texts, config.base) if stage else None
         return build_scorer(name, config.towers, config.texts, config.options, first)
-    except Exception as error:  # whatever torch or a class of one's own says of sizes that fit nothing
+    except Exception as error:  # whatever torch or a user's class says of sizes that fit nothing
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{folder} can't be built from its {CONFIG} ({reason:.200}); train the model again") from error
 
@@ -199,7 +174,7 @@ def checked_name(folder: Path, recorded: str, model: str | None) -> str:
         raise UserError(f"{folder} is a checkpoint of {recorded!r}, not of {model!r}")
     if is_own(recorded) and model is None:
         raise UserError(
-            f"{folder} is a checkpoint of {recorded}, a class of somebody's own; its file is run only if you name it, "
+            f"{folder} is a checkpoint of {recorded}, a user's class; its file is run only if you name it, "
             "as model=, code=[...] or --code"
         )
     return model or choose("model", recorded, specs())

@@ -1,6 +1,6 @@
 """What every scorer must do, checked before anything is rendered or trained.
 
-The tests run it over all registered scorers, a study over those that were chosen, a user's own among them.
+The tests run it over all registered scorers, a study over those that were chosen, users' classes among them.
 Each check raises with what is wrong and in which method; all of them together take a second or two.
 """
 
@@ -19,6 +19,7 @@ from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_chec
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 
@@ -33,7 +34,7 @@ TEXTS = (
     ("a dog", SceneGraph(("dog",))),
     ("a white cat in the city", SceneGraph(("white cat", "city"))),
 )
-PREDICATES = (LEFT,)
+CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
 
 
 class Subject(NamedTuple):
@@ -45,10 +46,9 @@ class Subject(NamedTuple):
 
     def similarity(self, images: list[int], texts: list[int]) -> Tensor:
         """Scores of the chosen images and texts."""
-        captions, graphs = zip(*(TEXTS[k] for k in texts), strict=True)
         with torch.no_grad():
             pixels = self.scorer.pixel_scale(self.images[images])
-            read = self.scorer.read(captions, graphs)
+            read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])
             return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
 
     def refuse(self, problem: str) -> None:
@@ -58,8 +58,7 @@ class Subject(NamedTuple):
 
 def contract_texts() -> list[str]:
     """All texts that the checks read."""
-    nodes = [node for _, graph in TEXTS for node in graph.nodes]
-    return [*(caption for caption, _ in TEXTS), *nodes, *PREDICATES]
+    return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]
 
 
 def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], negatives: bool = False) -> None:
@@ -80,7 +79,7 @@ def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
 
 
 def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
-    """Call, and turn whatever a library or a user's own class raises into one line."""
+    """Call, and turn whatever a library or a user's class raises into one line."""
     try:
         return call()
     except UserError:
@@ -91,7 +90,7 @@ def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
 
 
 def check_config(subject: Subject) -> None:
-    """Its config is kept, and is what a checkpoint can hold."""
+    """The config is kept, and a checkpoint can hold it."""
     scorer = subject.scorer
     if not is_dataclass(getattr(scorer, "config", None)):
         subject.refuse("keep the options in self.config, the dataclass that `__init__` is given")
@@ -125,11 +124,10 @@ def check_neighbours(subject: Subject) -> None:
 def check_pairs(subject: Subject) -> None:
     """`paired` gives the diagonal of `similarity`."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
-    captions, graphs = zip(*TEXTS, strict=True)
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
         images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
-        scores = scorer.paired(images, scorer.encode_texts(scorer.read(captions, graphs)))
+        scores = scorer.paired(images, scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS)))
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
@@ -138,11 +136,10 @@ def check_pairs(subject: Subject) -> None:
 def check_gradients(subject: Subject) -> None:
     """The loss reaches the parameters, and its gradients are finite."""
     scorer = subject.scorer.train()
-    captions, graphs = zip(*TEXTS, strict=True)
     n = len(TEXTS)
     targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
     images = scorer.encode_images(scorer.pixel_scale(subject.images))
-    texts = scorer.encode_texts(scorer.reader(captions, graphs, torch.Generator().manual_seed(0)))
+    texts = scorer.encode_texts(scorer.reader(Texts(CAPTIONS, GRAPHS), torch.Generator().manual_seed(0)))
     loss = scorer.loss(images, texts, targets, Recipe())
     if loss.shape != () or not loss.isfinite():
         subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
@@ -159,26 +156,25 @@ def check_negatives(subject: Subject) -> None:
     scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
 
     def loss(n_texts: int) -> Tensor:
-        captions, graphs = zip(*TEXTS[:n_texts], strict=True)
-        texts = scorer.encode_texts(scorer.reader(captions, graphs, torch.Generator().manual_seed(0), 2))
+        read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
         targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2)
-        return scorer.loss(scorer.encode_images(pixels), texts, targets, Recipe())
+        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
     if not beside.isfinite() or not beside > without + TOLERANCE:  # texts of another batch differ by rounding
         subject.refuse(
             f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
-            "the first targets.own belong to images; train it without --text-negatives, or let its loss add the others"
+            "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
         )
 
 
 def check_backbones(subject: Subject) -> None:
-    """The towers' parameters are its own and each in one tower."""
-    own = {id(parameter) for parameter in subject.scorer.parameters()}
+    """The towers' parameters are among the scorer's, each in one tower."""
+    there = {id(parameter) for parameter in subject.scorer.parameters()}
     parts = subject.scorer.backbones()
     listed = [id(parameter) for part in parts.values() for parameter in part]
-    if set(parts) != {"vision", "text"} or len(set(listed)) != len(listed) or not set(listed) <= own:
+    if set(parts) != {"vision", "text"} or len(set(listed)) != len(listed) or not set(listed) <= there:
         subject.refuse("backbones() must give the parameters of 'vision' and of 'text', each once")
 
 

@@ -8,18 +8,18 @@ from torch import Tensor
 
 
 class Targets(NamedTuple):
-    """What is right of n images and m texts: the first `own` texts belong to images, all others to none."""
+    """What is right of n images and m texts."""
 
     same: Bool[Tensor, "n m"]
     """Text j means what the text of image i means: it is right."""
     masked: Bool[Tensor, "n m"] | None
     """Text j is neither right nor wrong of image i; None where that is so of none."""
-    own: int
-    """Texts that have an image to be matched with; those behind them are negatives alone."""
+    matched: int
+    """Texts that belong to images, the first ones; those behind them are negatives alone."""
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:
-    """Symmetric InfoNCE (CLIP; OC-CLIP, equation 5): images among all texts, own texts among all images.
+    """Symmetric InfoNCE (CLIP; OC-CLIP, equation 5): images among all texts, texts of images among all images.
 
     Equation 5 has no temperature, but similarities within -1 and 1 can't tell a batch apart
     without one, so it takes CLIP's; it sums both directions over the batch, this is their mean.
@@ -32,8 +32,8 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
     if targets.masked is not None:
         logits = logits.masked_fill(targets.masked, -torch.inf)
     by_image = cross_entropy(logits, shares(same))
-    if targets.own < similarity.shape[1]:
-        logits, same = logits[:, : targets.own], same[:, : targets.own]
+    if targets.matched < similarity.shape[1]:
+        logits, same = logits[:, : targets.matched], same[:, : targets.matched]
     return (by_image + cross_entropy(logits.T, shares(same.T))) / 2
 
 

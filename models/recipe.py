@@ -1,14 +1,12 @@
 """Recipes: everything about a training run but the model and the data. Free of torch."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, validate
 from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
 
-Altered = Literal["swapped", "shuffled"]
-ALTERED: tuple[Altered, ...] = get_args(Altered)
 WARMUP = Range(0, STEPS.high)
 # What the kinds of false captions are called in reports.
 FALSE_CAPTIONS = {
@@ -20,7 +18,7 @@ FALSE_CAPTIONS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with warm-up and decay; towers may have learning rates of their own."""
+    """AdamW with warm-up and decay; towers may have other learning rates than the rest."""
 
     steps: Annotated[int, FIRST, STEPS] = 1000
     """Optimiser steps; every model of a study takes as many."""
@@ -52,12 +50,8 @@ class Recipe:
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
     mask_false_negatives: bool = True
-    """Texts that are true of an image, but not its own, are not its negatives (see
+    """Texts that are true of an image, but not its captions, are not its negatives (see
     `menagerie.models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
-    local_weight: Annotated[float, RATE] = 1.0
-    """Weight of the local relation loss, for scorers and data that have relations."""
-    local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
-    """Altered graphs that the true one is compared with in it (OC-CLIP, equation 6)."""
     text_negatives: Annotated[tuple[FalseCaption, ...], Several()] = ()
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md); empty: those
     that a model trains with by itself, such as the swaps of negclip."""
@@ -93,7 +87,7 @@ class Negatives(NamedTuple):
         return (*(FALSE_CAPTIONS[kind] for kind in self.texts), *(("partner images",) if self.images else ()))
 
 
-def negatives_of(recipe: Recipe, own: tuple[str, ...]) -> Negatives:
+def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
     """What a recipe requests, or else what a model wants by itself (`ScorerSpec.negatives`): its captions are swaps."""
-    texts = recipe.text_negatives or (("swap",) if "captions" in own else ())
-    return Negatives(texts, recipe.image_negatives or "images" in own)
+    texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
+    return Negatives(texts, recipe.image_negatives or "images" in wanted)

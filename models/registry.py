@@ -1,4 +1,4 @@
-"""Scorers by name: the specs in `models/scorers/`, and classes of users' own. Names import no torch."""
+"""Scorers by name: the specs in `models/scorers/`, and users' classes. Names import no torch."""
 
 import importlib
 import sys
@@ -18,10 +18,9 @@ FOLDER = Path(__file__).parent / "scorers"
 
 @cache
 def specs() -> dict[str, ScorerSpec]:
-    """All registered scorers: `SPEC` of every file, and of the `spec.py` of every folder, in `models/scorers/`."""
-    files = [f"menagerie.models.scorers.{file.stem}" for file in FOLDER.glob("[!_.]*.py")]
-    folders = [f"menagerie.models.scorers.{file.parent.name}.spec" for file in FOLDER.glob("*/spec.py")]
-    known = [importlib.import_module(module).SPEC for module in sorted(files + folders)]
+    """All registered scorers in the order of their names: the `SPECS` of every file in `models/scorers/`."""
+    modules = [importlib.import_module(f"menagerie.models.scorers.{file.stem}") for file in FOLDER.glob("[!_.]*.py")]
+    known = sorted((spec for module in modules for spec in module.SPECS), key=lambda spec: spec.name)
     by_name = {spec.name: spec for spec in known}
     if len(by_name) < len(known):
         raise UserError("two scorers in models/scorers have one name; rename one")
@@ -39,12 +38,12 @@ def check_scorer(name: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a class of a user's own, file.py:Class."""
+    """Whether a name is that of a user's class, file.py:Class."""
     return ".py:" in name
 
 
 def same_scorer(one: str, other: str) -> bool:
-    """Whether two names mean one scorer; the file of a user's own class may be named from any folder."""
+    """Whether two names mean one scorer; the file of a user's class may be named from any folder."""
     return short_name(one) == short_name(other)
 
 
@@ -54,7 +53,7 @@ def short_name(name: str) -> str:
 
 
 def spec_of(name: str) -> ScorerSpec:
-    """The spec of a registered scorer, or of a user's own class, whose file is run."""
+    """The spec of a registered scorer, or of a user's class, whose file is run."""
     return specs()[name] if name in specs() else spec_of_class(name, own_class(check_scorer(name)))
 
 
@@ -73,7 +72,7 @@ def own_file(kind: type) -> str:
 
 @cache
 def own_class(name: str) -> "type[Scorer]":
-    """A user's own class from `file.py:Class`."""
+    """A user's class from `file.py:Class`."""
     from menagerie.models.scorer import Scorer
 
     path, _, class_name = name.rpartition(":")

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -13,44 +13,23 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.towers.build import Towers
+from menagerie.models.texts import Code, Tensors, TextReader, Texts, cut_by, mapped
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
+from menagerie.models.towers.towers import Towers
 
 # CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
-
-# A tensor, or named tuples of tensors and of such tuples: what scorers make of images and of texts.
-Tensors = Any
-Code = TypeVar("Code")
 
 
 class Diverged(UserError):
     """A scorer whose loss, weights or scores are no finite numbers: it was trained in vain."""
 
 
-@runtime_checkable
-class TextReader(Protocol):
-    """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable.
-
-    A method `cut(captions, graphs)`, a bool for each text, says which are too long for it: reports count these.
-    """
-
-    def __call__(
-        self,
-        captions: Sequence[str],
-        graphs: Sequence[SceneGraph],
-        generator: torch.Generator | None = None,
-        own: int | None = None,
-    ) -> Tensors:
-        """Tensors on the CPU; what training draws at random comes from `generator`. Of training's texts the first
-        `own` belong to images, those behind them are negatives; else all do."""
-
-
 class Scorer(nn.Module, ABC):
     """Encodes images and texts apart, then compares them.
 
-    A class of one's own has a dataclass of its options, `config_class`, is built with
+    A user's class has a dataclass of its options, `config_class`, is built with
     `(towers, texts, config)`, and keeps what it was built with in `self.config`. What more a scorer can
     do it declares in `capabilities`: "attention" (maps per phrase), "slots" (its vectors have parts that attend apart).
     """
@@ -61,6 +40,10 @@ class Scorer(nn.Module, ABC):
     """How it reads texts."""
     training_reader: TextReader | None = None
     """How it reads those of training, where that is otherwise."""
+    model: nn.Module
+    """Both towers, with all of their weights; of a scorer that has taken any."""
+    towers: Towers
+    """What they give."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, logit_scale: float = 1 / 0.07) -> None:
         super().__init__()
@@ -69,8 +52,8 @@ class Scorer(nn.Module, ABC):
         self.log_scale = nn.Parameter(torch.tensor(logit_scale).log())
 
     def take_towers(self, towers: Towers) -> None:
-        """Keep the towers as `self.model`, their context, and their pixel statistics."""
-        self.model = drop_own_temperature(towers.model)
+        """Keep the towers, their weights as `self.model`, their context, and their pixel statistics."""
+        self.towers, self.model = towers, towers.model
         self.texts = TextSpace(self.texts.words, towers.context)
         self.pixel_scale = PixelScale(towers.pixels, towers.framing)
 
@@ -78,7 +61,7 @@ class Scorer(nn.Module, ABC):
     def take_temperature(self) -> None:
         """Start at the temperature of pretrained towers: for scorers whose similarity is that of the weights."""
         if self.towers_config.pretrained and self.towers_config.load:
-            self.log_scale.copy_(torch.as_tensor(self.model.logit_scale).reshape(()))
+            self.log_scale.copy_(self.towers.temperature)
 
     def train(self, mode: bool = True) -> "Scorer":
         """Into training mode or out of it; a frozen scorer below (`base`) stays as it is used, so that neither
@@ -91,11 +74,11 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
-        """The scorer's own code of normalised images, one row an image."""
+        """The code of normalised images, one row an image."""
 
     @abstractmethod
     def encode_texts(self, texts: Tensors) -> Tensors:
-        """The scorer's own code of what its `reader` made of texts."""
+        """The code of what the `reader` made of texts."""
 
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
@@ -106,12 +89,12 @@ class Scorer(nn.Module, ABC):
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """What training minimises: InfoNCE over all images and texts of a batch, unless a scorer has its own."""
+        """What training minimises: InfoNCE over all images and texts of a batch, unless a scorer has another loss."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
-    @abstractmethod
     def backbones(self) -> dict[str, list[nn.Parameter]]:
-        """The parameters of the "vision" and the "text" tower; all others are the scorer's own."""
+        """The parameters of the "vision" and the "text" tower; all others are trained from scratch."""
+        return self.towers.parameters()
 
     @property
     def device(self) -> torch.device:
@@ -125,13 +108,11 @@ class Scorer(nn.Module, ABC):
                 f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
                 "`menagerie.parse(caption)` makes"
             )
-        return moved(self.reader(captions, graphs), self.device)
+        return moved(self.reader(Texts(captions, graphs)), self.device)
 
     def cut_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool] | None:
-        """Whether its reader cuts each text, whose end it then never sees; None where a reader of one's own has no
-        `cut(captions, graphs)` that says so."""
-        cut = getattr(self.reader, "cut", None)
-        return cut(captions, graphs) if cut else None
+        """Whether the reader cuts each text; None where it doesn't say so."""
+        return cut_by(self.reader, Texts(captions, graphs))
 
     def logit_scale(self) -> Float[Tensor, ""]:
         """The learned inverse temperature of the contrastive loss."""
@@ -145,24 +126,4 @@ class Scorer(nn.Module, ABC):
 
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
     """The same tensors on another device; what is no tensor stays as it is."""
-    if isinstance(code, Tensor):
-        return code.to(device, non_blocking=non_blocking)  # pyright: ignore[reportReturnType]
-    if isinstance(code, tuple):
-        parts = (moved(part, device, non_blocking) for part in code)
-        return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)  # pyright: ignore[reportReturnType]
-    return code
-
-
-def tower_parameters(model: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """The parameters of an open_clip model by tower, but for its own temperature."""
-    named = [(name, parameter) for name, parameter in model.named_parameters() if name != "logit_scale"]
-    return {
-        "vision": [parameter for name, parameter in named if name.startswith("visual.")],
-        "text": [parameter for name, parameter in named if not name.startswith("visual.")],
-    }
-
-
-def drop_own_temperature(model: nn.Module) -> nn.Module:
-    """Freeze open_clip's temperature: every scorer here has its own, in one place."""
-    model.logit_scale.requires_grad_(False)
-    return model
+    return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))

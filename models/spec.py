@@ -1,7 +1,7 @@
 """What a scorer brings with it, beside its code; free of torch, so that command lines answer at once.
 
-A scorer is a file or a folder in `models/scorers/` with a `SPEC`; nothing else names it. A class of a
-user's own has a spec too, its own (`spec = ScorerSpec(...)`) or the plainest one (`spec_of_class`).
+A scorer is an entry in the `SPECS` of a file in `models/scorers/`; nothing else names it. A user's class has a spec
+too: its attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from menagerie.models.recipe import Recipe
 
 READS = ("captions", "graphs")
 NEGATIVES = ("captions", "images")
+LOCAL_LOSS = {"local_weight", "local_negatives"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Stage:
-    """A scorer that is trained first, on the same data with the same recipe and seed, as a cell of its own.
+    """A scorer that is trained first, on the same data with the same recipe and seed, as a cell by itself.
 
     The later one is built with its weights and counts its passes too.
     """
@@ -36,39 +37,6 @@ class Stage:
     """Name of a registered scorer."""
     frozen: bool = True
     """Whether its weights stay as they are from then on."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a paper says of an ablation: on these columns (subset, task) it is lower (-1) or higher (1)."""
-
-    row: str
-    split: str
-    columns: tuple[tuple[str, str], ...]
-    sign: int
-    text: str
-
-
-@dataclass(frozen=True, eq=False)
-class Ablations:
-    """What `studies/ablations.py` varies: lines of configuration by name, such as {"narrow": "dim=16"}."""
-
-    rows: Mapping[str, str]
-    says: Mapping[str, str] = field(default_factory=dict)
-    """What each of these rows changes, in words of reports."""
-    more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Groups of further rows that are requested together, by name."""
-    planes: tuple[tuple[str, str], ...] = ()
-    """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
-    axes: Mapping[str, str] = field(default_factory=dict)
-    """What their axes say of these options, beside the name."""
-    relational: frozenset[str] = frozenset()
-    """Fields that change nothing where no caption states a relation."""
-    ratio: tuple[str, str] | None = None
-    """Two scalar weights whose ratio after training the report shows."""
-    ratio_says: str = ""
-    """What the report says of it."""
-    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,29 +64,28 @@ class ScorerSpec:
     pretrained: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `Recipe` with which its paper trains pretrained towers; steps, batch and data are the study's."""
     space: Mapping[str, Range | tuple[Any, ...]] = field(default_factory=dict)
-    """Options of its own that tuning searches beside the recipe: ranges, or values to choose from."""
+    """Options that tuning searches beside the recipe: ranges, or values to choose from."""
     reads: tuple[str, ...] = ("captions",)
     """What it reads of a text: captions, graphs or both."""
     negatives: tuple[str, ...] = ()
     """What more a training batch should hold, where its recipe requests nothing else: swapped captions, partner
     images."""
-    altered_graphs: bool = False
-    """Whether its loss compares graphs that state relations with altered ones (`Recipe.local_negatives`)."""
+    local_loss: tuple[str, ...] = ()
+    """Options of a loss that compares graphs which state relations with altered ones: `local_weight`,
+    `local_negatives` and what else only that loss reads; none where there is no such loss."""
     stage: Stage | None = None
     """What is trained before it."""
-    ablations: Ablations | None = None
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the implementation, the same always."""
     control: bool = False
     """Whether it is there to explain what another one does: presets that compare all systems leave it out."""
 
     def __post_init__(self) -> None:
         check_config(self.name, self.config)
-        own, shared = {f.name for f in fields(self.config)}, {f.name for f in fields(Recipe)}
+        options, shared = ({item.name for item in fields(kind)} for kind in (self.config, Recipe))
         for names, known, what in (
-            (self.small, own, "small"),
-            (self.smoke, own, "smoke"),
-            (self.space, own, "space"),
+            (self.small, options, "small"),
+            (self.smoke, options, "smoke"),
+            (self.space, options, "space"),
+            (self.local_loss, options, "local_loss"),
             (self.scratch, shared, "scratch"),
             (self.pretrained, shared, "pretrained"),
             (self.reads, set(READS), "reads"),
@@ -128,6 +95,8 @@ class ScorerSpec:
                 raise UserError(
                     f"the spec of {self.name!r}: {what} has no {strange[0]!r}; known: {', '.join(sorted(known))}"
                 )
+        if self.local_loss and (missing := LOCAL_LOSS - set(self.local_loss)):
+            raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
     def configured(self, options: Mapping[str, Any]) -> Any:
         """Its config with some options, also as JSON has them: with lists for tuples."""
@@ -153,10 +122,11 @@ def check_config(name: str, config: object) -> type:
 
 
 def spec_of_class(name: str, kind: type) -> ScorerSpec:
-    """The spec of a class of a user's own, called `name` (file.py:Class)."""
-    own = kind.__dict__.get("spec")
-    if isinstance(own, ScorerSpec):
-        return own
-    config = check_config(name, getattr(kind, "config_class", None))
+    """The spec of a user's class, called `name` (file.py:Class)."""
+    given = kind.__dict__.get("spec")
+    if isinstance(given, ScorerSpec):
+        return given
+    config = getattr(kind, "config_class", None)
+    check_config(name, config)
     flag = "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))
     return ScorerSpec(name=flag.replace("_", "-"), implementation=name, config=config)

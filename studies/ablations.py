@@ -8,8 +8,8 @@
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
-Each row differs from the model by one line of configuration, which the model brings with it
-(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/groups.py), and is trained on the hardest
+Each row differs from the model by one line of configuration, which comes from the model's paper
+(studies/ablation/papers.py) or from the study (studies/ablation/groups.py), and is trained on the hardest
 cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
 left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
@@ -39,6 +39,7 @@ from menagerie.studies.ablation.cells import (
     rows_of,
     tuned_alike,
 )
+from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.cells import cell_line, recipe_line
@@ -112,7 +113,7 @@ PRESETS: dict[str, Config] = {
     "negatives": Config(rows=("negatives",), cell="breadth", seen_order=True),
     # Captions that leave things and textures out, in all the steps that it takes to fit them.
     "partial": Config(rows=("partial",), cell="breadth", steps=3000),
-    "paper": Config(rows=(*ablated("oc-clip").ablations.rows, "coefficients"), cell="paper"),
+    "paper": Config(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
 }
 
 

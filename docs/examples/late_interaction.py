@@ -1,4 +1,4 @@
-"""Late interaction, a scorer of one's own: every word looks for the patch that fits it best.
+"""Late interaction, a scorer of your own: every word looks for the patch that fits it best.
 
 The score is the mean over a caption's tokens of the greatest cosine with any patch (the text side of FILIP, Yao et al.
 2021; ColBERT's idea for documents). Run it with `--models docs/examples/late_interaction.py:LateInteraction`.
@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from menagerie.models.scorer import Scorer, tower_parameters
-from menagerie.models.scorers.clip.model import CaptionReader
-from menagerie.models.towers.build import build_towers, unpooled_tokens
+from menagerie.models.networks.clip import CaptionReader
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.build import build_towers
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,18 @@ class LateInteraction(Scorer):
         super().__init__(towers, texts)
         self.config = config
         built = build_towers(towers, texts)
-        built.require_patches("late interaction")
+        built.require_tokens("late interaction")
         self.take_towers(built)
         self.reader = CaptionReader(built.tokenizer, built.context)
 
     def encode_images(self, pixels):  # -> (n, patches, d)
-        visual = self.model.visual
-        tokens = unpooled_tokens(visual, pixels)[:, 0 if self.config.with_class_token else 1 :]
-        return F.normalize(visual.ln_post(tokens) @ visual.proj, dim=-1)
+        tower = self.towers.image
+        tokens = tower.tokens(pixels).states[:, 0 if self.config.with_class_token else 1 :]
+        return F.normalize(tower.project(tokens), dim=-1)
 
     def encode_texts(self, ids):
-        model, length = self.model, ids.shape[1]
-        embedded = model.token_embedding(ids) + model.positional_embedding[:length]
-        hidden = model.ln_final(model.transformer(embedded, attn_mask=model.attn_mask[:length, :length]))
-        return Words(F.normalize(hidden @ model.text_projection, dim=-1), ids != 0)
+        tokens = self.towers.text.tokens(ids)
+        return Words(F.normalize(self.towers.text.project(tokens.states), dim=-1), tokens.present)
 
     def similarity(self, images, words):  # -> (n, m)
         best = torch.einsum("npd,mtd->nmtp", images, words.vectors).amax(-1)
@@ -62,6 +60,3 @@ class LateInteraction(Scorer):
     def paired(self, images, words):  # -> (n,)
         best = torch.einsum("npd,ntd->ntp", images, words.vectors).amax(-1)
         return (best * words.real).sum(-1) / words.real.sum(-1)
-
-    def backbones(self):
-        return tower_parameters(self.model)

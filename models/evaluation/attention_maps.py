@@ -35,18 +35,18 @@ class Maps(NamedTuple):
 class Overlap(NamedTuple):
     """How the map of each thing's query fits the masks."""
 
-    own: Float[np.ndarray, "n 2"]  # intersection over union with the thing's own mask
+    thing: Float[np.ndarray, "n 2"]  # intersection over union with the mask of the thing that is asked for
     other: Float[np.ndarray, "n 2"]  # with the other's
 
     @property
     def mean(self) -> float:
-        """Mean with the own mask."""
-        return float(self.own.mean())
+        """Mean with the mask of the thing that is asked for."""
+        return float(self.thing.mean())
 
     @property
     def right(self) -> float:
-        """Share of scenes in which both queries fit their own thing better than the other."""
-        return float((self.own > self.other).all(1).mean())
+        """Share of scenes in which both queries fit their thing better than the other."""
+        return float((self.thing > self.other).all(1).mean())
 
 
 @torch.no_grad()
@@ -66,12 +66,11 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
     order = [nodes_of_things(data, i) for i in indices]
     rows = torch.arange(len(patches), device=patches.device)[:, None]
-    own = patches[rows, torch.tensor(order, device=patches.device)]
-    things = enlarged(own / own.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
+    of_things = patches[rows, torch.tensor(order, device=patches.device)]
+    things = enlarged(of_things / of_things.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
-    if not getattr(scorer.config, "competitive", True) or getattr(
-        scorer.config, "focus", False
-    ):  # no shares of a patch
+    config = scorer.config
+    if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # no shares of a patch
         left = torch.zeros_like(left)
     rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())

@@ -6,22 +6,27 @@ noise rules them out for each scorer: that a row depends on its place in the blo
 images. Where either is the case nothing is kept, and images are encoded as they come.
 
 Rows are found by what decides them: the scorer's weights; the code of that noise, in which all shows that decides how
-images are encoded, from a user's own class to the processor; and `fingerprint` of the image.
+images are encoded, from a user's class to the processor; and `fingerprint` of the image.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from math import prod
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.photographs import PhotographSet
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
-from menagerie.models.evaluation.encoding import BLOCK, Block, encode, encoded
-from menagerie.models.evaluation.forms import Form, Row, form_of, leaves, to_bytes
-from menagerie.models.scorer import Scorer, Tensors, moved
+from menagerie.models.evaluation.scoring import BLOCK, Block, encode, encoded
+from menagerie.models.scorer import Scorer, moved
+from menagerie.models.texts import Tensors, leaves, mapped
 
 Report = Callable[[int], None]
+Row = tuple[Tensor, ...]  # of one image, on the CPU
 
 
 class Codes:
@@ -81,3 +86,62 @@ class Codes:
         if self.shelf:
             self.shelf.put({bench.fingerprint(number): to_bytes(row) for number, row in rows.items()})
         return rows
+
+
+class Form(NamedTuple):
+    """How a scorer's code of images is made of tensors that have a row for each image."""
+
+    empty: Tensors
+    """The code of no images."""
+    noise: str
+    """Digest of the code of some noise."""
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return sum(part[0] for part in self._parts())
+
+    def stacked(self, rows: Sequence[Row]) -> Tensors:
+        """The code of some images."""
+        columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
+        return mapped(self.empty, lambda _: next(columns))
+
+    def from_bytes(self, content: bytes) -> Row:
+        """The row that `to_bytes` was given."""
+        row, start = [], 0
+        for size, part in self._parts():
+            part_content = bytearray(content[start : start + size])
+            row.append(torch.frombuffer(part_content, dtype=part.dtype).reshape(part.shape[1:]))
+            start += size
+        return tuple(row)
+
+    def _parts(self) -> Iterator[tuple[int, Tensor]]:
+        """The tensors, each with the bytes of its row."""
+        return ((prod(part.shape[1:]) * part.element_size(), part) for part in leaves(self.empty))
+
+
+def form_of(scorer: Scorer, resolution: int) -> Form | None:
+    """How a scorer's code of images is made of rows; None where it isn't, or where a row depends on its place.
+
+    Encodes one block: noise, and the same once more in reverse.
+    """
+    size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
+    half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
+    code = encode(scorer, torch.cat([half, half.flip(0)]))
+    parts = list(leaves(code))
+    if not parts or not all(map(has_rows, parts)):
+        return None
+    hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
+    hashed.update(to_bytes(tuple(part.cpu() for part in parts)))
+    return Form(mapped(code, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu")), hashed.hexdigest())
+
+
+def has_rows(part: Any) -> bool:
+    """Whether a part of the code of a block of noise is a tensor of a row for each image, wherever the image is."""
+    right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
+    return bool(right and part.equal(part.flip(0)))
+
+
+def to_bytes(row: Row) -> bytes:
+    """The bytes of some tensors on the CPU, one after the other."""
+    return b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in row)

@@ -1,16 +1,65 @@
-"""Scores of a benchmark's items: every image is encoded once, and every pair of image and text scored once."""
+"""Scores of images with texts, each image encoded once: of a benchmark's items, every pair once; or of all images of a
+pool with all its texts, in blocks: vectors are made once, other codes chunk by chunk."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+from torch.nn.functional import normalize
 
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.evaluation.encoding import BLOCK, Encode, encoded
-from menagerie.models.scorer import Diverged, Scorer, Tensors
+from menagerie.models.scorer import Diverged, Scorer
+from menagerie.models.texts import Tensors
+
+BLOCK = 32  # images that are encoded at once
+Block = Sequence[int]
+# Blocks of numbers of images, each number in one block -> the code of each block, one after the other.
+Encode = Callable[[Sequence[Block]], Iterator[Tensors]]
+TEXTS = 256  # phrasings that are encoded at once
+CHUNK = 8 * BLOCK  # images whose codes are kept while all texts pass
+MOST_BYTES = 8 << 30  # of a matrix
+Phrasings = tuple[Caption, ...]
+
+
+def encoded(
+    scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
+) -> Iterator[Tensors]:
+    """Every block by itself; `images` gives the pixels of some numbers, of each once."""
+    for block in blocks:
+        distinct = list(dict.fromkeys(block))
+        pixels = images(distinct)
+        again = len(distinct) < len(block)
+        yield encode(scorer, pixels[[distinct.index(number) for number in block]] if again else pixels)
+
+
+@torch.no_grad()
+def encode(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
+    """The scorer's code of images as they are read."""
+    return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
+
+
+@contextlib.contextmanager
+def in_use(scorer: Scorer) -> Iterator[None]:
+    """The scorer as it is used, without dropout; afterwards in training again if it was before."""
+    was_training = scorer.training
+    scorer.eval()
+    yield
+    scorer.train(was_training)
+
+
+def check_finite(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
+    """Raise for scores that are not finite numbers."""
+    if not all(np.isfinite(matrix).all() for matrix in scores):
+        raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
 
 
 class Pair(NamedTuple):
@@ -30,20 +79,17 @@ def score_items(
     """
     items = benchmark.items if items is None else items
     encode = encode or partial(encoded, scorer, benchmark.images)
-    was_training = scorer.training
-    scorer.eval()
     pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
     texts_of: dict[int, list[Caption]] = {}
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
     known: dict[Pair, float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
-    for block, code in zip(blocks, encode(blocks), strict=True):
-        known.update(score_block(scorer, code, {image: texts_of[image] for image in block}))
-    scorer.train(was_training)
+    with in_use(scorer):
+        for block, code in zip(blocks, encode(blocks), strict=True):
+            known.update(score_block(scorer, code, {image: texts_of[image] for image in block}))
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
-    if not all(np.isfinite(matrix).all() for matrix in scores):
-        raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
+    check_finite(scorer, scores)
     return scores
 
 
@@ -58,3 +104,97 @@ def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]])
         read = scorer.read([text for text, _ in row], [graph for _, graph in row])
         scores = scorer.paired(code, scorer.encode_texts(read))
         yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)
+
+
+class Columns(NamedTuple):
+    """Some texts, encoded."""
+
+    place: slice
+    code: Tensors
+    bounds: list[int]
+    """Where the phrasings of each text begin, and where the last end; empty where a text is one row of the code."""
+
+
+@torch.no_grad()
+def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, "n m"]:
+    """The score of every image with every text, float32; scores that are not finite raise.
+
+    `encode` gives the codes of blocks of images. Equal texts are scored once, so that they tie.
+    """
+    shape = len(pool.images), len(pool.texts)
+    if 4 * shape[0] * shape[1] > MOST_BYTES:
+        raise UserError(f"{shape[0]} images with {shape[1]} texts take more than {MOST_BYTES >> 30} GB; give fewer")
+    out = np.empty(shape, np.float32)
+    texts = list(dict.fromkeys(pool.texts))
+    place = {text: column for column, text in enumerate(texts)}
+    columns = [place[text] for text in pool.texts]
+    with in_use(scorer):
+        passes, codes = Passes(scorer, texts), encode(blocks_of(pool.images))
+        for start in range(0, shape[0], CHUNK):
+            rows = np.empty((min(CHUNK, shape[0] - start), len(texts)), np.float32)
+            chunk = list(islice(codes, CHUNK // BLOCK))
+            for some in passes:
+                for k, code in enumerate(chunk):
+                    part = rows[k * BLOCK : (k + 1) * BLOCK]
+                    part[:, some.place] = scores_of(scorer, code, some)[: len(part)]
+            out[start : start + CHUNK] = rows[:, columns]
+    check_finite(scorer, [out])
+    return out
+
+
+def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
+    """Images by blocks; the last of several is filled up with its first: last bits may depend on the shape."""
+    blocks = [images[k : k + BLOCK] for k in range(0, len(images), BLOCK)]
+    if len(blocks) > 1:
+        blocks[-1] = [*blocks[-1], *blocks[-1][:1] * (BLOCK - len(blocks[-1]))]
+    return blocks
+
+
+class Passes:
+    """Encodes all texts each time it is iterated over: vectors are kept, other codes are made again."""
+
+    def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
+        self.scorer, self.texts = scorer, texts
+        self.size = max(1, TEXTS // max(map(len, texts)))  # texts of a block
+        self.width = TEXTS if len(texts) > self.size else 0  # of one shape: last bits may depend on it
+        self.vectors: Tensor | None = None
+
+    def __iter__(self) -> Iterator[Columns]:
+        if self.vectors is None:
+            blocks = self._blocks()
+            first = next(blocks)
+            if first.bounds:
+                yield from chain([first], blocks)
+                return
+            self.vectors = torch.cat([first.code, *(block.code for block in blocks)])
+        yield Columns(slice(0, len(self.texts)), self.vectors, [])
+
+    def _blocks(self) -> Iterator[Columns]:
+        for start in range(0, len(self.texts), self.size):
+            block = self.texts[start : start + self.size]
+            phrasings = list(chain.from_iterable(block))
+            bounds = np.cumsum([0, *map(len, block)]).tolist()
+            filled = phrasings + phrasings[:1] * (self.width - len(phrasings))
+            code = self.scorer.encode_texts(self.scorer.read(*map(list, zip(*filled, strict=True))))
+            place = slice(start, start + len(block))
+            if isinstance(code, Tensor) and code.ndim == 2:
+                yield Columns(place, averaged(code, bounds), [])
+            else:
+                yield Columns(place, code, bounds)
+
+
+def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
+    """One vector for each text: of several phrasings the mean of their directions, of length 1."""
+    code = code[: bounds[-1]]
+    if len(code) == len(bounds) - 1:
+        return code
+    parts = torch.tensor_split(normalize(code, dim=1), list(bounds[1:-1]))
+    return normalize(torch.stack([part.mean(0) for part in parts]), dim=1)
+
+
+def scores_of(scorer: Scorer, code: Tensors, texts: Columns) -> Float[np.ndarray, "b m"]:
+    """The scores of a block of images with some texts; of several phrasings the mean."""
+    scores = scorer.similarity(code, texts.code).float().cpu().numpy()
+    if not texts.bounds:
+        return scores
+    return np.add.reduceat(scores[:, : texts.bounds[-1]], texts.bounds[:-1], axis=1) / np.diff(texts.bounds)

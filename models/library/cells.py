@@ -43,26 +43,26 @@ def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) ->
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
         there = [place[axis] for place in known.values() if axis in place]
-        if not any(same(own, value) for own in there):
+        if not any(same(known_value, value) for known_value in there):
             values = ", ".join(dict.fromkeys(map(repr, there)))
             raise UserError(f"{name} has no cell of {axis}={value!r}; known: {values}")
-    own = [f for f, place in known.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
-    if len(own) == 1:
-        return own[0]
+    meant = [f for f, place in known.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
+    if len(meant) == 1:
+        return meant[0]
     given = ", ".join(f"{axis}={value!r}" for axis, value in wanted.items())
-    if not own:
+    if not meant:
         raise UserError(f"{name} has no cell of {given}; it has {listed(places)}")
     raise UserError(
-        f"{name} has {len(own)} cells{f' of {given}' * bool(wanted)}; say which, by what tells them apart or by its "
-        f"folder: {listed({folder: places[folder] for folder in own})}"
+        f"{name} has {len(meant)} cells{f' of {given}' * bool(wanted)}; say which, by what tells them apart or by its "
+        f"folder: {listed({folder: places[folder] for folder in meant})}"
     )
 
 
-def same(own: Any, value: Any) -> bool:
+def same(of_cell: Any, value: Any) -> bool:
     """Whether a cell's value is the one that is meant: JSON has lists for tuples, a class's file may be anywhere."""
     if isinstance(value, str):
-        return own == short_name(value)
-    return own == (list(value) if isinstance(value, tuple) else value)
+        return of_cell == short_name(value)
+    return of_cell == (list(value) if isinstance(value, tuple) else value)
 
 
 def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:

@@ -13,6 +13,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.any_caption import parse
 from menagerie.models.library.pictures import framed_images
 from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.pixels import Framing
 
 BLOCK = 32  # images or captions that are encoded at once
@@ -46,7 +47,7 @@ class LoadedScorer:
         A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions
         (`menagerie.parse`).
         """
-        codes = [self._text_code(*block) for block in self._blocks(captions, graphs)]
+        codes = list(map(self._text_code, self._blocks(captions, graphs)))
         rows = []
         with torch.no_grad():
             for image in self._image_codes(images):
@@ -59,11 +60,11 @@ class LoadedScorer:
         """How well image i fits caption i."""
         pixels = framed_images(images, self.framing)
         blocks = self._blocks(captions, graphs)
-        if (n := sum(len(block) for block, _ in blocks)) != len(pixels):
+        if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
             raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
         with torch.no_grad():
             codes = zip(map(self._image_code, pixels.split(BLOCK)), blocks, strict=True)
-            return torch.cat([self.scorer.paired(code, self._text_code(*block)).float().cpu() for code, block in codes])
+            return torch.cat([self.scorer.paired(code, self._text_code(block)).float().cpu() for code, block in codes])
 
     def embed(
         self,
@@ -76,9 +77,9 @@ class LoadedScorer:
             raise UserError("embed takes either images=... or captions=...")
         if images is not None:
             return self._vectors("image", list(self._image_codes(images)))
-        return self._vectors("caption", [self._text_code(*block) for block in self._blocks(captions, graphs)])
+        return self._vectors("caption", list(map(self._text_code, self._blocks(captions, graphs))))
 
-    def _vectors(self, what: str, codes: list[Any]) -> Float[Tensor, "n d"]:
+    def _vectors(self, what: str, codes: list[Tensors]) -> Float[Tensor, "n d"]:
         if not all(isinstance(code, Tensor) and code.ndim == 2 for code in codes):
             raise UserError(
                 f"{type(self.scorer).__name__} has no single vector for each {what}: it compares parts of images with "
@@ -86,20 +87,18 @@ class LoadedScorer:
             )
         return torch.cat([code.detach().float().cpu() for code in codes])
 
-    def _image_codes(self, images: Any) -> "map[Any]":
+    def _image_codes(self, images: Any) -> "map[Tensors]":
         return map(self._image_code, framed_images(images, self.framing).split(BLOCK))
 
     @torch.no_grad()
-    def _image_code(self, pixels: Tensor) -> Any:
+    def _image_code(self, pixels: Tensor) -> Tensors:
         return self.scorer.encode_images(self.scorer.pixel_scale(pixels.to(self.scorer.device)))
 
     @torch.no_grad()
-    def _text_code(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Any:
-        return self.scorer.encode_texts(self.scorer.read(captions, graphs))
+    def _text_code(self, block: Texts) -> Tensors:
+        return self.scorer.encode_texts(self.scorer.read(block.captions, block.graphs))
 
-    def _blocks(
-        self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None
-    ) -> list[tuple[list[str], list[SceneGraph]]]:
+    def _blocks(self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None) -> list[Texts]:
         """Captions and their graphs in blocks, checked."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
@@ -109,7 +108,7 @@ class LoadedScorer:
                 f"{self.name} reads; what is behind these has no part in scores",
                 stacklevel=3,
             )
-        return [(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
+        return [Texts(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
 
     def _graphs(self, captions: list[str], graphs: Sequence[SceneGraph | None] | None) -> list[SceneGraph]:
         if graphs is None:

@@ -1,6 +1,6 @@
-"""Images as people have them, files, PIL images or arrays, to what a tower reads."""
+"""Images as people have them, files, PIL images or arrays, and those of benchmarks, to what a tower reads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
 from menagerie.generators.sources.pictures import open_picture, square, upright
 from menagerie.models.towers.pixels import Framing
 
@@ -77,3 +78,31 @@ def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndar
 def frame(picture: Image.Image, framing: Framing) -> UInt8[np.ndarray, "r r 3"]:
     """A picture at the size and in the way that a tower reads it; of that size already, it stays as it is."""
     return square(picture, *framing)
+
+
+class Framed(Benchmark):
+    """The items of a benchmark over images framed as a scorer reads them; those of that size stay as they are."""
+
+    def __init__(self, inner: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None) -> None:
+        """`report` is called with the number of images that are read at once."""
+        self.inner, self.framing, self.report = inner, framing, report
+        self.name, self.items = inner.name, inner.items
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Those of the benchmark."""
+        return self.inner.groups
+
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
+        """The images of these numbers, framed."""
+        pixels, side = self.inner.images(numbers), self.framing.resolution
+        self.report(len(pixels))
+        return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, self.framing)
+
+    def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+        """As the benchmark keeps them together."""
+        return self.inner.blocks(numbers, size)
+
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """By the benchmark's rule."""
+        return self.inner.outcome(item, scores)

@@ -1,6 +1,7 @@
-"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a class of one's own. Loaded on request."""
+"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a user's class. Loaded on request."""
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,12 +12,14 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import is_litter
 from menagerie.envs.core.records import sha256
-from menagerie.models.library.processor_files import read_otherwise_before
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 
 if TYPE_CHECKING:
     from menagerie.models.library.loaded import LoadedScorer
+    from menagerie.models.scorer import Scorer
+
+LONGEST = 32  # words of a caption
 
 
 class Source(ABC):
@@ -30,8 +33,19 @@ class Source(ABC):
         """Hash of all that decides its scores: bytes of weights, of code, or a name where others keep them."""
 
     @abstractmethod
+    def scorer(self, world: str = "") -> "Scorer":
+        """The scorer alone; `world` is what captions are parsed in."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What it reads of a text, as `ScorerSpec.reads`."""
+        return ("captions",)
+
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """The scorer."""
+        """The scorer, to score and embed images and captions."""
+        from menagerie.models.library.loaded import LoadedScorer
+
+        return LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
 
 
 @dataclass(frozen=True)
@@ -41,23 +55,26 @@ class Checkpoint(Source):
     name: str
     folder: Path
     model: str
-    """The scorer's name; of a class of one's own the file that is run."""
+    """The scorer's name; of a user's class the file that is run."""
 
     def identity(self) -> str:
-        """Of its two files, and of the own class's."""
+        """Of its two files, and of those of a user's class."""
         from menagerie.models.checkpoint import read_config
 
         read_config(self.folder)  # raises for weights that aren't this cell's
         code = own_sources(own_file(self.model)) if is_own(self.model) else []
         return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Its weights."""
-        from menagerie.models.checkpoint import load_checkpoint
-        from menagerie.models.library.loaded import LoadedScorer
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As the scorer's spec says."""
+        return spec_of(self.model).reads
 
-        scorer = load_checkpoint(self.folder, self.model).to(device)
-        return LoadedScorer(self.name, scorer, spec_of(self.model).reads, world)
+    def scorer(self, world: str = "") -> "Scorer":
+        """With its weights."""
+        from menagerie.models.checkpoint import load_checkpoint
+
+        return load_checkpoint(self.folder, self.model)
 
 
 @dataclass(frozen=True)
@@ -76,12 +93,21 @@ class OpenCLIP(Source):
         weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
         return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Pretrained, or random with a warning."""
-        from menagerie.models.library.loaded import LoadedScorer
-        from menagerie.models.library.open_clip_models import open_clip_scorer
+    def scorer(self, world: str = "") -> "Scorer":
+        """CLIP's cosine on these towers, at their resolution and context; where no weights are named with random ones,
+        always the same, and a warning."""
+        import torch
 
-        return LoadedScorer(self.name, open_clip_scorer(self.architecture, self.weights).to(device), world=world)
+        from menagerie.models.checkpoint import build_scorer
+        from menagerie.models.towers.build import at_usual_sizes
+
+        towers, texts = at_usual_sizes(self.architecture, self.weights)
+        if not self.weights:
+            name = self.architecture
+            warnings.warn(f"{name} has random weights; to name some, write {name}/TAG or {name}/FILE", stacklevel=4)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return build_scorer("clip", towers, texts)
 
 
 @dataclass(frozen=True)
@@ -92,25 +118,22 @@ class HuggingFace(Source):
     place: str
 
     def identity(self) -> str:
-        """Of all files of a folder, and of how they are read where that has changed; a name on the hub stands for
-        itself."""
+        """Of all files of a folder; a name on the hub stands for itself."""
         folder = Path(self.place)
         there = folder.iterdir() if folder.is_dir() else ()
         files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
-        own = file_digest(files) if files else digest({"hugging_face": self.place})
-        return digest({"hugging_face": own, "reading": 2}) if read_otherwise_before(self.place) else own
+        return file_digest(files) if files else digest({"hugging_face": self.place})
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """Its weights."""
-        from menagerie.models.library.hugging_face import HuggingFaceScorer
-        from menagerie.models.library.loaded import LoadedScorer
+    def scorer(self, world: str = "") -> "Scorer":
+        """With its weights."""
+        from menagerie.models.networks.clip import HuggingFaceScorer
 
-        return LoadedScorer(self.name, HuggingFaceScorer(self.place).to(device), world=world)
+        return HuggingFaceScorer(self.place)
 
 
 @dataclass(frozen=True)
 class OwnClass(Source):
-    """A class of one's own without a checkpoint, with the weights that it gives itself; on seed 0 otherwise."""
+    """A user's class without a checkpoint, on towers from scratch, or with the weights that it loads itself."""
 
     name: str
     towers: TowerConfig = field(default_factory=TowerConfig)
@@ -119,21 +142,30 @@ class OwnClass(Source):
         """Of its file, its towers, and the weights that it gives itself: they may lie in files that it names alone."""
         from safetensors.torch import save
 
-        from menagerie.models.library.fresh import fresh_scorer
-
-        state = fresh_scorer(self.name, self.towers).state_dict()
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
-        weights = hashlib.sha256(save({name: its.contiguous().clone() for name, its in state.items()})).hexdigest()
-        own = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
-        return digest(own | {"weights": weights})
+        state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
+        code = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
+        return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
 
-    def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """A fresh one, which knows the words of our captions."""
-        from menagerie.models.library.fresh import fresh_scorer
-        from menagerie.models.library.loaded import LoadedScorer
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As the class's spec says."""
+        return spec_of(self.name).reads
 
-        scorer = fresh_scorer(self.name, self.towers, world).to(device)
-        return LoadedScorer(self.name, scorer, spec_of(self.name).reads, world)
+    def scorer(self, world: str = "") -> "Scorer":
+        """One on seed 0; a closed vocabulary has the words of all captions of `world`, or of everything that ships."""
+        import torch
+
+        from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions
+        from menagerie.models.checkpoint import build_scorer
+        from menagerie.models.contract import attempt
+        from menagerie.models.towers.tokenizers import text_space
+
+        words = words_of_captions(vocabulary_of(world))
+        texts = text_space(self.towers, [*words, " ".join([words[0]] * LONGEST)])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return attempt(self.name, "can't be built", lambda: build_scorer(self.name, self.towers, texts)).eval()
 
 
 def own_file(name: str) -> Path:

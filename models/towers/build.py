@@ -1,85 +1,42 @@
 """Image and text towers from open_clip: small ones from scratch, any of its architectures,
 pretrained where its hub or a local file gives the weights."""
 
+import copy
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import open_clip
-import timm.models.vision_transformer as timm_vit
-import torch
 from jaxtyping import Float
-from open_clip.timm_model import TimmModel
-from open_clip.transformer import VisionTransformer
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.progress import quiet
 from menagerie.models.towers import paired
-from menagerie.models.towers.config import TextSpace, TowerConfig, file_and_tag
-from menagerie.models.towers.pixels import Framing, Statistics, framing_of, statistics_of
+from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig, file_and_tag
+from menagerie.models.towers.pixels import framing_of, statistics_of
 from menagerie.models.towers.preparation import preparation_of
-from menagerie.models.towers.sizes import SMALL_TOWERS
-from menagerie.models.towers.small import build_small
-from menagerie.models.towers.tokenizers import Tokenizer, tokenizer_of
+from menagerie.models.towers.tokenizers import tokenizer_of
+from menagerie.models.towers.towers import ImageTower, TextTower, Towers
 from menagerie.models.towers.weight_file import check_weight_file, without_advice
-
-
-class Towers(NamedTuple):
-    """An open_clip model, and how it reads texts and pixels."""
-
-    model: nn.Module
-    tokenizer: Tokenizer
-    context: int
-    """Tokens of a text; pretrained towers bring their own."""
-    pixels: Statistics
-    framing: Framing
-    architecture: str
-
-    def require_patches(self, scorer: str) -> None:
-        """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""
-        check_patches(self.model, self.architecture, scorer)
-
-    def require_tokens(self, scorer: str) -> None:
-        """Raise unless all tokens of both towers can be had, and where a text ends."""
-        self.require_patches(scorer)
-        check_ends(self.model, self.architecture, scorer)
-
-    def patch_sizes(self, scorer: str) -> tuple[int, int]:
-        """Width and number of the patches of `patch_tokens`; raises unless the image tower is a plain ViT, of open_clip
-        or of timm."""
-        visual = getattr(self.model, "visual", None)
-        if is_timm_vit(visual) and hasattr(self.model, "text_projection"):
-            return visual.trunk.embed_dim, visual.trunk.patch_embed.num_patches
-        self.require_patches(scorer)
-        return visual.class_embedding.numel(), visual.positional_embedding.shape[0] - 1
-
-
-def is_timm_vit(visual: nn.Module | None) -> bool:
-    """Whether an image tower is a plain ViT of timm."""
-    return isinstance(visual, TimmModel) and isinstance(visual.trunk, timm_vit.VisionTransformer)
-
-
-def check_patches(model: nn.Module, architecture: str, scorer: str) -> None:
-    """Raise for a model of which `scorer` can't have the tokens: its image tower must be a plain ViT of open_clip."""
-    if not isinstance(getattr(model, "visual", None), VisionTransformer) or not hasattr(model, "text_projection"):
-        raise UserError(
-            f"{scorer} needs patch tokens, which {architecture!r} does not give; choose a ViT such as ViT-B-16"
-        )
-
-
-def check_ends(model: nn.Module, architecture: str, scorer: str) -> None:
-    """Raise for a text tower whose last token need not be the end of the text: nothing says where that is."""
-    pool = getattr(model, "text_pool_type", "argmax")
-    if pool not in ("argmax", "eos"):
-        raise UserError(
-            f"{scorer} needs to know where a text ends, which {architecture!r} doesn't say (it pools {pool!r}); choose "
-            "a ViT such as ViT-B-16"
-        )
 
 
 def known_architectures() -> list[str]:
     """Every name that `TowerConfig.architecture` takes."""
-    return [*SMALL_TOWERS, *open_clip.list_models()]
+    return [*SMALL_TOWERS, *open_clip_architectures()]
+
+
+def open_clip_architectures() -> list[str]:
+    """Those of them that are open_clip's."""
+    return open_clip.list_models()
+
+
+def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextSpace]:
+    """Towers of open_clip at the resolution and the context of their architecture; one that reads no squares raises."""
+    config = open_clip.get_model_config(architecture)
+    side = config["vision_cfg"].get("image_size", 224)
+    if not isinstance(side, int):
+        raise UserError(f"{architecture} reads images of {side} pixels; this takes models that read squares")
+    return TowerConfig(architecture, pretrained, side), TextSpace((), config["text_cfg"].get("context_length", 77))
 
 
 def check_towers(config: TowerConfig) -> None:
@@ -118,8 +75,16 @@ def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
         model: nn.Module = build_small(config, tokenizer.vocab_size, texts.context)
     else:
         model = build_open_clip(config, texts)
-    framing = framing_of(model, config.resolution)
-    return Towers(model, tokenizer, model.context_length, statistics_of(model), framing, config.architecture)
+    return Towers(
+        model,
+        ImageTower(model),
+        TextTower(model),
+        tokenizer,
+        model.context_length,
+        statistics_of(model),
+        framing_of(model, config.resolution),
+        config.architecture,
+    )
 
 
 def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
@@ -150,26 +115,32 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
         raise UserError(f"{config.architecture}{weights} can't be built: {without_advice(error)}") from error
 
 
-def patch_tokens(model: nn.Module, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:
-    """The image tower's patch-level encoding, before pooling and projection."""
-    if is_timm_vit(model.visual):
-        trunk = model.visual.trunk
-        return trunk.forward_features(pixels)[:, trunk.num_prefix_tokens :]
-    model.visual.output_tokens = True
-    try:
-        return model.visual(pixels)[1]
-    finally:
-        model.visual.output_tokens = False
+def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip.CLIP:
+    """A small open_clip model from scratch that reads `context` tokens of `vocab_size` kinds."""
+    cfg = copy.deepcopy(SMALL_TOWERS[config.architecture])
+    cfg["vision_cfg"] |= {"image_size": config.resolution}
+    cfg["text_cfg"] |= {"vocab_size": vocab_size, "context_length": context}
+    model = open_clip.CLIP(**cfg)
+    model.visual.conv1 = ConvStem(cfg["vision_cfg"]["width"], cfg["vision_cfg"]["patch_size"])
+    return model
 
 
-def unpooled_tokens(visual: VisionTransformer, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n tokens width"]:
-    """What the last block of the image tower gives, the CLS token first, before any LayerNorm or pooling."""
-    layers = visual.forward_intermediates(
-        pixels,
-        indices=1,
-        normalize_intermediates=False,
-        intermediates_only=True,
-        output_fmt="NLC",
-        output_extra_tokens=True,
-    )
-    return torch.cat([layers["image_intermediates_prefix"][0], layers["image_intermediates"][0]], dim=1)
+class ConvStem(nn.Module):
+    """Stride-2 convolutions down to one vector per patch, in place of open_clip's `conv1`."""
+
+    def __init__(self, width: int, patch_size: int) -> None:
+        super().__init__()
+        halvings = patch_size.bit_length() - 1
+        channels = [3, *(width >> (halvings - i) for i in range(1, halvings)), width]
+        layers: list[nn.Module] = []
+        for i, (before, after) in enumerate(pairwise(channels)):
+            layers.append(nn.Conv2d(before, after, 4, 2, 1))
+            if i < halvings - 1:
+                # Per-image normalisation: batch statistics would let the images of a batch
+                # see one another.
+                layers += [nn.GroupNorm(1, after), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n width rows columns"]:
+        """One vector per patch."""
+        return self.layers(pixels)

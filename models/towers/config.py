@@ -1,4 +1,4 @@
-"""Which towers a scorer is built on, and which texts they will read; free of torch."""
+"""Which towers a scorer is built on, and which texts they will read; the sizes of small ones. Free of torch."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class TowerConfig:
     """Which towers a scorer is built on."""
 
     architecture: str = "mini"
-    """A name in `menagerie.models.towers.sizes.SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    """A name in `SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG (models/towers/preparation.py);
     empty trains from scratch."""
@@ -21,7 +21,7 @@ class TowerConfig:
     """Side of the square images, in pixels."""
     tokenizer: str = ""
     """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
-    empty takes the closed vocabulary for small towers and its own for an open_clip architecture."""
+    empty takes the closed vocabulary for small towers, and for an open_clip architecture the one that belongs to it."""
     load: bool = True
     """Whether pretrained weights are loaded: not where a checkpoint brings its own. All else that belongs to them, such
     as pixel statistics, stays."""
@@ -41,3 +41,36 @@ def file_and_tag(pretrained: str) -> tuple[str, str]:
     """FILE@TAG as its two parts; of a tag alone, or of a file alone, the second is empty."""
     given = None if Path(pretrained).is_file() else FILE_AND_TAG.fullmatch(pretrained)
     return (given[1], given[2]) if given else (pretrained, "")
+
+
+# Small towers in open_clip's own configuration format; image size, vocabulary and context
+# are filled in. They read images through a small convolutional stem, which trains far faster
+# than one linear patch projection (Xiao et al. 2021, "Early convolutions help transformers
+# see better"). Add one by adding an entry.
+SMALL_TOWERS: dict[str, dict] = {
+    "nano": {
+        "embed_dim": 32,
+        "vision_cfg": {"width": 32, "layers": 1, "head_width": 16, "patch_size": 8},
+        "text_cfg": {"width": 32, "layers": 1, "heads": 2},
+    },
+    "micro": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
+    },
+    "mini": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 64, "layers": 2, "heads": 2},
+    },
+    "broad": {
+        "embed_dim": 96,
+        "vision_cfg": {"width": 96, "layers": 1, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 96, "layers": 1, "heads": 3},
+    },
+    "small": {
+        "embed_dim": 128,
+        "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 128, "layers": 3, "heads": 4},
+    },
+}

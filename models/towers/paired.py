@@ -1,4 +1,4 @@
-"""Architectures of our own in open_clip's format: an image tower of timm beside a text tower whose weights are those
+"""Our architectures in open_clip's format: an image tower of timm beside a text tower whose weights are those
 of another architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the texts of a ViT-B/16 (section 4.2).
 
 Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the other architecture, and a tag or a file of timm's
@@ -76,8 +76,8 @@ def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: 
     text, image = weights_of(pretrained)
     theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=file_and_tag(text)[0])
     texts = {name: value for name, value in theirs.state_dict().items() if not name.startswith("visual.")}
-    own = {name for name in model.state_dict() if not name.startswith("visual.")}
-    if odd := sorted(own ^ texts.keys()):
+    wanted = {name for name in model.state_dict() if not name.startswith("visual.")}
+    if odd := sorted(wanted ^ texts.keys()):
         raise UserError(
             f"the text weights {text!r} are not those of {TEXTS_OF[architecture]}; the first odd one is {odd[0]}"
         )

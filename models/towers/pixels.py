@@ -29,15 +29,15 @@ class Framing(NamedTuple):
 
 
 def statistics_of(model: nn.Module) -> Statistics:
-    """An open_clip model's own statistics (SigLIP's differ from CLIP's); OpenAI's for towers of ours."""
-    own = getattr(model.visual, "preprocess_cfg", None) or {}
-    return Statistics(tuple(own.get("mean", Statistics().mean)), tuple(own.get("std", Statistics().deviation)))
+    """The statistics that belong to an open_clip model (SigLIP's differ from CLIP's); OpenAI's for towers of ours."""
+    given = getattr(model.visual, "preprocess_cfg", None) or {}
+    return Statistics(tuple(given.get("mean", Statistics().mean)), tuple(given.get("std", Statistics().deviation)))
 
 
 def framing_of(model: nn.Module, resolution: int) -> Framing:
-    """How an open_clip model's own preparation frames pictures; the central square for towers of ours."""
-    own = getattr(model.visual, "preprocess_cfg", None) or {}
-    return Framing(resolution, own.get("resize_mode") == "squash", own.get("interpolation", "bicubic"))
+    """How the preparation of an open_clip model frames pictures; the central square for towers of ours."""
+    given = getattr(model.visual, "preprocess_cfg", None) or {}
+    return Framing(resolution, given.get("resize_mode") == "squash", given.get("interpolation", "bicubic"))
 
 
 def normalise(pixels: UInt8[Tensor, "n 3 h w"], mean: Tensor, deviation: Tensor) -> Float[Tensor, "n 3 h w"]:

@@ -51,14 +51,14 @@ def preparation_of(towers: TowerConfig) -> Preparation:
 
 def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
     """Towers as they are written down: a file with the tag as whose weights it is read, or alone where that is the
-    default. All files were read by default once; what was made of them keeps its name.
+    default.
 
     What is read `elsewhere`, where the file may not lie, says @default too behind a name that ends as with a tag.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)
-        own = recorded(texts_of(replace(towers, pretrained=texts)), elsewhere).pretrained
-        return replace(towers, pretrained=f"{own}{separator}{image}")
+        text_weights = recorded(texts_of(replace(towers, pretrained=texts)), elsewhere).pretrained
+        return replace(towers, pretrained=f"{text_weights}{separator}{image}")
     weights, tag = weights_and_tag(towers)
     if not weights or weights in tags_of(towers.architecture):
         return towers
@@ -90,8 +90,8 @@ def tags_of(architecture: str) -> list[str]:
 def of_tag(architecture: str, tag: str) -> Preparation:
     """The preparation of open_clip's own weights; its default for a tag that it doesn't have."""
     known = open_clip.get_pretrained_cfg(architecture, tag)
-    own = {name: known[name] for name in Preparation._fields if known.get(name) is not None}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
+    named = {name: known[name] for name in Preparation._fields if known.get(name) is not None}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
     quick = (open_clip.get_model_config(architecture) or {}).get("quick_gelu", False)  # of the architecture itself
     return Preparation(**given | {"quick_gelu": bool(quick or given.get("quick_gelu"))})
 

@@ -16,8 +16,7 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import quiet
 from menagerie.generators.captions.phrases import nearest, plain_word
-from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 
 # Contexts are multiples of so many tokens, at least `TextSpace.context` and at most CLIP's.
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77
@@ -48,11 +47,6 @@ class WordTokenizer:
     """
 
     words: tuple[str, ...]
-
-    @classmethod
-    def from_texts(cls, texts: Iterable[str]) -> "WordTokenizer":
-        """The tokenizer of all words that occur in `texts`."""
-        return cls(words_of(texts))
 
     @property
     def vocab_size(self) -> int:

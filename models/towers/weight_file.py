@@ -81,10 +81,10 @@ def without_advice(error: Exception) -> str:
 def check_tensors(path: Path, content: Any, above: str) -> None:
     """Raise where there are no tensors, or where they lie deeper; `above` is the name that was looked under."""
     named = content if isinstance(content, Mapping) else {}
-    inner = {name: its for name, its in named.items() if isinstance(its, Mapping) and any_tensor(its)}
+    inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:
         name = max(inner, key=lambda name: len(inner[name]))
-        place = "".join(f"[{its!r}]" for its in (above, name) if its)
+        place = "".join(f"[{key!r}]" for key in (above, name) if key)
         raise UserError(
             f"the weights {path} lie under {name!r}; save them alone: "
             f"torch.save(torch.load(FILE, weights_only=True){place}, NEW)"
@@ -95,4 +95,4 @@ def check_tensors(path: Path, content: Any, above: str) -> None:
 
 def any_tensor(named: Mapping[str, Any]) -> bool:
     """Whether some value is a tensor."""
-    return any(isinstance(its, Tensor) for its in named.values())
+    return any(isinstance(value, Tensor) for value in named.values())

@@ -19,9 +19,9 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import own_file
-from menagerie.models.scorer import TextReader
+from menagerie.models.texts import TextReader, Texts
 from menagerie.models.training.augment import Variation, draw_variation
-from menagerie.models.training.sampling import SINGLES, BatchSampler, ShareSampler
+from menagerie.models.training.sampling import SINGLES, BatchSampler, by_shares, with_singles
 from menagerie.models.training.targets import Claims, targets_of
 
 
@@ -69,25 +69,25 @@ class Feed(torch.utils.data.Dataset):
             indices = with_partners(indices, self.data.partner_items(indices))
         draws = [seed_of(seed, "caption", k) for k in range(len(indices))]
         texts, images = self.captions(indices, draws), self.data.images(indices)
-        n_images, own = len(images), len(texts)
+        n_images, matched = len(images), len(texts)
         for kind in self.negatives.texts:
             texts += [text for text in self.data.negatives(indices, draws, kind) if text is not None]
         variation = draw_variation(n_images, generator) if self.recipe.augment else None
         mask = self.recipe.mask_false_negatives and self.data.complete_captions
-        targets = targets_of(texts, n_images, self.data.complete_captions, mask, self.known, own)
-        read = self.reader([text.text for text in texts], [text.graph for text in texts], generator, own)
-        return Batch(images, variation, read, targets)
+        targets = targets_of(texts, n_images, self.data.complete_captions, mask, self.known, matched)
+        words, graphs = zip(*texts, strict=True)
+        return Batch(images, variation, self.reader(Texts(words, graphs, matched), generator), targets)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
         """One caption of each item, then a second one of each, and so on: as many as the reader wants."""
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))
-        return [text for its in self.data.several(indices, draws, count) for text in its]
+        return [text for captions in self.data.several(indices, draws, count) for text in captions]
 
 
 class FileRun:
-    """Comes before what is pickled: classes of a user's own file are known once it is run."""
+    """Runs a user's file when it is unpickled, so that the classes of what is pickled behind it are known."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -142,12 +142,12 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
     return batch
 
 
-def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler | ShareSampler:
+def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
     """What draws the items of a batch: by the shares of a mixture, or by those of single-object scenes."""
     if data.shares:
-        return ShareSampler(data.strata, data.shares, recipe.batch, seed)
+        return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))
-    return BatchSampler(is_single, recipe.batch, recipe.singles_share, seed, single_steps(recipe))
+    return with_singles(is_single, recipe.batch, recipe.singles_share, seed, single_steps(recipe))
 
 
 def single_steps(recipe: Recipe) -> int:

@@ -2,7 +2,6 @@
 
 import multiprocessing
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,13 +9,14 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import FULL, free_shared
 from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
+from menagerie.models.texts import leaves
 from menagerie.models.training.feed import Batch, Feed
 
 
-class InRoom(torch.utils.data.Dataset):
-    """A feed in several processes: the batch of a step, or why it can't be handed over.
+class SharedMemoryFeed(torch.utils.data.Dataset):
+    """A feed in several processes: the batch of a step, or the reason why shared memory has no room for it.
 
-    A process that finds no room for a tensor drops the batch with a traceback, and who waits for it waits for ever.
+    A process that finds no room for a tensor drops the batch with a traceback, and the run would wait for it for ever.
     """
 
     def __init__(self, feed: Feed, processes: int) -> None:
@@ -27,15 +27,9 @@ class InRoom(torch.utils.data.Dataset):
 
     def __getitem__(self, step: int) -> Batch | str:
         batch = self.feed[step]
-        need = tensor_bytes(batch) * self.processes  # the others may be at the same place
+        sizes = [part.numel() * part.element_size() for part in leaves(batch) if isinstance(part, Tensor)]
+        need = sum(sizes) * self.processes  # the others may be at the same place
         return batch if free_shared() >= need else f"{need} bytes are needed at once, but {FULL}"
-
-
-def tensor_bytes(part: Any) -> int:
-    """Of all tensors in lists and tuples."""
-    if isinstance(part, Tensor):
-        return part.numel() * part.element_size()
-    return sum(map(tensor_bytes, part)) if isinstance(part, tuple | list) else 0
 
 
 def start_loader(number: int) -> None:
@@ -51,12 +45,14 @@ def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int
             serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
         keep_sockets_short()
     try:
-        return handed(loaded(InRoom(feed, workers) if workers else feed, range(start, end), workers, pinned))
+        return checked(
+            prepared(SharedMemoryFeed(feed, workers) if workers else feed, range(start, end), workers, pinned)
+        )
     except (BrokenPipeError, EOFError) as error:
         raise UserError("a process that prepares batches has ended: killed, or out of memory; run it again") from error
 
 
-def loaded(feed: Feed | InRoom, steps: range, workers: int, pinned: bool) -> Iterator[Batch | str]:
+def prepared(feed: Feed | SharedMemoryFeed, steps: range, workers: int, pinned: bool) -> Iterator[Batch | str]:
     """The batches of some steps, once all processes that prepare them have started."""
     return iter(
         torch.utils.data.DataLoader(
@@ -71,9 +67,9 @@ def loaded(feed: Feed | InRoom, steps: range, workers: int, pinned: bool) -> Ite
     )
 
 
-def handed(prepared: Iterable[Batch | str]) -> Iterator[Batch]:
-    """Batches; raises `UserError` with the reason why one couldn't be handed over."""
-    for batch in prepared:
+def checked(parts: Iterable[Batch | str]) -> Iterator[Batch]:
+    """Batches; the reason why there is none is raised as a `UserError`."""
+    for batch in parts:
         if isinstance(batch, str):
             raise UserError(batch)
         yield batch

@@ -2,7 +2,7 @@
 what an undisturbed one sees, and two models with the same recipe see the same images in the same order (but for the
 partners that one of them wants by itself)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool
@@ -28,50 +28,45 @@ class Stream:
         return self.indices[np.concatenate(orders)[offset : offset + count]]
 
 
-class BatchSampler:
-    """Draws batches from all images alike, or strata in fixed proportions; the first `single_steps` batches show
-    single-object scenes only."""
+Parts = Sequence[tuple[Stream, int]]
 
-    def __init__(
-        self,
-        is_single: Bool[np.ndarray, " n"],
-        batch: int,
-        singles_share: float | None,
-        seed: int,
-        single_steps: int = 0,
-    ) -> None:
-        everything = np.arange(len(is_single))
-        singles = Stream(everything[is_single], seed, "singles")
-        self.first, self.parts = [(singles, batch)], [(Stream(everything, seed, "all"), batch)]
-        self.single_steps = single_steps if is_single.any() else 0
-        if singles_share is not None and is_single.any() and not is_single.all():
-            n_singles = round(singles_share * batch)
-            pairs = Stream(everything[~is_single], seed, "pairs")
-            self.parts = [(singles, n_singles), (pairs, batch - n_singles)]
+
+class BatchSampler:
+    """Draws from streams, a number of items of each, the same in every step; in the first `warm_steps` from others."""
+
+    def __init__(self, parts: Parts, warm: Parts = (), warm_steps: int = 0) -> None:
+        self.parts, self.warm, self.warm_steps = parts, warm, warm_steps
 
     def indices(self, step: int) -> np.ndarray:
         """Indices of the batch of `step`."""
-        parts = self.first if step < self.single_steps else self.parts
+        parts = self.warm if step < self.warm_steps else self.parts
         return np.concatenate([stream.take(step * count, count) for stream, count in parts if count])
 
 
-class ShareSampler:
-    """Draws from named strata, as many of each as its share of a batch: for mixtures of data sets."""
+def with_singles(
+    is_single: Bool[np.ndarray, " n"], batch: int, singles_share: float | None, seed: int, single_steps: int = 0
+) -> BatchSampler:
+    """Batches of all images alike, or of single-object scenes and others in fixed proportions; the first `single_steps`
+    show single-object scenes only."""
+    everything = np.arange(len(is_single))
+    singles = Stream(everything[is_single], seed, "singles")
+    parts = [(Stream(everything, seed, "all"), batch)]
+    if singles_share is not None and is_single.any() and not is_single.all():
+        n_singles = round(singles_share * batch)
+        parts = [(singles, n_singles), (Stream(everything[~is_single], seed, "pairs"), batch - n_singles)]
+    return BatchSampler(parts, [(singles, batch)], single_steps if is_single.any() else 0)
 
-    def __init__(
-        self, strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
-    ) -> None:
-        # Whole numbers that add up: rounded sums, not sums of the rounded.
-        ends = np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)
-        counts = np.diff(ends)
-        if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
-            raise UserError(
-                f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
-                "--batch, or train on it apart"
-            )
-        streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
-        self.parts = [(stream, int(count)) for stream, count in zip(streams, counts, strict=True) if count]
 
-    def indices(self, step: int) -> np.ndarray:
-        """Indices of the batch of `step`."""
-        return np.concatenate([stream.take(step * count, count) for stream, count in self.parts])
+def by_shares(
+    strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
+) -> BatchSampler:
+    """Batches of named strata, as many items of each as its share of a batch: for mixtures of data sets."""
+    # Whole numbers that add up: rounded sums, not sums of the rounded.
+    counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
+    if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
+        raise UserError(
+            f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
+            "--batch, or train on it apart"
+        )
+    streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
+    return BatchSampler(list(zip(streams, counts, strict=True)))

@@ -5,22 +5,86 @@ state it is, so that no other run's passes for it.
 """
 
 import contextlib
+import time
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import unwritable, whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.models.scorer import Scorer
-from menagerie.models.training.history import History
 
 # What Python's reader of zips raises for what is none, or for a torn one.
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
+class Row(NamedTuple):
+    """What one step of a training run was like."""
+
+    step: int
+    loss: float
+    learning_rate: float
+    """The highest of all parts of the scorer."""
+    validation: float
+    """Accuracy after the step, 0 to 1; nan where nobody looked."""
+    images_per_second: float
+    """Mean since the read before."""
+
+
+class History:
+    """The rows of all steps that were read; part of the run's state, so that a resumed run has each step once.
+
+    A loss stays on its device until `read`, which waits for every step so far: images per second are counted from one
+    read to the next, so that they are those of steps that are done, whatever was still queued on a GPU.
+    """
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self.rows: list[Row] = []
+        self._unread: list[tuple[int, Float[Tensor, ""], float]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Count time from now on: what was done since the last read is no training."""
+        self._since = time.perf_counter()
+
+    def add(self, step: int, loss: Float[Tensor, ""], learning_rate: float) -> None:
+        """Note a step, without waiting for its loss."""
+        self._unread.append((step, loss.detach(), learning_rate))
+
+    def read(self) -> None:
+        """Wait for the steps that were added, and turn them into rows."""
+        if not self._unread:
+            return
+        losses = torch.stack([loss for _, loss, _ in self._unread]).tolist()
+        seconds = time.perf_counter() - self._since
+        speed = self.batch * len(losses) / max(seconds, 1e-9)
+        for (step, _, rate), loss in zip(self._unread, losses, strict=True):
+            self.rows.append(Row(step, loss, rate, float("nan"), speed))
+        self._unread.clear()
+        self.restart()
+
+    def note(self, accuracy: float) -> None:
+        """Note the accuracy on validation after the last step that was read."""
+        self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
+
+    def table(self) -> Float[Tensor, "n 5"]:
+        """All rows, for a state."""
+        return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
+
+    def take(self, table: Sequence[Sequence[float]]) -> None:
+        """Go on after the rows of a state."""
+        self._unread.clear()
+        self.rows = [Row(int(step), *rest) for step, *rest in table]
+        self.restart()
 
 
 @dataclass(frozen=True)
@@ -29,7 +93,7 @@ class StateFile:
 
     path: Path
     run: str = ""
-    """Its name; without one its states don't say whose they are."""
+    """The run's name."""
 
 
 def save_state(file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History) -> None:
@@ -43,8 +107,7 @@ def load_state(
 ) -> int:
     """Load what `save_state` wrote and return the step to go on from; 0 where there is no file.
 
-    One that was damaged on the disk is left aside, with a line: training begins anew. A state of another run raises. A
-    state of before there was a history leaves `history` without the steps before.
+    One that was damaged on the disk is left aside, with a line: training begins anew. A state of another run raises.
     """
     state = read_state(file)
     if state is None:
@@ -53,7 +116,7 @@ def load_state(
         scorer.load_state_dict(state["scorer"])
         optimizer.load_state_dict(state["optimizer"])
         if history is not None:
-            history.take(state["history"].tolist() if "history" in state else [])
+            history.take(state["history"].tolist())
         return state["step"]
 
 
@@ -62,7 +125,7 @@ def write_state(file: StateFile, state: dict[str, Any]) -> None:
     with whole_file(file.path) as temporary, temporary.open("wb") as opened:
         noted = NotedErrors(opened)
         try:
-            torch.save(state | ({"run": file.run} if file.run else {}), noted)
+            torch.save(state | {"run": file.run}, noted)
         except (OSError, RuntimeError):  # torch says of a full disk that it is at an unexpected place
             if noted.error:
                 raise unwritable(file.path, noted.error) from noted.error
@@ -79,8 +142,8 @@ def read_state(file: StateFile) -> dict[str, Any] | None:
         return None
     with damaged_state(path):
         state = torch.load(path, weights_only=True, map_location="cpu")  # steps of the optimiser stay there
-        run = state.get("run", file.run)  # states of before don't say it
-    if file.run and run != file.run:
+        run = state["run"]
+    if run != file.run:
         raise UserError(f"{path} is a state of another run, {run!s:.50}; put it back there: then this run goes on")
     return state
 

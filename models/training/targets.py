@@ -1,6 +1,6 @@
 """Which texts of a batch are right of which images, computed before the step and not in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -41,53 +41,52 @@ class Claims:
 Compared = tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]  # means the same, is true of it
 
 
-class ByClaims:
-    """Compares texts by what their graphs claim."""
+def by_claims(texts: Sequence[Caption], known: Claims) -> Callable[[slice], Compared]:
+    """Compares texts by what their graphs claim: whether each means what those of some rows mean, and whether it claims
+    no more."""
+    table = known.table([text.graph for text in texts])
+    sizes = np.asarray(table.sum(1)).ravel()
 
-    def __init__(self, texts: Sequence[Caption], known: Claims) -> None:
-        self.table = known.table([text.graph for text in texts])
-        self.sizes = np.asarray(self.table.sum(1)).ravel()
+    def compared(rows: slice) -> Compared:
+        true = (table[rows] @ table.T).toarray() == sizes
+        return true & (sizes[rows, None] == sizes), true
 
-    def compared(self, rows: slice) -> Compared:
-        """Whether each text means what those of `rows` mean, and whether it claims no more."""
-        true = (self.table[rows] @ self.table.T).toarray() == self.sizes
-        return true & (self.sizes[rows, None] == self.sizes), true
+    return compared
 
 
-class ByWords:
+def by_words(texts: Sequence[Caption]) -> Callable[[slice], Compared]:
     """Compares texts whose graphs may leave out what is true: by all of their words, without capitals and punctuation.
 
     Words are open there, and nothing is known of what one says of another: an ice cream is no cream.
     """
+    words = np.array([plain_text(text.text) or text.text for text in texts])
 
-    def __init__(self, texts: Sequence[Caption]) -> None:
-        self.words = np.array([plain_text(text.text) or text.text for text in texts])
-
-    def compared(self, rows: slice) -> Compared:
-        """Whether each text is one of `rows`."""
-        same = self.words[rows, None] == self.words
+    def compared(rows: slice) -> Compared:
+        same = words[rows, None] == words
         return same, same
+
+    return compared
 
 
 def targets_of(
-    texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, own: int | None = None
+    texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, matched: int | None = None
 ) -> Targets:
     """Targets of a batch of n images, of which i has text i, and with more captions of each also text i + jn; texts
-    behind the first `own` (else n) are negatives alone.
+    behind the first `matched` (else n) are negatives alone.
 
     Where captions are `complete`, texts with the same claims mean the same, and a text that claims no more than
-    an image's own is true of it: with `mask` it is masked. Otherwise only equal texts are known to be right.
+    an image's caption is true of it: with `mask` it is masked. Otherwise only equal texts are known to be right.
     """
-    own = n_images if own is None else own
+    matched = n_images if matched is None else matched
     same, true = np.zeros((2, n_images, len(texts)), bool)
-    comparison = ByClaims(texts, known) if complete else ByWords(texts)
-    for start in range(0, own, n_images):
-        its_same, its_true = comparison.compared(slice(start, start + n_images))
-        same |= its_same
-        true |= its_true
+    compared = by_claims(texts, known) if complete else by_words(texts)
+    for start in range(0, matched, n_images):
+        same_as_these, true_of_these = compared(slice(start, start + n_images))
+        same |= same_as_these
+        true |= true_of_these
     masked = true & ~same if mask else np.zeros_like(same)
     # A negative that happens to be right is no negative, and no target either.
-    masked[:, own:] |= same[:, own:]
-    same[:, own:] = False
+    masked[:, matched:] |= same[:, matched:]
+    same[:, matched:] = False
     some = mask or masked.any()
-    return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, own)
+    return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, matched)

@@ -1,6 +1,7 @@
 """What a paper says of its parts, beside what came out on our world."""
 
-from menagerie.models.spec import Claim, ScorerSpec
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.papers import Claim, ablations_of
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.ablation.runs import Runs
 from menagerie.studies.ablation.tables import against_base, column_name
@@ -43,4 +44,4 @@ def judged(delta: Difference | None, sign: int) -> str:
 
 def claimed(spec: ScorerSpec, split: str) -> list[tuple[str, str]]:
     """The columns that claims are tested on."""
-    return [column for claim in spec.ablations.claims if claim.split == split for column in claim.columns]
+    return [column for claim in ablations_of(spec).claims if claim.split == split for column in claim.columns]

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from menagerie.generators.parsers.graph_source import GRAPHS_AT
 from menagerie.models.registry import specs
 from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.papers import ablations_of
 
 SHARES = (0.05, 0.1, 0.2)
 ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}
@@ -66,7 +67,7 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
             yield titled(model), f"model={model}"
         if "captions" not in its.negatives:  # which has them by itself
             yield f"{titled(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
-    if spec.altered_graphs:  # which compares relations with false ones by itself
+    if spec.local_loss:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
     for model in dict.fromkeys(("clip", spec.name)):
@@ -75,7 +76,7 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Every way of leaving out with every attention, but for the model as it is."""
-    attentions = {"": ""} | {name: line for name, line in spec.ablations.rows.items() if name in ATTENTION}
+    attentions = {"": ""} | {name: line for name, line in ablations_of(spec).rows.items() if name in ATTENTION}
     for left_out, fields in LEFT_OUT.items():
         for attention, option in attentions.items():
             if name := ", ".join(filter(None, (left_out, attention))):

@@ -9,6 +9,7 @@ import matplotlib
 from menagerie.envs.core.figures import bar_above, chance_line
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.papers import ablations_of
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.ablation.runs import Columns, Runs, accuracies
 from menagerie.studies.grids.figures import WIDEST, draw_panel
@@ -46,7 +47,7 @@ def planes(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], split: str, ba
     """The planes of a model whose rows this study has, all of them."""
     cells = {place: its[0].cell for place, its in jobs.items() if place.split == split}
     plain = cells[Place(split, base)]
-    for fields in spec.ablations.planes:
+    for fields in ablations_of(spec).planes:
         rows = {
             tuple(options_of(cell)[name] for name in fields): place
             for place, cell in cells.items()

@@ -11,6 +11,7 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
 from menagerie.studies.ablation.every_task import every_task
 from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.papers import ablations_of
 from menagerie.studies.ablation.planes import plane_figure, planes
 from menagerie.studies.ablation.rows import Place, all_rows, base_row
 from menagerie.studies.ablation.runs import Columns, Run, Runs, columns_of, read_runs
@@ -37,7 +38,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
     columns, trained = {split: columns_of(its) for split, its in data.items()}, curves(jobs)
     training = training_curves(trained)
     ratio, seeds, runs = (
-        spec.ablations.ratio,
+        ablations_of(spec).ratio,
         max(map(len, jobs.values())),
         [run for its in done.values() for run in its],
     )
@@ -52,7 +53,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         tables={split: to_rows(table.rename(columns={"": "row"})) for split, table in tables.items()},
         base=base,
         about=explained_as(spec.name),
-        says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
+        says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in ablations_of(spec).claims]),
         tests={
             split: columns_explained(
                 [*its, *claimed(spec, split), *((its[0][0], task) for task in tasks[split][0][1:-1])], data[split].kind
@@ -67,10 +68,10 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
         trained_on=trained_on(data),
         record_numbers={split: records_of(done, split, its) for split, its in columns.items()},
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
-        ratio_says=spec.ablations.ratio_says,
+        ratio_says=ablations_of(spec).ratio_says,
         claims=[
             ("claim", "row", "tests, their records pooled", *OUTCOME, f"measured: points above {base}"),
-            *(claim_row(done, claim, base) for claim in spec.ablations.claims if claim.split in columns),
+            *(claim_row(done, claim, base) for claim in ablations_of(spec).claims if claim.split in columns),
         ],
         figures={
             split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
@@ -95,7 +96,7 @@ def draw_planes(
     """What is varied up and across, and the file, of the heat maps of a split."""
     for plane in planes(spec, jobs, split, base_row(spec)):
         file = out / "figures" / f"{split}-{plane.up}-{plane.across}.png"
-        yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, spec.ablations.axes))
+        yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, ablations_of(spec).axes))
 
 
 def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
@@ -143,7 +144,7 @@ def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
     """What each row changes: in words, where the model has any, and as a line of configuration."""
-    lines, words = all_rows(spec), spec.ablations.says
+    lines, words = all_rows(spec), ablations_of(spec).says
     its = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in its.items() if row != base_row(spec)}
 

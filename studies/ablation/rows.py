@@ -1,8 +1,9 @@
 """The rows of an ablation study: what differs from a model as it is, one line of configuration each.
 
-They come with the model (`ScorerSpec.ablations`), from the study (`menagerie.studies.ablation.groups`), or from the
-command line. A line sets fields of the training recipe, of the model's own options, of the graphs that are read
-(`GraphSource`) and of the split's recipe, and `model=NAME` takes another model in place of the ablated one.
+They come from a model's paper (`menagerie.studies.ablation.papers`), from the study
+(`menagerie.studies.ablation.groups`), or from the command line. A line sets fields of the training recipe, of the
+model's options, of the graphs that are read (`GraphSource`) and of the split's recipe, and `model=NAME` takes another
+model in place of the ablated one.
 """
 
 import ast
@@ -16,8 +17,9 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
-from menagerie.models.spec import Ablations, ScorerSpec
+from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.groups import groups
+from menagerie.studies.ablation.papers import ABLATIONS, Ablations, ablations_of
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
@@ -36,9 +38,8 @@ class Place(NamedTuple):
 def ablated(model: str) -> ScorerSpec:
     """The spec of a model that says what to vary; raises for one that doesn't."""
     spec = spec_of(choose("model", model, specs()))
-    if spec.ablations is None:
-        known = [name for name, other in specs().items() if other.ablations]
-        raise UserError(f"the spec of {model!r} has no ablations; models that have: {', '.join(known)}")
+    if spec.name not in ABLATIONS:
+        raise UserError(f"{model!r} has no ablations; models that have: {', '.join(ABLATIONS)}")
     return spec
 
 
@@ -48,7 +49,7 @@ def base_row(spec: ScorerSpec) -> str:
 
 
 def named_rows(ablations: Ablations) -> dict[str, str]:
-    """All rows that a model brings with it, those of groups too."""
+    """All rows of a model, those of groups too."""
     return dict(ablations.rows) | in_groups(ablations.more)
 
 
@@ -59,14 +60,14 @@ def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 def all_rows(spec: ScorerSpec) -> dict[str, str]:
     """Every row that has a name, those of studies too."""
-    return named_rows(spec.ablations) | in_groups(groups(spec))
+    return named_rows(ablations_of(spec)) | in_groups(groups(spec))
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
     as "coefficients" or "oracle"; the first is always the model as it is."""
-    together, rows = dict(spec.ablations.more) | groups(spec), {base_row(spec): ""}
-    for name in requested or spec.ablations.rows:
+    together, rows = dict(ablations_of(spec).more) | groups(spec), {base_row(spec): ""}
+    for name in requested or ablations_of(spec).rows:
         if name in together:
             rows |= together[name]
         elif "=" in name:
@@ -142,7 +143,7 @@ def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bo
     if not for_splits <= split_fields(recipe).keys():
         return False
     other = model_of(spec, line) != spec.name
-    return not line or other or relational or not names <= spec.ablations.relational
+    return not line or other or relational or not names <= ablations_of(spec).relational
 
 
 def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.papers import ablations_of
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.analysis.paired_bootstrap import Points, read_points
 from menagerie.studies.runs.cell import Job, finished
@@ -57,7 +58,7 @@ Runs = Mapping[Place, Sequence[Run]]
 
 def read_runs(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]]) -> dict[Place, list[Run]]:
     """The runs that are finished."""
-    names = spec.ablations.ratio
+    names = ablations_of(spec).ratio
     return {
         place: [
             read_run(job.folder, job.cell.seed, columns_of(job.cell.data), names) for job in its if finished(job.folder)

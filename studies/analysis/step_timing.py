@@ -96,8 +96,7 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed
-    from menagerie.models.training.loop import batch_loss, train_step
-    from menagerie.models.training.optimizer import build_optimizer
+    from menagerie.models.training.loop import batch_loss, build_optimizer, train_step
 
     towers, spec = TowerConfig(config.architecture, resolution=config.resolution), spec_of(model)
     torch.manual_seed(0)
@@ -124,12 +123,12 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
 
 def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, float]]:
     """CPU-ms to compare all texts of a batch, by its size."""
-    from menagerie.models.training.sampling import BatchSampler
+    from menagerie.models.training.sampling import with_singles
     from menagerie.models.training.targets import Claims, targets_of
 
     single, known = data.strata["single_object"], Claims()
     for batch in TARGET_BATCHES:
-        sampler = BatchSampler(single, batch, 0.5, seed=0)
+        sampler = with_singles(single, batch, 0.5, seed=0)
         texts = [data.captions(indices := sampler.indices(n), indices) for n in range(config.repeats + WARM_UP)]
 
         def compare(number: int, texts: list = texts, batch: int = batch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.library.cells import place_of
-from menagerie.models.library.find import checkpoint, checkpoints_in, find_source
+from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name

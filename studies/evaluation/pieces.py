@@ -10,9 +10,10 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION
 from menagerie.models.contract import attempt
-from menagerie.models.library.framed import Framed
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.library.pictures import Framed
 from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Texts
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.evaluation.splits import TestedSplit
 from menagerie.studies.evaluation.whole_texts import cut_record
@@ -77,7 +78,7 @@ def check_texts(scorer: Scorer, tests: Mapping[str, Benchmark]) -> None:
     """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
     texts = texts_of(tests)
     for start in range(0, len(texts), BLOCK):
-        scorer.reader(*map(list, zip(*texts[start : start + BLOCK], strict=True)))
+        scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
 
 
 def texts_of(tests: Mapping[str, Benchmark]) -> list[Caption]:

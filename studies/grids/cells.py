@@ -91,9 +91,8 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     for where that isn't this grid."""
     start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
     recipe = recipe or training_recipe(grid, model)
-    fields = used_fields(model, asdict(recipe)).items()
     text = f"{towers(grid, model).architecture} {start}; "
-    text += ", ".join(f"{name} {value}" for name, value in fields if value is not None)
+    text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).configured(options_of(grid, model))).items()
     text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
@@ -107,11 +106,6 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
     here = conditions(grid, model) | {"steps": grid.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
-
-
-def used_fields(model: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """A recipe's fields without those of a loss that the model hasn't: the one against altered graphs."""
-    return {name: its for name, its in fields.items() if spec_of(model).altered_graphs or not name.startswith("local_")}
 
 
 def shown(value: Any) -> str:

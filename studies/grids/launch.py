@@ -166,7 +166,7 @@ def check_model(grid: Grid, model: str) -> None:
     from dataclasses import replace
 
     from menagerie.models.contract import attempt, build, check_contract
-    from menagerie.models.towers.small import SMALL_TOWERS
+    from menagerie.models.towers.config import SMALL_TOWERS
 
     own, options = towers(grid, model), grid.scorers.of(model)
     negatives = bool(negatives_of(grid.recipe, spec_of(model).negatives).texts)

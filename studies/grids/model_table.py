@@ -22,7 +22,7 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
         if own:
             sizes = (values(own, name) for name in ("parameters", "images_seen"))
             negatives = negatives_seen(own)
-            if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
+            if negatives != DASH and "graphs" not in negatives and spec_of(model).local_loss:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
             rows.append([short(model), *sizes, step_time(own), negatives])
     columns = ["model", "parameters", "images in all steps", TIME, "negatives in its loss"]

@@ -20,8 +20,7 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.scorer import moved
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
-from menagerie.models.training.loop import train_step
-from menagerie.models.training.optimizer import build_optimizer
+from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import Grid, cores, splits, workers
 from menagerie.studies.runs.cell import Cell

@@ -11,6 +11,8 @@ from menagerie.models.recipe import Recipe
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
 SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")
+# Options of OC-CLIP's loss, which recipes of all models had once.
+MOVED = {"local_weight", "local_negatives"}
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
@@ -57,6 +59,8 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 def read_model(entry: dict[str, Any]) -> Tuned:
     """One model's entry; a value that no recipe may have raises `UserError`."""
+    if moved := sorted(MOVED & entry["recipe"].keys()):
+        raise UserError(f"{moved[0]} is an option of oc-clip, no field of recipes: delete it there")
     fields = {name: entry["recipe"][name] for name in SEARCHED}
     build(Recipe, fields)  # refuses what no recipe may have
     there = entry["tuned_for"]

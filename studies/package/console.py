@@ -47,7 +47,7 @@ COMMANDS = {
     "export": "studies.commands.export",
     "parse": "studies.commands.parse",
     "import-hf": "studies.commands.import_hf",
-    "scorers": "models.listing",
+    "scorers": "studies.commands.scorers",
 }
 
 

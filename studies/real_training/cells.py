@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.sizes import SMALL_TOWERS
+from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.grids.cells import cell_of, data_of, options_of, recipe_line, towers
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.real_training.config import Config, Place, chosen, grid_of

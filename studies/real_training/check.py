@@ -73,7 +73,7 @@ def check_training(config: Config, preset: Config) -> None:
 def check_start(config: Config) -> None:
     """Raise for weights to start with beside other weights, or that aren't there."""
     from menagerie.models.checkpoint import read_config
-    from menagerie.models.library.find import checkpoints_in
+    from menagerie.models.library.load import checkpoints_in
 
     given = [name for name in config.starts if name != NONE]
     for name in given:

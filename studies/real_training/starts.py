@@ -7,7 +7,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.carry_over import check_start
 from menagerie.models.checkpoint import read_config
 from menagerie.models.library.cells import place_of
-from menagerie.models.library.find import checkpoints_in
+from menagerie.models.library.load import checkpoints_in
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.registry import same_scorer
 from menagerie.models.towers.config import TowerConfig

@@ -36,7 +36,7 @@ def read_graphs(job: Job, material: Material) -> Graphs:
 
 def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
     """Let a scorer read these graphs."""
-    from menagerie.models.regraphed import RegraphedReader
+    from menagerie.models.texts import RegraphedReader
 
     plain = scorer.reader
     scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else plain

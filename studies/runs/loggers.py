@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.runs.cell import Job
 
 if TYPE_CHECKING:
-    from menagerie.models.training.history import Row
+    from menagerie.models.training.state import Row
 
 
 @runtime_checkable

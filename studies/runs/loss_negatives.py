@@ -19,8 +19,10 @@ def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:
         wanted = wanted._replace(images=bool((train.partner_items(range(len(train))) >= 0).any()))
-    altered = spec_of(cell.model).altered_graphs and cell.recipe.local_weight and states_relations(cell)
-    return [*wanted.words, *([f"graphs {' and '.join(cell.recipe.local_negatives)}"] if altered else [])]
+    spec = spec_of(cell.model)
+    options = spec.configured(cell.options)
+    altered = spec.local_loss and options.local_weight and states_relations(cell)
+    return [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
 
 
 def states_relations(cell: Cell) -> bool:

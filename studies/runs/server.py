@@ -18,7 +18,7 @@ MODULES = (
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",
     "menagerie.models.training.loop",
-    "menagerie.models.training.optimizer",
+    "menagerie.models.training.loop",
     "menagerie.studies.runs.train",
 )
 

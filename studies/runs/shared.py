@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job, finished
 from menagerie.studies.runs.data import Material, content_digest
 from menagerie.studies.runs.training_log import TrainingLog
@@ -39,7 +40,7 @@ def start_from_shared_phase(
     at which a cell with a look is, with its weights in `scorer`; 0 where nothing is shared.
     """
     from menagerie.models.training.feed import single_steps
-    from menagerie.models.training.optimizer import build_optimizer
+    from menagerie.models.training.loop import build_optimizer
     from menagerie.models.training.sampling import SINGLES
     from menagerie.models.training.state import StateFile, hand_on, load_state
 
@@ -101,6 +102,8 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
     cell = job.cell.trained_as  # what tests read decides no step
     settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
     settings["recipe"] = identity_of(phase_recipe(cell.recipe))
+    local = spec_of(cell.model).local_loss  # no single animal has relations
+    settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
     settings["items"] = content_digest(material.content, indices)
@@ -108,10 +111,9 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
-    """The recipe without what only decides later steps: how many singles they show beside what, and what relations
-    cost."""
+    """The recipe without what only decides later steps: how many singles they show beside what."""
     plain = Recipe()
-    later = ("singles_share", "local_weight", "local_negatives", "image_negatives")
+    later = ("singles_share", "image_negatives")
     return replace(recipe, **{name: getattr(plain, name) for name in later})
 
 

@@ -1,6 +1,6 @@
 """The training log of a cell: `training.csv` with a row a step, and the loggers that `--log` chose.
 
-The rows come from the state that a run goes on from (models/training/history.py), so the file has every step once
+The rows come from the state that a run goes on from (models/training/state.py), so the file has every step once
 however often the run was stopped. While a run lasts the file grows; a process that is killed may cut its last
 line short, and the next one writes it anew.
 """
@@ -24,7 +24,7 @@ from menagerie.studies.runs.loggers import LOGGERS, Logger
 from menagerie.studies.runs.result_file import checked_file
 
 if TYPE_CHECKING:
-    from menagerie.models.training.history import History, Row
+    from menagerie.models.training.state import History, Row
 
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
@@ -106,7 +106,7 @@ class TrainingLog:
 @contextmanager
 def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingLog]:
     """The log of a cell while it trains; what was read is written also where the training fails."""
-    from menagerie.models.training.history import History
+    from menagerie.models.training.state import History
 
     every = [CsvFile(job.folder / FILE), *(LOGGERS[name](job) for name in job.execution.log), *loggers]
     log = TrainingLog(History(job.cell.recipe.batch), every)

@@ -10,6 +10,7 @@ from menagerie.envs.core.pages import write_page
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
 from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.ablation.runs import columns_of, read_runs
@@ -92,7 +93,7 @@ def verdicts(done: Done, points: Selected, masks: Mapping[MaskPlace, Masked]) ->
         rows += of_selection(points)
     if "masks" in config.parts:
         rows += of_masks(masks, MODEL, BESIDE, config.mask_tasks[0])
-    for claim in ablated(MODEL).ablations.claims if done.ladder else ():
+    for claim in ABLATIONS[MODEL].claims if done.ladder else ():
         if claim.split == config.kind:
             outcome, delta = verdict(done.runs, claim, done.rows.base)
             tests = ", ".join(column_name(*column) for column in claim.columns)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.models.registry import spec_of
+from menagerie.studies.ablation.papers import ablations_of
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changed
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import Grid
@@ -37,7 +38,7 @@ def rows(ladder: bool, sweeps: Mapping[str, Sequence[int]]) -> Rows:
     """The rows of a study with or without table 6, and with these values of each swept field."""
     spec = ablated(MODEL)
     lines = {name: {f"{name}={value}": f"{name}={value}" for value in values} for name, values in sweeps.items()}
-    return Rows(base_row(spec), dict(spec.ablations.rows) if ladder else {}, lines)
+    return Rows(base_row(spec), dict(ablations_of(spec).rows) if ladder else {}, lines)
 
 
 def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path, lines: Mapping[str, str]) -> Jobs:

@@ -11,8 +11,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.models.evaluation.codes import Codes
-from menagerie.models.evaluation.matrix import score_pool
-from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.evaluation.scoring import score_items, score_pool
 
 SCORES = ("record", "group", "official", "neutral", "tied", "scores")
 SHOWN = 6  # records of a report that are most surely wrong

@@ -22,9 +22,8 @@ from menagerie.generators.storage.split_file import check_store
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.history import History
-from menagerie.models.training.optimizer import build_optimizer
-from menagerie.models.training.state import StateFile, load_state, save_state
+from menagerie.models.training.loop import build_optimizer
+from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config

@@ -67,7 +67,7 @@ def images(n: int, seed: int = 0) -> torch.Tensor:
 STAGED = """
 import torch
 from menagerie.models.scorer import Scorer
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.spec import ScorerSpec, Stage
 
 class Linear(CLIPScorer):

@@ -36,7 +36,7 @@ def test_overlap_of_perfect_half_and_exchanged_maps():
     assert (perfect.other == 0).all()
     half = maps.things.copy()
     half[:, 0, 2:4] = 0
-    assert overlap(Maps(half, maps.rest), masks, 1.0).own[:, 0].tolist() == [0.5, 0.5]
+    assert overlap(Maps(half, maps.rest), masks, 1.0).thing[:, 0].tolist() == [0.5, 0.5]
     exchanged = overlap(Maps(maps.things[:, ::-1], maps.rest), masks, 1.0)
     assert (exchanged.mean, exchanged.right) == (0.0, 0.0)
 

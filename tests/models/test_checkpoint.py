@@ -11,20 +11,19 @@ from safetensors.torch import load_file, save_file
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import file_digest, read_record, write_record
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, read_config, save_checkpoint
-from menagerie.models.library.find import find_source
+from menagerie.models.library.load import find_source
 from menagerie.models.registry import check_scorer, scorer_class, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.build import build_towers, check_towers
-from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.sizes import SMALL_TOWERS
-from menagerie.models.towers.tokenizers import WordTokenizer
+from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
+from menagerie.models.towers.tokenizers import WordTokenizer, words_of
 from tests.disks import with_largest_file
 from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
 
 
 def rewrite_config(folder, **changes):
-    """With other fields, and without the digest of the weights."""
-    config = {key: value for key, value in read_record(folder / "config.json").items() if key != "weights"}
+    """As it is written of the weights that lie there now."""
+    config = read_record(folder / "config.json") | {"weights": file_digest(folder / "model.safetensors")}
     write_record(folder / "config.json", config | changes)
 
 
@@ -106,8 +105,9 @@ def test_checkpoints_of_two_cells_that_were_exchanged_are_noticed(tmp_path):
             read(folder)
     folders[0].rename(tmp_path / "alone")
     load_checkpoint(tmp_path / "alone")
-    rewrite_config(folders[1])  # without its digest it is no other
-    with pytest.raises(UserError, match="has other weights"):
+    config = read_record(folders[1] / "config.json")
+    write_record(folders[1] / "config.json", {key: value for key, value in config.items() if key != "weights"})
+    with pytest.raises(UserError, match="not a whole checkpoint"):  # without its digest it is none
         load_checkpoint(folders[1])
 
 
@@ -163,7 +163,7 @@ def test_every_registered_scorer_is_one(name):
 
 def test_a_class_of_ones_own(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
+    file.write_text("from menagerie.models.networks.clip import CLIPScorer\n\nclass Mine(CLIPScorer):\n    pass\n")
     assert scorer_class(f"{file}:Mine").__name__ == "Mine"
     with pytest.raises(UserError, match="has no class 'Yours' that extends"):
         scorer_class(f"{file}:Yours")
@@ -172,7 +172,7 @@ def test_a_class_of_ones_own(tmp_path):
 
 
 def test_words_become_ids_with_the_end_token_largest():
-    tokenizer = WordTokenizer.from_texts(["a red cat", "a dog"])
+    tokenizer = WordTokenizer(words_of(["a red cat", "a dog"]))
     assert tokenizer(["a red cat", "dog"], 5).tolist() == [[1, 4, 2, 5, 0], [3, 5, 0, 0, 0]]
     with pytest.raises(UserError, match="'pig' of 'a pig' is not in this model's vocabulary"):
         tokenizer(["a pig"], 5)
@@ -182,16 +182,16 @@ def test_words_become_ids_with_the_end_token_largest():
 
 @pytest.mark.parametrize("name", SMALL_TOWERS)
 def test_small_towers_build(name):
-    model, tokenizer = build_towers(TowerConfig(name, resolution=32), TextSpace(WORDS, 8))[:2]
-    assert model.encode_image(images(2)).shape == model.encode_text(tokenizer(["red cat", "city"], 8)).shape
+    towers = build_towers(TowerConfig(name, resolution=32), TextSpace(WORDS, 8))
+    assert towers.image.pooled(images(2)).shape == towers.text.pooled(towers.tokenizer(["red cat", "city"], 8)).shape
 
 
 def test_any_open_clip_architecture_from_scratch():
     """Its own tokenizer, its own towers, our context and resolution."""
-    model, tokenizer = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))[:2]
-    tokens = tokenizer(["an asphalt giant tortoise"], 12)
+    towers = build_towers(TowerConfig("ViT-S-32-alt", resolution=64), TextSpace((), 12))
+    tokens = towers.tokenizer(["an asphalt giant tortoise"], 12)
     assert tokens.shape == (1, 12)
-    assert model.encode_text(tokens).shape == model.encode_image(torch.zeros(1, 3, 64, 64)).shape
+    assert towers.text.pooled(tokens).shape == towers.image.pooled(torch.zeros(1, 3, 64, 64)).shape
 
 
 def test_impossible_towers_are_named():

@@ -13,10 +13,8 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Place, Record
 from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
-from menagerie.models.evaluation.codes import Codes
-from menagerie.models.evaluation.encoding import BLOCK
-from menagerie.models.evaluation.forms import form_of
-from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.evaluation.codes import Codes, form_of
+from menagerie.models.evaluation.scoring import BLOCK, score_items
 from tests.models.builders import scorer
 
 SIDE, IMAGES = 32, 70

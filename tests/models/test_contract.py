@@ -39,8 +39,8 @@ def test_every_spec_is_whole(name):
 OWN = """
 from dataclasses import dataclass
 import torch
-from menagerie.models.scorers.clip.model import CLIPScorer
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.scorer import Scorer
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
-from menagerie.models.regraphed import RegraphedReader
+from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
 from menagerie.studies.evaluation.pieces import texts_of

@@ -10,13 +10,13 @@ from open_clip import SimpleTokenizer
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.checkpoint import build_scorer
+from menagerie.models.networks import dcsm
+from menagerie.models.networks.dcsm import FunctionalReader, WordTokens
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.dcsm import model as dcsm
-from menagerie.models.scorers.dcsm.spec import PUBLISHED, DCSMConfig
-from menagerie.models.scorers.dcsm.words import FunctionalReader, Tokens
-from menagerie.models.towers.build import patch_tokens
+from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
+from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
+from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, words_of
 from menagerie.models.training.loop import train
 from tests.models import builders
 
@@ -36,7 +36,7 @@ def exact(**options):
 def coded(scorer, n=4):
     """Pixels, and the codes of as many images and of all texts."""
     pixels = builders.images(n).double()
-    read = scorer.reader(TEXTS, GRAPHS)
+    read = scorer.reader(Texts(TEXTS, GRAPHS))
     return pixels, scorer.encode_images(pixels), scorer.encode_texts(read)
 
 
@@ -47,7 +47,7 @@ def slow_score(scorer, pixels, text):
     hook = clip.ln_final.register_forward_hook(lambda module, given, result: kept.append(result[0]))
     clip.encode_text(scorer.reader.tokenizer([text], scorer.texts.context))
     hook.remove()
-    patches = patch_tokens(clip, pixels[None])[0] @ clip.visual.proj
+    patches = scorer.base.towers.image.patches(pixels[None])[0] @ clip.visual.proj
     rows = torch.cat([clip.encode_image(pixels[None]), patches]).tolist()
     columns = (kept[0] @ clip.text_projection).tolist()
     cells = [[0.0] * scorer.columns for _ in rows]
@@ -119,7 +119,9 @@ def test_functional_vectors_are_as_published_and_trained_only_if_requested():
 def test_the_place_of_every_functional_word_in_byte_pairs():
     """Sub-words, the start token, punctuation, capitals; other words that begin alike are not among them."""
     reader = FunctionalReader(OpenCLIPTokenizer(), 24, ("left", "zooplankton", "no"))
-    ids, words = (rows[0] for rows in reader(["Left of zooplankton, no cat; nothing leftover left."], GRAPHS[:1]))
+    ids, words = (
+        rows[0] for rows in reader(Texts(["Left of zooplankton, no cat; nothing leftover left."], GRAPHS[:1]))
+    )
     marked = [SimpleTokenizer().decode(ids[words == number].tolist()).split() for number in (1, 2, 3)]
     assert marked == [["left", "left"], ["zooplankton"], ["no"]]
     assert (words == 2).sum() > 1
@@ -128,16 +130,16 @@ def test_the_place_of_every_functional_word_in_byte_pairs():
 
 
 def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
-    tokenizer = WordTokenizer.from_texts(["the cat left of another"])
+    tokenizer = WordTokenizer(words_of(["the cat left of another"]))
     reader = FunctionalReader(tokenizer, 8, ("under", "left"))
-    assert reader(["the cat - left of, Left", "the cat"], GRAPHS[:2]).words.tolist() == [
+    assert reader(Texts(["the cat - left of, Left", "the cat"], GRAPHS[:2])).words.tolist() == [
         [0, 0, 2, 0, 2, 0, 0, 0],
         [0] * 8,
     ]
-    assert not FunctionalReader(tokenizer, 8, ())(["left of"], GRAPHS[:1]).words.any()
+    assert not FunctionalReader(tokenizer, 8, ())(Texts(["left of"], GRAPHS[:1])).words.any()
     named = FunctionalReader(tokenizer, 8, ("under", "left"), end=tokenizer(["the"], 8)[0, 0].item())
-    assert named(["left the cat"], GRAPHS[:1]).words.tolist() == [[0] * 8]
-    cut = FunctionalReader(OpenCLIPTokenizer(), 5, ("left",))(["a cat and a dog left", "a left"], GRAPHS[:2])
+    assert named(Texts(["left the cat"], GRAPHS[:1])).words.tolist() == [[0] * 8]
+    cut = FunctionalReader(OpenCLIPTokenizer(), 5, ("left",))(Texts(["a cat and a dog left", "a left"], GRAPHS[:2]))
     assert cut.words.tolist() == [[0] * 5, [0, 0, 1, 0, 0]]
 
 
@@ -145,10 +147,10 @@ def test_the_place_of_every_functional_word_in_a_closed_vocabulary():
 def test_what_stands_behind_the_end_changes_nothing():
     scorer = exact()
     _, images, texts = coded(scorer)
-    read = scorer.reader(TEXTS, GRAPHS)
+    read = scorer.reader(Texts(TEXTS, GRAPHS))
     behind = torch.arange(read.ids.shape[1]) > read.ids.argmax(1, keepdim=True)
     assert behind.any()
-    other = scorer.encode_texts(Tokens(read.ids.masked_fill(behind, 3), read.words))
+    other = scorer.encode_texts(WordTokens(read.ids.masked_fill(behind, 3), read.words))
     assert not torch.equal(other.vectors, texts.vectors)
     assert torch.equal(scorer.similarity(images, other), scorer.similarity(images, texts))
 

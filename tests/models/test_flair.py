@@ -1,6 +1,7 @@
 """FLAIR: pooling by texts, its two losses, and several captions of an image."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,9 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
+from menagerie.models.networks.flair import ImageCode, TextCode, TextConditionedPooling
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.flair.model import ImageCode, TextCode
-from menagerie.models.scorers.flair.pooling import TextConditionedPooling
 from menagerie.models.training.feed import Feed
 from tests.generators.conftest import make_split
 from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts
@@ -165,9 +165,9 @@ def batch_of(data, captions, size=6, **recipe):
     keep = []
 
     class Keeping(type(reader)):
-        def __call__(self, texts, graphs, generator=None, own=None):
-            keep.append((list(texts), list(graphs), own))
-            return super().__call__(["a red cat" for _ in texts], graphs, generator, own)
+        def __call__(self, texts, generator=None):
+            keep.append((list(texts.captions), list(texts.graphs), texts.matched))
+            return super().__call__(replace(texts, captions=["a red cat" for _ in texts.captions]), generator)
 
     keeping = Keeping(reader.tokenizer, reader.context, reader.captions)
     pairs = np.flatnonzero(~data.strata["single_object"])
@@ -181,7 +181,7 @@ def test_an_images_captions_are_its_own_and_parts_of_it(name, data, spatial):
     data = data if name == "binding" else spatial
     batch, pairs, captions, graphs, own = batch_of(data, 4)
     n = len(pairs)
-    assert own == batch.targets.own == len(captions) == 4 * n
+    assert own == batch.targets.matched == len(captions) == 4 * n
     assert captions[:n] == [data.records.captions[i] for i in pairs]
     fewer = 0
     for k in range(1, 4):

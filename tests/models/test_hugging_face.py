@@ -13,10 +13,10 @@ from PIL import Image
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
-from menagerie.models.library.find import find_source
-from menagerie.models.library.hugging_face import HuggingFaceReader
+from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import NO_GRAPH
-from menagerie.models.library.sources import file_digest
+from menagerie.models.texts import Texts
+from menagerie.models.towers.hugging_face import HuggingFaceReader
 from menagerie.models.towers.pixels import Framing
 from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts, hugging_face_tokenizer
 
@@ -119,8 +119,8 @@ def test_texts_are_counted_as_they_are_read(lower):
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", pad_token="[PAD]")
     reader = HuggingFaceReader(tokenizer, context=2, lower=lower)
-    assert reader.cut(["CAT", "cat cat", "cat cat cat"], []) == [not lower, False, True]
-    assert reader(["CAT"], []).ids.tolist() == [[2, 1] if lower else [3, 4]]
+    assert reader.cut(Texts(["CAT", "cat cat", "cat cat cat"], [])) == [not lower, False, True]
+    assert reader(Texts(["CAT"], [])).ids.tolist() == [[2, 1] if lower else [3, 4]]
 
 
 # What a CLIP's image processor may say beside its defaults, and how well scores agree where pixels are large.
@@ -199,16 +199,6 @@ def test_a_setting_that_cant_be_obeyed_is_named(settings, reason, clip):
 def test_resampling_is_pillows(clip):
     for given, expected in ((0, "nearest"), (2, "bilinear"), (3, "bicubic")):
         assert load_scorer(say(clip, {"resample": given})).framing.interpolation == expected
-
-
-def test_what_is_read_otherwise_than_before_has_another_name(clip):
-    """Scores of before are taken for those of now only where they are the same."""
-    plain, twice = find_source(say(clip, {})).identity(), find_source(say(clip, {"do_convert_rgb": False})).identity()
-    files = sorted(path for path in clip[0].iterdir())
-    assert twice == file_digest(files)
-    assert find_source(say(clip, {"do_normalize": False})).identity() != file_digest(files)
-    assert plain != twice
-    assert find_source("hf:google/siglip2-base-patch16-224").identity() != find_source("hf:google/siglip").identity()
 
 
 @pytest.mark.parametrize("tokenizer", ["GemmaTokenizer", "Siglip2Tokenizer", "SiglipLike"])

@@ -18,9 +18,8 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.sources.pictures import open_picture
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.library.cells import place_of
-from menagerie.models.library.find import find_source
-from menagerie.models.library.framed import Framed
-from menagerie.models.library.pictures import framed_images, picture_of
+from menagerie.models.library.load import find_source
+from menagerie.models.library.pictures import Framed, framed_images, picture_of
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.result_file import read_result, write_result
 from tests.models.builders import scorer, small_open_clip
@@ -332,8 +331,8 @@ def test_open_clip_at_random_with_a_warning_and_from_a_file(small, tmp_path):
 
 OWN = """
 from dataclasses import dataclass
-from menagerie.models.scorers.clip.model import CLIPScorer
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorers.clip import CLIPConfig
 
 @dataclass(frozen=True)
 class Config(CLIPConfig):

@@ -10,9 +10,8 @@ from torch.nn.functional import normalize
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.evaluation import matrix
-from menagerie.models.evaluation.encoding import encoded
-from menagerie.models.evaluation.matrix import score_pool
+from menagerie.models.evaluation import scoring
+from menagerie.models.evaluation.scoring import encoded, score_pool
 from tests.models.builders import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
@@ -23,7 +22,7 @@ KINDS = ("clip", "oc-clip", "flair")  # the codes of the last two are no vectors
 def small_blocks(monkeypatch):
     """Several chunks of several blocks, of which the last are not full."""
     for name, value in (("BLOCK", 2), ("CHUNK", 4), ("TEXTS", 4)):
-        monkeypatch.setattr(matrix, name, value)
+        monkeypatch.setattr(scoring, name, value)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +100,6 @@ def test_scores_that_are_no_numbers_are_refused(pixels):
 
 
 def test_a_matrix_beyond_memory_is_refused(pixels, monkeypatch):
-    monkeypatch.setattr(matrix, "MOST_BYTES", 4 * IMAGES * 3 - 1)
+    monkeypatch.setattr(scoring, "MOST_BYTES", 4 * IMAGES * 3 - 1)
     with pytest.raises(UserError, match="13 images with 3 texts take more than"):
         scores(scorer("clip"), pixels, pool_of((text,) for text in captions(3)))

@@ -23,11 +23,11 @@ from tests.models.builders import scorer
 RECIPE = Recipe(steps=6, batch=16, text_negatives=("replace",))
 
 
-class Texts:
+class Keeper:
     """A reader that keeps the texts."""
 
-    def __call__(self, captions, graphs, generator=None, own=None):
-        return tuple(captions), tuple(graphs), own
+    def __call__(self, texts, generator=None):
+        return tuple(texts.captions), tuple(texts.graphs), texts.matched
 
 
 def pairs_of(data):
@@ -46,10 +46,10 @@ def alone(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", TEXT_NEGATIVES)
 def test_they_are_further_texts_behind_the_images_own(data, kind):
-    feed = Feed(data, Texts(), replace(RECIPE, text_negatives=(kind,)), 0)
+    feed = Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0)
     batch = feed.batch(pairs_of(data)[:8], 1)
-    captions, graphs, own = batch.texts
-    assert own == batch.targets.own == 8
+    captions, graphs, matched = batch.texts
+    assert matched == batch.targets.matched == 8
     assert len(captions) > 8
     assert list(captions[:8]) == [data.records.captions[i] for i in pairs_of(data)[:8]]
     assert not batch.targets.same[:, 8:].any()
@@ -61,26 +61,26 @@ def test_they_are_further_texts_behind_the_images_own(data, kind):
 
 
 def test_several_kinds_are_one_behind_the_other(data):
-    both = Feed(data, Texts(), replace(RECIPE, text_negatives=("replace", "swap")), 0).batch(pairs_of(data)[:8], 1)
-    apart = [Feed(data, Texts(), replace(RECIPE, text_negatives=(kind,)), 0) for kind in ("replace", "swap")]
+    both = Feed(data, Keeper(), replace(RECIPE, text_negatives=("replace", "swap")), 0).batch(pairs_of(data)[:8], 1)
+    apart = [Feed(data, Keeper(), replace(RECIPE, text_negatives=(kind,)), 0) for kind in ("replace", "swap")]
     texts = [feed.batch(pairs_of(data)[:8], 1).texts[0][8:] for feed in apart]
     assert both.texts[0][8:] == texts[0] + texts[1]
 
 
 def test_they_are_a_function_of_seed_and_step(data):
     recipe = replace(RECIPE, text_negatives=TEXT_NEGATIVES, image_negatives=True)
-    feed = Feed(data, Texts(), recipe, 3)
+    feed = Feed(data, Keeper(), recipe, 3)
     alone = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 0)]
     helped = [batch.texts[0] for batch in batches(feed, 0, 4, torch.device("cpu"), 2)]
     assert alone == helped
-    assert list(alone[2]) == list(Feed(data, Texts(), recipe, 3)[2].texts[0])
-    assert list(alone[2]) != list(Feed(data, Texts(), recipe, 4)[2].texts[0])
+    assert list(alone[2]) == list(Feed(data, Keeper(), recipe, 3)[2].texts[0])
+    assert list(alone[2]) != list(Feed(data, Keeper(), recipe, 4)[2].texts[0])
 
 
 def test_without_them_a_batch_is_as_it_was(data):
-    plain = Feed(data, Texts(), replace(RECIPE, text_negatives=()), 0)
-    captions, _, own = plain[0].texts
-    assert len(captions) == own == 16
+    plain = Feed(data, Keeper(), replace(RECIPE, text_negatives=()), 0)
+    captions, _, matched = plain[0].texts
+    assert len(captions) == matched == 16
 
 
 def test_what_a_recipe_requests_comes_before_what_a_model_wants():
@@ -105,9 +105,9 @@ def test_data_without_false_captions_are_named(data):
 
     photographs = Photographs(data.split)
     with pytest.raises(UserError, match=r"has no false captions of the kind 'replace' \(it has: none\)"):
-        Feed(photographs, Texts(), RECIPE, 0)
+        Feed(photographs, Keeper(), RECIPE, 0)
     with pytest.raises(UserError, match="kind 'swap'"):
-        Feed(photographs, Texts(), Recipe(), 0, ("captions",))
+        Feed(photographs, Keeper(), Recipe(), 0, ("captions",))
     mixed = Mixture([data, photographs], [0.5, 0.5])
     own = mixed.negatives([int(pairs_of(data)[0]), len(data) + int(pairs_of(data)[0])], [5, 5], "replace")
     assert own == [data.negatives([int(pairs_of(data)[0])], [5], "replace")[0], None]
@@ -149,12 +149,12 @@ def test_a_batch_with_partners_is_as_large_and_keeps_the_others(seed):
 
 def test_images_are_shown_with_their_partners_in_as_many_passes(data):
     recipe = replace(RECIPE, text_negatives=(), image_negatives=True, augment=False)
-    feed = Feed(data, Texts(), recipe, 0)
+    feed = Feed(data, Keeper(), recipe, 0)
     partners = data.partner_items(range(len(data)))
     chosen = np.flatnonzero(partners >= 0)[:6]
     batch = feed.batch(chosen, 0)
     expected = with_partners(chosen, partners[chosen])
-    assert batch.images.shape[0] == batch.targets.own == 6
+    assert batch.images.shape[0] == batch.targets.matched == 6
     assert torch.equal(batch.images, data.images(expected))
     assert list(batch.texts[0]) == [data.records.captions[i] for i in expected]
     assert not set(expected.tolist()) <= set(chosen.tolist())
@@ -162,8 +162,8 @@ def test_images_are_shown_with_their_partners_in_as_many_passes(data):
 
 def test_data_without_partners_are_named(alone):
     with pytest.raises(UserError, match=r"no image of 'train' of .* has a partner.*raise --hard-negatives"):
-        Feed(alone, Texts(), Recipe(image_negatives=True), 0)
-    assert Feed(alone, Texts(), Recipe(batch=8), 0, ("captions", "images"))[0].images.shape[0] == 8
+        Feed(alone, Keeper(), Recipe(image_negatives=True), 0)
+    assert Feed(alone, Keeper(), Recipe(batch=8), 0, ("captions", "images"))[0].images.shape[0] == 8
 
 
 # NegCLIP's loss

@@ -10,8 +10,8 @@ from open_clip.transformer import QuickGELU
 
 from menagerie import load_scorer
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.registry import scorer_class, spec_of, specs
-from menagerie.models.scorers.clip.model import CLIPScorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.binding_grid import PRESETS

@@ -9,7 +9,7 @@ from open_clip.transformer import QuickGELU
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.towers import paired
-from menagerie.models.towers.build import build_towers, check_towers, patch_tokens
+from menagerie.models.towers.build import build_towers, check_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
 NAME = "ViT-B-14-DINOv2"
@@ -29,7 +29,7 @@ def test_its_patches_are_those_that_oc_clip_binds(tmp_path):
     built = build_towers(towers, TextSpace(context=20))
     assert built.patch_sizes("oc-clip") == (768, 4)
     assert built.pixels.mean == (0.485, 0.456, 0.406)
-    assert patch_tokens(built.model, torch.zeros(1, 3, SIDE, SIDE)).shape == (1, 4, 768)
+    assert built.image.patches(torch.zeros(1, 3, SIDE, SIDE)).shape == (1, 4, 768)
     scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
     save_checkpoint(tmp_path, "oc-clip", scorer)
     again = load_checkpoint(tmp_path)

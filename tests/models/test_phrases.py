@@ -7,8 +7,7 @@ import torch.nn.functional as F
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.models.scorers.clip_phrases.reader import phrases_of
-from menagerie.models.scorers.filip_phrases.model import TextCode
+from menagerie.models.networks.phrases import TextCode, phrases_of
 from tests.models.builders import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")
@@ -91,5 +90,5 @@ def test_scores_are_cosines_and_captions_are_not_read(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_without_a_node_is_refused(name):
-    with pytest.raises(UserError, match="the scene graph of 'a cat' has no node"):
+    with pytest.raises(UserError, match="the scene graph of 'a cat' is empty"):
         scorer(name).read(["a cat"], [SceneGraph(())])

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.readouts.fdt import sparsemax
-from menagerie.models.readouts.heads import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
-from menagerie.models.readouts.tokens import Tokens, end_token, ends_of, image_tokens, text_tokens
-from menagerie.models.registry import specs
-from menagerie.models.scorers.sparo.spec import ATTENTION, SPAROConfig
-from menagerie.models.towers.build import check_ends, patch_tokens
+from menagerie.models.networks.fdt import sparsemax
+from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
+from menagerie.models.scorers.read_outs import SPAROConfig
+from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.towers import Tokens, ends_of
+from menagerie.studies.ablation.groups import ATTENTION
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")
@@ -38,7 +38,7 @@ def double(name, **options):
 
 
 def ids(model):
-    return model.reader(CAPTIONS, GRAPHS)
+    return model.reader(Texts(CAPTIONS, GRAPHS))
 
 
 def tokens_of(model):
@@ -238,24 +238,24 @@ def test_where_a_text_ends():
     ids = torch.tensor([[4, 9, 2, 0], [4, 1, 1, 9]])
     assert ends_of(ids, None).tolist() == [1, 3]
     assert ends_of(ids, 2).tolist()[0] == 2
-    model = torch.nn.Module()
-    model.text_pool_type, model.text_eos_id = "eos", 2
-    assert end_token(model) == 2
-    check_ends(model, "ViT-B-32-worldwide", "sparo")
-    model.text_pool_type = "last"
-    with pytest.raises(UserError, match=r"where a text ends, which 'ViT-L-16-CLIPA' doesn't say \(it pools 'last'\)"):
-        check_ends(model, "ViT-L-16-CLIPA", "sparo")
+    towers = scorer("clip").towers
+    towers.model.text_pool_type, towers.model.text_eos_id = "eos", 2
+    assert towers.text.end_token == 2
+    towers.require_tokens("sparo")
+    towers.model.text_pool_type = "last"
+    with pytest.raises(UserError, match=r"where a text ends, which 'nano' doesn't say \(it pools 'last'\)"):
+        towers.require_tokens("sparo")
 
 
 def test_tokens_are_the_towers_own():
-    """CLS and the end of the text are those that CLIP reads, patches those of `patch_tokens`."""
+    """CLS and the end of the text are those that CLIP reads, patches those of `patches`."""
     model, texts = scorer("clip"), ids(scorer("clip"))
     with torch.no_grad():
-        of_images, of_texts = image_tokens(model.model, images(2)), text_tokens(model.model, texts)
+        of_images, of_texts = model.towers.image.tokens(images(2)), model.towers.text.tokens(texts)
         expected = model.model.encode_image(images(2)), model.model.encode_text(texts)
         torch.testing.assert_close(of_images.pooled @ model.model.visual.proj, expected[0])
         torch.testing.assert_close(of_texts.pooled @ model.model.text_projection, expected[1])
-        torch.testing.assert_close(of_images.states[:, 1:], patch_tokens(model.model, images(2)))
+        torch.testing.assert_close(of_images.states[:, 1:], model.towers.image.patches(images(2)))
     assert of_texts.present.sum(1).tolist() == [len(text.split()) + 1 for text in CAPTIONS]
 
 
@@ -392,7 +392,7 @@ def test_temperature_decides_how_many_codes_an_input_starts_with():
         model = build_scorer("fdt", TOWERS, TEXTS, {"codes": 256, "dim": 64, "temperature": temperature})
         with torch.no_grad():
             vectors = model.encode_texts(ids(model))
-            weights = model.text_read_out.weights(text_tokens(model.model, ids(model)), model.codes)
+            weights = model.text_read_out.weights(model.towers.text.tokens(ids(model)), model.codes)
         alike.append(float((vectors @ vectors.T)[~torch.eye(3, dtype=torch.bool)].mean()))
         used.append(float((weights > 0).sum(1).double().mean()))
     assert alike[0] < alike[1] < 0.98 < alike[2]
@@ -440,11 +440,6 @@ def test_parameters_of_table_6(vit):
     assert vit("clip-attpool") == vit(
         "sparo", slots=128, replace_block=False, attention="multi", slot_norm=False, slot_projection=False
     )
-
-
-def test_every_row_of_the_ladder_differs():
-    lines = specs()["sparo"].ablations.rows.values()
-    assert len(set(lines)) == len(lines) == 9
 
 
 def test_a_read_out_of_no_text_is_empty():

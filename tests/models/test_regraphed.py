@@ -1,5 +1,7 @@
 """A scorer that is given other graphs in training, in tests, or in both; what the loss compares stays as it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.recipe import Recipe
-from menagerie.models.regraphed import RegraphedReader
+from menagerie.models.texts import RegraphedReader, Texts
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
@@ -48,9 +50,9 @@ def test_the_reader_reads_other_graphs_and_the_loss_compares_the_same(data):
     assert torch.equal(one.targets.masked, two.targets.masked)
     assert one.texts.node_present.sum() > two.texts.node_present.sum()
     captions = data.captions(pairs, pairs)
-    texts, own = [caption.text for caption in captions], [caption.graph for caption in captions]
-    expected = plain(texts, [graphs(*caption) for caption in captions])
-    assert torch.equal(other(texts, own).phrase_of_node, expected.phrase_of_node)
+    texts = Texts(*zip(*captions, strict=True))
+    expected = plain(replace(texts, graphs=[graphs(*caption) for caption in captions]))
+    assert torch.equal(other(texts).phrase_of_node, expected.phrase_of_node)
 
 
 def test_training_reads_the_training_reader(data):
@@ -87,9 +89,9 @@ def test_a_reader_of_several_captions_stays_one():
     class Several:
         captions = 3
 
-        def __call__(self, captions, graphs, generator=None, own=None):
-            return graphs
+        def __call__(self, texts, generator=None):
+            return texts.graphs
 
     reader = RegraphedReader(Several(), lambda caption, graph: SceneGraph((caption,)))
     assert reader.captions == 3
-    assert reader(["a cat"], [SceneGraph(())]) == [SceneGraph(("a cat",))]
+    assert reader(Texts(["a cat"], [SceneGraph(())])) == [SceneGraph(("a cat",))]

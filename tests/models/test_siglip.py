@@ -13,9 +13,8 @@ from menagerie.models.contract import check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.models.scorer import tower_parameters
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.training.optimizer import build_optimizer, set_rates
+from menagerie.models.training.loop import build_optimizer, set_rates
 from tests.models.builders import TEXTS, TOWERS, scorer
 
 OURS = "tiny-sigmoid-of-tests"  # with "siglip" in its name open_clip would look for a tokenizer elsewhere
@@ -87,7 +86,7 @@ def test_the_bias_is_learnt_without_decay():
     model.loss(torch.eye(4), torch.eye(4), eye(4), Recipe()).backward()
     assert model.bias.grad.abs() > 0
     assert model.bias.ndim == 0
-    assert id(model.bias) not in {id(p) for part in tower_parameters(model.model).values() for p in part}
+    assert id(model.bias) not in {id(p) for part in model.towers.parameters().values() for p in part}
 
 
 @pytest.fixture(scope="module")

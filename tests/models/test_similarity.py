@@ -11,10 +11,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
+from menagerie.models.networks.binding import RelationScorer, structured_similarity
+from menagerie.models.networks.graph_batch import GraphReader
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorers.oc_clip.graph_batch import GraphReader
-from menagerie.models.scorers.oc_clip.structured_similarity import RelationScorer, structured_similarity
+from menagerie.models.texts import Texts
 from menagerie.models.towers.tokenizers import WordTokenizer
 from menagerie.models.training.targets import Claims, targets_of
 from tests.models.builders import OPTIONS, caption, graph, images, scorer, texts
@@ -125,7 +126,7 @@ def test_an_unknown_relation_scorer_is_told():
 
 def test_column_zero_of_the_altered_is_the_true_similarity():
     model = scorer("oc-clip")
-    read = model.reader([caption(g) for g in GRAPHS], GRAPHS, torch.Generator().manual_seed(0))
+    read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
     code, text = model.encode_images(images(5)), model.encode_texts(read)
     local = model.altered_similarities(code, text)
     has_edges = [bool(g.edges) for g in GRAPHS]
@@ -138,14 +139,14 @@ def shuffled(n_nodes, edges, n=1):
     """What is drawn for `n` graphs of these nodes and edges."""
     graphs = [SceneGraph(tuple("abcde"[:n_nodes]), edges)] * n
     reader = GraphReader(WordTokenizer(("a", "b", "c", "d", "e", "r", "q", "to", "the", "left", "right", "of")), 5)
-    return reader([""] * n, graphs, torch.Generator().manual_seed(0)).shuffled
+    return reader(Texts([""] * n, graphs), torch.Generator().manual_seed(0)).shuffled
 
 
 def test_swapped_edges_are_the_other_way_round():
     """And each arrangement is in the column of its name."""
     model, one = scorer("oc-clip"), GRAPHS[2]
     code = model.encode_images(images(1))
-    read = model.reader([""], [one], torch.Generator().manual_seed(0))
+    read = model.reader(Texts([""], [one]), torch.Generator().manual_seed(0))
     computed = model.altered_similarities(code, model.encode_texts(read))[0]
     edges = [one.edges, (one.edges[0]._replace(subject=1, object=0),)]
     drawn = read.shuffled
@@ -216,7 +217,7 @@ def test_an_alternative_that_does_not_exist_is_no_part_of_the_local_loss():
     model = scorer("oc-clip")
     two = SceneGraph(("red cat", "white dog"), (Edge("to the left of", 0, 1),))
     both = SceneGraph((*two.nodes, "city"), (two.edges[0], two.edges[0]._replace(subject=1, object=0)))
-    read = model.reader([""] * 2, [two, both], torch.Generator().manual_seed(0))
+    read = model.reader(Texts([""] * 2, [two, both]), torch.Generator().manual_seed(0))
     code, text = model.encode_images(images(2)), model.encode_texts(read)
     computed = model.altered_similarities(code, text)
     assert computed.isneginf().tolist() == [[False, False, True], [False, True, False]]
@@ -278,7 +279,9 @@ def test_a_cat_is_true_of_a_red_cat():
 
 
 def test_masked_places_have_no_gradient():
-    marks = Targets(same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), own=2)
+    marks = Targets(
+        same=torch.eye(2, dtype=torch.bool), masked=torch.tensor([[False, True], [False, False]]), matched=2
+    )
     similarity = torch.zeros(2, 2, requires_grad=True)
     contrastive_loss(similarity, torch.tensor(10.0), marks).backward()
     assert similarity.grad[0, 1] == 0
@@ -324,7 +327,7 @@ def test_targets_are_what_comparing_pair_by_pair_finds(seed):
             marks = targets_of(said, 48, True, mask, known)
             assert torch.equal(marks.same, same)
             assert torch.equal(marks.masked, true & ~same) if mask else marks.masked is None
-            assert marks.own == 48
+            assert marks.matched == 48
             # The last 28 as negatives: never right, and masked where they happen to mean what the image's own does.
             marks = targets_of(said, 20, True, mask, known)
             negative = (torch.arange(48) >= 20).expand(20, 48)
@@ -332,7 +335,7 @@ def test_targets_are_what_comparing_pair_by_pair_finds(seed):
             assert torch.equal(
                 marks.masked, (true & ~same if mask else torch.zeros_like(same))[:20] | (same[:20] & negative)
             )
-            assert marks.own == 20
+            assert marks.matched == 20
 
 
 def test_of_incomplete_captions_only_duplicates_are_known():
@@ -364,9 +367,9 @@ def test_local_loss_is_equation_6():
 @pytest.mark.parametrize("weight", [1.0, 0.3])
 def test_the_two_losses_are_balanced_as_equations_4_to_6_sum_them(weight):
     """Each image and text scored by itself, in float64; the sums of the paper over B images, divided by 2B."""
-    model, n = scorer("oc-clip").double(), len(GRAPHS)
+    model, n = scorer("oc-clip", local_weight=weight, local_negatives=("swapped",)).double(), len(GRAPHS)
     pixels = images(n).double()
-    read = model.reader([caption(g) for g in GRAPHS], GRAPHS, torch.Generator().manual_seed(0))
+    read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
     scale = model.logit_scale().item()
 
     def score(i, one):
@@ -379,21 +382,21 @@ def test_the_two_losses_are_balanced_as_equations_4_to_6_sum_them(weight):
         if one.edges:
             back = SceneGraph(one.nodes, (one.edges[0]._replace(subject=1, object=0),))
             rel += logits[i, i] - np.logaddexp(logits[i, i], score(i, back))
-    recipe = Recipe(local_weight=weight, local_negatives=("swapped",))
     marks = Targets(torch.eye(n, dtype=torch.bool), None, n)
-    computed = model.loss(model.encode_images(pixels), model.encode_texts(read), marks, recipe).item()
+    computed = model.loss(model.encode_images(pixels), model.encode_texts(read), marks, Recipe()).item()
     assert computed == pytest.approx(-(itc + weight * rel) / (2 * n), rel=1e-6)
 
 
 def test_the_mean_of_the_local_loss_weighs_more_the_fewer_texts_have_relations():
-    """The balance of before: a mean over the k texts that have them, so 2B / k times as much."""
-    paper, mean = (scorer("oc-clip", local_mean=local_mean) for local_mean in (False, True))
+    """A mean over the k texts that have them, so 2B / k times as much."""
     n, k = len(GRAPHS), sum(bool(g.edges) for g in GRAPHS)
     marks = Targets(torch.eye(n, dtype=torch.bool), None, n)
     local = []
-    for model in (paper, mean):
-        read = model.reader([caption(g) for g in GRAPHS], GRAPHS, torch.Generator().manual_seed(0))
-        code, text = model.encode_images(images(n)), model.encode_texts(read)
-        whole, none = (model.loss(code, text, marks, Recipe(local_weight=weight)) for weight in (1.0, 0.0))
-        local.append((whole - none).item())
+    for local_mean in (False, True):
+        losses = []
+        for weight in (1.0, 0.0):
+            model = scorer("oc-clip", local_mean=local_mean, local_weight=weight)
+            read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
+            losses.append(model.loss(model.encode_images(images(n)), model.encode_texts(read), marks, Recipe()))
+        local.append((losses[0] - losses[1]).item())
     assert local[1] / local[0] == pytest.approx(2 * n / k, rel=1e-3)

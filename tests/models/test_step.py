@@ -23,7 +23,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training import loaders
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loaders import InRoom, batches, handed
+from menagerie.models.training.loaders import SharedMemoryFeed, batches, checked
 from menagerie.models.training.loop import batch_loss
 from menagerie.models.training.targets import Claims, targets_of
 from tests.generators.conftest import make_split
@@ -100,7 +100,7 @@ def test_the_check_can_fail(spatial, monkeypatch):
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         return loss * (1 if loss.item() > 0 else 2)
 
-    monkeypatch.setattr("menagerie.models.scorers.clip.model.CLIPScorer.loss", waits)
+    monkeypatch.setattr("menagerie.models.networks.clip.CLIPScorer.loss", waits)
     with pytest.raises(DataDependentOutputException):
         step_on_fake_gpu("clip", spatial)
 
@@ -130,7 +130,7 @@ def test_negatives_are_texts_without_an_image(spatial):
     n = len(pairs)
     assert batch.texts.shape[0] == 2 * n
     assert batch.targets.same.shape == (n, 2 * n)
-    assert batch.targets.own == n
+    assert batch.targets.matched == n
     assert not batch.targets.same[:, n:].any()
     assert not batch.targets.masked[torch.arange(n), n + torch.arange(n)].any()  # its own hard negative is one
     more = contrastive_loss(torch.zeros(n, 2 * n), torch.tensor(1.0), batch.targets)
@@ -174,7 +174,7 @@ def test_a_batch_without_room_in_shared_memory_is_told_of(processes, spatial, mo
     feed = Feed(spatial, built("clip", spatial).reader, RECIPE, 3)
     need = sum(tensor.numel() * tensor.element_size() for tensor in flat(feed[0]))
     monkeypatch.setattr(loaders, "free_shared", lambda: need * processes)
-    assert all(map(torch.equal, flat(next(handed([InRoom(feed, processes)[0]]))), flat(feed[0])))
+    assert all(map(torch.equal, flat(next(checked([SharedMemoryFeed(feed, processes)[0]]))), flat(feed[0])))
     monkeypatch.setattr(loaders, "free_shared", lambda: need * processes - 1)
     with pytest.raises(UserError, match=f"{need * processes} bytes are needed at once, but /dev/shm"):
-        next(handed([InRoom(feed, processes)[0]]))
+        next(checked([SharedMemoryFeed(feed, processes)[0]]))

@@ -18,7 +18,7 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.carry_over import carry_over, check_start
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from menagerie.models.library.find import find_source
+from menagerie.models.library.load import find_source
 from menagerie.models.towers.build import check_weights
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import preparation_of, recorded

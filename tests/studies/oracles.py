@@ -100,11 +100,11 @@ class Bytes(nn.Module):
 class Reader:
     """Texts to `Facts`."""
 
-    def __call__(self, captions, graphs, generator=None, own=None) -> Facts:
+    def __call__(self, texts, generator=None) -> Facts:
         """What the graphs claim."""
-        rows = [numbers(claims(graph), CLAIMS) for graph in graphs]
-        nodes, texts = [numbers(graph.nodes, NODES) for graph in graphs], [number(text) for text in captions]
-        return Facts(*map(torch.tensor, (rows, nodes, texts)), torch.zeros(len(rows), 0))
+        rows = [numbers(claims(graph), CLAIMS) for graph in texts.graphs]
+        nodes, words = [numbers(graph.nodes, NODES) for graph in texts.graphs], list(map(number, texts.captions))
+        return Facts(*map(torch.tensor, (rows, nodes, words)), torch.zeros(len(rows), 0))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 
 from menagerie.studies.ablation.cells import row_cells
 from menagerie.studies.ablation.every_task import every_task
+from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.planes import plane_figure, planes
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
 from menagerie.studies.ablation.runs import Run
@@ -20,12 +21,12 @@ BASE = base_row(SPEC)
 
 
 def test_the_grid_of_dimensions_is_every_size_with_every_other():
-    rows = {row: changes(SPEC, line) for row, line in SPEC.ablations.more["dimensions"].items()}
+    rows = {row: changes(SPEC, line) for row, line in ABLATIONS[SPEC.name].more["dimensions"].items()}
     sizes = {(its.get("dim", 64), its.get("relation_dim", 32)) for its in rows.values()}
     assert sizes | {(64, 32)} == set(product((16, 32, 64, 128), (8, 16, 32, 64)))
     assert len(rows) == 15
-    assert {row: line for row, line in SPEC.ablations.rows.items() if row in rows} == {
-        row: line for row, line in SPEC.ablations.more["dimensions"].items() if row in SPEC.ablations.rows
+    assert {row: line for row, line in ABLATIONS[SPEC.name].rows.items() if row in rows} == {
+        row: line for row, line in ABLATIONS[SPEC.name].more["dimensions"].items() if row in ABLATIONS[SPEC.name].rows
     }
 
 
@@ -40,9 +41,9 @@ def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
     }
     (plane,) = planes(SPEC, jobs, "spatial", BASE)
     assert (plane.up, plane.across) == sides
-    figure = plane_figure({place: [] for place in jobs}, plane, (("unseen_pairs", "swap"),), SPEC.ablations.axes)
+    figure = plane_figure({place: [] for place in jobs}, plane, (("unseen_pairs", "swap"),), ABLATIONS[SPEC.name].axes)
     texts = (figure.get_supylabel(), figure.get_supxlabel())
-    assert texts == tuple(f"{side}: {SPEC.ablations.axes[side]}" for side in sides)
+    assert texts == tuple(f"{side}: {ABLATIONS[SPEC.name].axes[side]}" for side in sides)
     assert len(plane.rows) == 16
     assert Place("spatial", "regular attention") not in plane.rows.values()
     own = asdict(SPEC.config()) | jobs[Place("spatial", BASE)][0].cell.options

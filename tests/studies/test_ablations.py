@@ -10,11 +10,11 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
-from menagerie.models.spec import Claim
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablation.cells import in_turn, placed, row_cells, rows_of
 from menagerie.studies.ablation.claims import VERDICTS, claim_row, judged
 from menagerie.studies.ablation.figures import accuracy_figure
+from menagerie.studies.ablation.papers import ABLATIONS, Claim
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
 from menagerie.studies.ablation.runs import Run, columns_of
 from menagerie.studies.ablation.tables import accuracy_table
@@ -26,12 +26,12 @@ from menagerie.studies.runs.cell import Job
 from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
-ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
+COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")
 BASE = base_row(SPEC)
 NAN = float("nan")
 SEEN = (("left_right_seen_order", "swap"), ("above_under_seen_order", "swap"))
-ALL = {BASE: ""} | named_rows(SPEC.ablations)
+ALL = {BASE: ""} | named_rows(ABLATIONS[SPEC.name])
 
 
 @pytest.mark.parametrize("row", [row for row in ALL if row != BASE])
@@ -44,7 +44,7 @@ def test_every_row_is_another_cell_that_can_be_built(row):
 
 
 def test_the_grid_of_coefficients_is_the_papers():
-    lines = SPEC.ablations.more["coefficients"].values()
+    lines = ABLATIONS[SPEC.name].more["coefficients"].values()
     coefficients = {(changes(SPEC, line)["alpha"], changes(SPEC, line)["beta"]) for line in lines}
     assert len(coefficients) == 15  # 4 x 4 but for OC-CLIP's own
     assert (1.5, 0.5) not in coefficients
@@ -53,7 +53,7 @@ def test_the_grid_of_coefficients_is_the_papers():
 def test_rows_without_a_part_in_binding_are_not_trained_there():
     idle = {row for row, line in ALL.items() if not matters(SPEC, line, relational=False)}
     fields = {row: {part.partition("=")[0] for part in line.split()} for row, line in ALL.items()}
-    assert idle == {row for row, names in fields.items() if names and names <= SPEC.ablations.relational}
+    assert idle == {row for row, names in fields.items() if names and names <= ABLATIONS[SPEC.name].relational}
     assert {"no local loss", "joint relation"} <= idle
     assert all(matters(SPEC, line, relational=True) for line in ALL.values())
 
@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_built_is_named_before_anything_is_made():
 
 
 def test_a_model_without_ablations_is_refused():
-    with pytest.raises(UserError, match=r"the spec of 'clip' has no ablations; models that have: .*oc-clip"):
+    with pytest.raises(UserError, match=r"'clip' has no ablations; models that have: .*oc-clip"):
         ablated("clip")
 
 
@@ -256,7 +256,7 @@ BEYOND = ("model=clip-phrases", "20% nodes dropped in tests", "graphs of rules",
 def beyond(tmp_path_factory):
     """A small run with other models, graphs and splits."""
     folder = tmp_path_factory.mktemp("beyond")
-    result = run_here([*ABLATIONS, "--steps", "4", "--seen-order", "--rows", *BEYOND], folder)
+    result = run_here([*COMMAND, "--steps", "4", "--seen-order", "--rows", *BEYOND], folder)
     assert result.returncode == 0, result.stderr
     return folder / "runs/ablations-smoke"
 
@@ -279,7 +279,7 @@ ROWS = ("no local loss", "default_tokens=2", "seen_order=True")  # of the last t
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
-    result = run_here([*ABLATIONS, "--steps", "6", "--rows", *ROWS], folder)
+    result = run_here([*COMMAND, "--steps", "6", "--rows", *ROWS], folder)
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder
@@ -319,5 +319,5 @@ def test_lines_of_progress_name_the_row(folder):
 
 
 def test_a_second_run_trains_nothing(folder):
-    result = run_here([*ABLATIONS, "--steps", "6", "--rows", *ROWS], folder)
+    result = run_here([*COMMAND, "--steps", "6", "--rows", *ROWS], folder)
     assert "6 runs, 0 of them to train" in result.stdout

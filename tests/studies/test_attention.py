@@ -12,8 +12,8 @@ ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 
 MINE = """
 from dataclasses import dataclass
-from menagerie.models.scorers.oc_clip.model import OCCLIPScorer
-from menagerie.models.scorers.oc_clip.spec import OCCLIPConfig
+from menagerie.models.networks.oc_clip import OCCLIPScorer
+from menagerie.models.scorers.oc_clip import OCCLIPConfig
 
 @dataclass(frozen=True)
 class MineConfig(OCCLIPConfig):

@@ -20,8 +20,8 @@ EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 PACK = [sys.executable, "-m", "menagerie", "pack"]
 MINE = """
 from dataclasses import dataclass
-from menagerie.models.scorers.clip.model import CLIPScorer
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorers.clip import CLIPConfig
 
 @dataclass(frozen=True)
 class MineConfig(CLIPConfig):

@@ -14,7 +14,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.grids.cells import cells

@@ -22,14 +22,15 @@ OTHER = ('kind = "spatial"', 'world = "tiny"', "views = 1", "test_views = 1", "t
 ABLATE = """
 from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
-from menagerie.models.spec import Ablations, ScorerSpec
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.ablation.papers import ABLATIONS, Ablations
 from tests.studies.oracles import OracleConfig
 
 rows = {kind: f"kind={kind}" for kind in ("inverted", "constant", "random")}
 specs()["oracle"] = ScorerSpec(
-    name="oracle", title="Oracle", source="tests", implementation="tests.studies.oracles:Perfect", config=OracleConfig,
-    ablations=Ablations(rows=rows),
+    name="oracle", title="Oracle", source="tests", implementation="tests.studies.oracles:Perfect", config=OracleConfig
 )
+ABLATIONS["oracle"] = Ablations(rows=rows)
 from menagerie.studies.ablations import main
 
 if __name__ == "__main__":

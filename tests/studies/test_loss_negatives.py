@@ -44,7 +44,8 @@ def test_a_record_says_what_a_loss_compared_with(trains):
     ]
     assert loss_negatives(binding["negclip"], without) == ["swapped captions"]
     assert loss_negatives(spatial["oc-clip"], without) == ["graphs swapped and shuffled"]
-    assert not loss_negatives(cells_of(spatial_grid.PRESETS["smoke"], local_weight=0.0)["oc-clip"], without)
+    alone = replace(spatial["oc-clip"], options=spatial["oc-clip"].options | {"local_weight": 0.0})
+    assert not loss_negatives(alone, without)
     shared = cells_of(binding_grid.PRESETS["smoke"], text_negatives=("replace", "swap"), image_negatives=True)
     words = ["captions with a part replaced", "swapped captions", "partner images"]
     assert all(loss_negatives(shared[model], with_partners) == words for model in MODELS)
@@ -105,11 +106,11 @@ def test_partners_that_there_are_not_are_refused_at_the_start():
 
 SQUARE = """
 from menagerie.models.objectives import contrastive_loss
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 
 class Square(CLIPScorer):
     def loss(self, images, texts, targets, recipe):
-        n = targets.own
+        n = targets.matched
         square = targets._replace(same=targets.same[:, :n], masked=None)
         return contrastive_loss(self.similarity(images, texts[:n]), self.logit_scale(), square)
 """

@@ -17,7 +17,7 @@ class Wider(nn.Linear):
     pass
 """
 MINE = """
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 from models.layers import Wider
 
 class Mine(CLIPScorer):

@@ -10,8 +10,8 @@ from tests.command import GRID, QUICK, run_here
 MINE = """
 from dataclasses import dataclass
 import torch
-from menagerie.models.scorers.clip.model import CLIPScorer
-from menagerie.models.scorers.clip.spec import CLIPConfig
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorers.clip import CLIPConfig
 
 @dataclass(frozen=True)
 class MineConfig(CLIPConfig):

@@ -125,5 +125,5 @@ def test_what_nobody_recorded_is_not_made_up(tmp_path):
 
 def test_a_recipe_has_no_settings_of_a_loss_that_the_model_has_not():
     grid = Grid(**SMOKE)
-    assert "local_weight" in recipe_line(grid, "oc-clip")
+    assert "local_weight 1" in recipe_line(grid, "oc-clip")
     assert "local_" not in recipe_line(grid, "clip")

@@ -123,7 +123,7 @@ def test_who_looks_at_a_cell_sees_the_same(first, shared, jobs_in, tmp_path):
 def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
     """Another rate, batch or seed is another phase; what decides later steps alone is not."""
     base = phase_recipe(RECIPE)
-    assert phase_recipe(replace(RECIPE, singles_share=0.9, local_weight=0.0)) == base
+    assert phase_recipe(replace(RECIPE, singles_share=0.9)) == base
     for change in ({"learning_rate": 1.0}, {"batch": 4}, {"steps": 20}, {"warmup": 3}, {"augment": False}):
         assert phase_recipe(replace(RECIPE, **change)) != base
     clip, _, other, _ = jobs_in(tmp_path)

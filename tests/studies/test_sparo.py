@@ -12,6 +12,7 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
+from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import Place as RowPlace
 from menagerie.studies.ablation.rows import ablated, base_row, changed, matters, named_rows
 from menagerie.studies.ablation.runs import Run
@@ -191,10 +192,10 @@ def test_pictures_show_plain_images_and_maps_on_one_scale():
 def test_every_row_is_another_cell():
     spec = ablated("sparo")
     (cell,) = (one for one in cells(replace(PRESETS["laptop"], seeds=1, models=("sparo",)), ""))
-    ids = {changed(spec, cell, line).id for line in named_rows(spec.ablations).values()}
-    assert len(ids) == len(named_rows(spec.ablations)) == 9
+    ids = {changed(spec, cell, line).id for line in named_rows(ABLATIONS["sparo"]).values()}
+    assert len(ids) == len(named_rows(ABLATIONS["sparo"])) == 9
     assert cell.id not in ids
-    assert all(matters(spec, line, relational=False) for line in named_rows(spec.ablations).values())
+    assert all(matters(spec, line, relational=False) for line in named_rows(ABLATIONS["sparo"]).values())
     rows = rows_of(PRESETS["laptop"])
     assert changed(spec, cell, rows.lines["slots=32"]).id == cell.id  # a sweep goes through SPARO as it is
     assert changed(spec, cell, rows.lines["dim=16"]).id == cell.id

@@ -21,7 +21,7 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
-from menagerie.models.training.history import History, Row
+from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.budgets.known import diverged
 from menagerie.studies.cluster.worker import Interruption
@@ -171,7 +171,7 @@ def test_noting_a_step_waits_for_nothing():
 
 def test_what_is_no_training_is_not_counted(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("menagerie.models.training.history.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("menagerie.models.training.state.time.perf_counter", lambda: now[0])
     history = History(batch=10)
     for step in (1, 2):
         history.add(step, torch.tensor(0.5), 0.1)
@@ -200,7 +200,7 @@ def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
 
 
 BAD = """
-from menagerie.models.scorers.clip.model import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer
 
 class Gradient(CLIPScorer):
     def loss(self, *given):

@@ -18,7 +18,7 @@ from tests.generators.benchmark_files import make_sugarcrepe, write_json
 from tests.generators.chat_service import ChatService, Request, Sent
 from tests.generators.test_llm_parser import written
 
-SCORER = "from menagerie.models.scorers.oc_clip.model import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
+SCORER = "from menagerie.models.networks.oc_clip import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
 TEXTS = ("a red cat above a white lion", "a white cat above a red lion")
 
 

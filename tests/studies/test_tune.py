@@ -169,6 +169,7 @@ def test_a_mistake_is_one_line(arguments, message, tmp_path):
         ({"recipe.warmup": 2.5}, "warmup must be a whole number, got 2.5"),
         ({"recipe.warmup": 10**30}, "best.json can't be read (--warmup must be at most"),
         ({"recipe.single_object_phase": 2.0}, "single-object-phase must be at most 1"),
+        ({"recipe.local_weight": 1.0}, "local_weight is an option of oc-clip, no field of recipes: delete it there"),
         ({"architecture": 5}, "unknown architecture '5'"),
     ],
     ids=str,
@@ -210,7 +211,7 @@ def test_a_grid_says_what_its_recipes_were_tuned_for(tuned, tmp_path):
     spatial = replace(spatial_grid.PRESETS["smoke"], tuned=grid.tuned, recipe=replace(grid.recipe, steps=6))
     assert recipe_line(spatial, "clip").endswith("(tuned with kind binding, not spatial)")
     (tmp_path / "own.py").write_text(
-        "from menagerie.models.scorers.clip.model import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
+        "from menagerie.models.networks.clip import CLIPScorer\n\nclass Own(CLIPScorer):\n    pass\n"
     )
     name = f"{tmp_path}/own.py:Own"
     own = replace(grid, models=("clip", name), scorers=scorer_options("smoke", [name]))

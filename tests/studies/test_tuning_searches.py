@@ -187,8 +187,8 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
     """Beside the same recipe space as every model's; the best are read back by --tuned."""
     (tmp_path / "mine.py").write_text(
         "from dataclasses import dataclass\n"
-        "from menagerie.models.scorers.clip.model import CLIPScorer\n"
-        "from menagerie.models.scorers.clip.spec import CLIPConfig\n"
+        "from menagerie.models.networks.clip import CLIPScorer\n"
+        "from menagerie.models.scorers.clip import CLIPConfig\n"
         "from menagerie.models.spec import Range, ScorerSpec\n\n"
         "@dataclass(frozen=True)\nclass Config(CLIPConfig):\n    width: int = 3\n    kind: str = 'a'\n\n"
         "class Mine(CLIPScorer):\n    config_class = Config\n"

@@ -1,0 +1,130 @@
+"""CLIP (Radford et al. 2021) on towers of open_clip, and what else pools their tokens."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.clip import CLIPConfig
+from menagerie.models.texts import Texts
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.hugging_face import TextInput, load_hugging_face
+from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
+
+
+@dataclass(frozen=True)
+class CaptionReader:
+    """Captions to token ids; the graphs are not read."""
+
+    tokenizer: Tokenizer
+    context: int
+
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Int64[Tensor, "m context"]:
+        """Token ids of every caption."""
+        return self.tokenizer(texts.captions, self.context)
+
+    def cut(self, texts: Texts) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return cut_texts(self.tokenizer, texts.captions, self.context)
+
+
+class CLIPScorer(Scorer):
+    """One vector per image, one per caption, compared by their cosine."""
+
+    config_class = CLIPConfig
+    needs: ClassVar[Literal["", "patches", "tokens"]] = ""
+    """What it needs of towers beside their vectors: all tokens of images ("patches"), or of texts too ("tokens")."""
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
+        config = config or self.config_class()
+        super().__init__(towers, texts, config.logit_scale)
+        self.config = config
+        built = build_towers(towers, texts)
+        if self.needs == "patches":
+            built.require_patches(type(self).__name__)
+        elif self.needs == "tokens":
+            built.require_tokens(type(self).__name__)
+        self.take_towers(built)
+        if config.logit_scale == self.config_class().logit_scale:
+            self.take_temperature()
+        self.reader = CaptionReader(built.tokenizer, built.context)
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit vectors."""
+        return F.normalize(self.towers.image.pooled(pixels), dim=-1)
+
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
+        """Unit vectors of the captions."""
+        return F.normalize(self.towers.text.pooled(texts), dim=-1)
+
+    def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
+        """Cosine."""
+        return images @ texts.T
+
+
+@dataclass(frozen=True)
+class HuggingFaceConfig:
+    """Nothing is specific to it."""
+
+
+class HuggingFaceScorer(CLIPScorer):
+    """The same of CLIP or SigLIP of Hugging Face's transformers: a folder, or a name on the hub."""
+
+    config_class = HuggingFaceConfig
+
+    def __init__(self, name: str) -> None:
+        built, reader = load_hugging_face(name)
+        Scorer.__init__(self, TowerConfig("", name, built.framing.resolution), TextSpace((), built.context))
+        self.config, self.reader = HuggingFaceConfig(), reader
+        self.take_towers(built)
+        self.take_temperature()
+
+    def encode_texts(self, texts: TextInput) -> Float[Tensor, "m d"]:
+        """Unit vectors of the captions."""
+        return F.normalize(self.towers.text.pooled(texts), dim=-1)
+
+
+class AverageScorer(CLIPScorer):
+    """Global average pooling: a mean over all tokens of an image, in place of the CLS token's; texts keep their end.
+
+    As in SPARO's tables (Vani et al. 2024; their fork of open_clip): the mean over CLS and patches, then the tower's
+    LayerNorm and projection. open_clip's `pool_type: avg` is another one: LayerNorm first, and patches alone.
+    """
+
+    needs = "patches"
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit vectors."""
+        tower = self.towers.image
+        mean = tower.tokens(pixels, normed=False).states.mean(dim=1)
+        return F.normalize(tower.project(tower.norm(mean)), dim=-1)
+
+
+class ReadOutScorer(CLIPScorer):
+    """CLIP with another read-out of each tower's tokens in place of CLS, end token and projections: one unit vector per
+    image and per caption."""
+
+    needs = "tokens"
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: Any = None) -> None:
+        super().__init__(towers, texts, config)
+        self.image_read_out, self.text_read_out = self.read_outs()
+        self.towers.drop_projections()
+
+    @abstractmethod
+    def read_outs(self) -> tuple[nn.Module, nn.Module]:
+        """The modules that read images and texts out of the towers' tokens, by `self.config`."""
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit vectors."""
+        return self.image_read_out(self.towers.image.tokens(pixels))
+
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
+        """Unit vectors of the captions."""
+        return self.text_read_out(self.towers.text.tokens(texts))

@@ -1,0 +1,193 @@
+"""DCSM: a small network reads the map of cosines between all tokens of an image and all of a text (Kang et al. 2025).
+
+The towers are those of a frozen CLIP, trained before as a cell of its own; with pretrained towers that CLIP is
+fine-tuned first, where the published one is taken as it is. Where we differ from the published code:
+
+- A map is standardised by its own mean and deviation. There it is by those of the whole batch, so that the score of
+  an image and a text depends on its neighbours.
+- A functional word's vector replaces the columns of all its tokens, at every occurrence. There it replaces one column,
+  counted in words without the start token: mostly another word's.
+- Columns behind the end of a text are 0 after standardisation, and have no part in it. There they hold the cosines
+  of padding, which another tokenizer pads otherwise.
+- The functional vectors are part of a checkpoint and may be trained. There they are given to no optimiser.
+- No dropout follows the score, no caption is reworded, and batches are of any size: 8 items, as published, each with
+  its opposite image and caption, are matrices of 16 x 16.
+- The loss is the mean of both directions, not their sum; like the published one it has no temperature.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from menagerie.models.networks.clip import CaptionReader
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.dcsm import DCSMConfig
+from menagerie.models.texts import Texts
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.towers import ends_of
+
+# Numbers in the maps that are read at once: with 4 channels the network's own are about 300 MB.
+BLOCK = 1 << 22
+EPSILON = 1e-12  # keeps the deviation of a constant map above 0
+
+
+class WordTokens(NamedTuple):
+    """Captions as token ids, and what each token is part of."""
+
+    ids: Int64[Tensor, "m context"]
+    words: Int64[Tensor, "m context"]
+    """The number of its functional word, from 1; 0 for tokens of other words, start, end and padding."""
+
+
+@dataclass(frozen=True)
+class FunctionalReader(CaptionReader):
+    """Captions to `WordTokens`; the graphs are not read."""
+
+    words: tuple[str, ...]
+    end: int | None = None
+    """The id that ends a text; None: the largest."""
+
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> WordTokens:
+        """Token ids of every caption, and where its functional words are."""
+        return WordTokens(self.tokenizer(texts.captions, self.context), self.word_numbers(texts.captions))
+
+    def word_numbers(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
+        """The number of each token's functional word: of every occurrence all tokens, where a tokenizer cuts it.
+
+        How many tokens lie before a word, the start token among them, is where a text that stops there ends.
+        """
+        numbers = torch.zeros(len(captions), self.context, dtype=torch.int64)
+        found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]
+        texts = [captions[row][:end].rstrip() for row, (_, *ends) in found for end in ends]
+        positions = ends_of(self.tokenizer(texts, self.context), self.end).tolist()
+        for (row, (number, *_)), start, end in zip(found, positions[::2], positions[1::2], strict=True):
+            numbers[row, start:end] = number
+        return numbers
+
+    def occurrences(self, text: str) -> list[tuple[int, int, int]]:
+        """The number, from 1, of every functional word in `text`, and the characters where it starts and ends."""
+        if not self.words:
+            return []
+        return [(self.number_of[match.group().lower()], *match.span()) for match in self.pattern.finditer(text)]
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number, from 1, of every functional word."""
+        return {word.lower(): number for number, word in enumerate(self.words, start=1)}
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Any functional word that stands by itself."""
+        return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, self.number_of))})(?![\w-])", re.IGNORECASE)
+
+
+class TextCode(NamedTuple):
+    """The tokens of m texts, padded or cut to the t columns of a map."""
+
+    vectors: Float[Tensor, "m t d"]
+    present: Bool[Tensor, "m t"]
+    """Up to the end token."""
+    words: Int64[Tensor, "m t"]
+    """The number of each token's functional word, from 1, or 0."""
+
+
+class DCSMScorer(Scorer):
+    """Convolutions over the map of cosines, to one number a map. Scores have no bounds."""
+
+    config_class = DCSMConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: DCSMConfig, base: Scorer) -> None:
+        super().__init__(towers, texts, logit_scale=1.0)
+        self.log_scale.requires_grad_(False)
+        self.config, self.base = config, base
+        base.towers.require_tokens("dcsm")
+        self.texts, self.pixel_scale = base.texts, base.pixel_scale
+        self.reader = FunctionalReader(
+            base.reader.tokenizer, base.texts.context, config.functional_words, base.towers.text.end_token
+        )
+        self.columns = config.tokens or base.texts.context
+        rows = base.towers.image.n_tokens
+        self.network = map_network(rows, self.columns, config.channels, config.hidden)
+        vectors = (F.normalize(torch.randn(len(config.functional_words), rows), dim=1) + 1) / 3
+        if config.functional == "trained":
+            self.functional = nn.Parameter(vectors)
+        else:
+            self.register_buffer("functional", vectors)
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n i d"]:
+        """All tokens of the image tower, CLS first, projected, as unit vectors."""
+        tower = self.base.towers.image
+        return F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
+
+    def encode_texts(self, texts: WordTokens) -> TextCode:
+        """All tokens of the text tower, projected, as unit vectors, and what they are."""
+        tower = self.base.towers.text
+        states, present, _ = tower.tokens(texts.ids)
+        vectors = F.normalize(tower.project(states), dim=-1)
+        more = self.columns - texts.ids.shape[1]  # cuts where it is below 0
+        return TextCode(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
+
+    def similarity(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
+        """Every image with every text, a block of maps at a time; training computes each block twice, to keep none."""
+        size = images.shape[1] * self.columns
+        across = max(1, min(len(texts.vectors), BLOCK // size))
+        down = max(1, BLOCK // (size * across))
+        rows = images.split(down)
+        columns = [TextCode(*parts) for parts in zip(*(part.split(across) for part in texts), strict=True)]
+        again = len(rows) * len(columns) > 1 and torch.is_grad_enabled()
+        block = partial(checkpoint, self.block, use_reentrant=False, preserve_rng_state=False) if again else self.block
+        return torch.cat([torch.cat([block(some, group) for group in columns], dim=1) for some in rows])
+
+    def block(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
+        """Every image with every text, all maps at once."""
+        return self.score(torch.einsum("nid,mtd->nmit", images, texts.vectors), texts)
+
+    def paired(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, " n"]:
+        """Image i with text i: n maps, not n times n."""
+        return self.score(torch.einsum("nid,ntd->nit", images, texts.vectors), texts)
+
+    def score(self, cosines: Float[Tensor, "*b i t"], texts: TextCode) -> Float[Tensor, "*b"]:
+        """The network's number for each map, once functional words have their vectors and it is standardised."""
+        if len(self.functional):
+            vectors = F.pad(self.functional, (0, 0, 1, 0))[texts.words].transpose(1, 2)
+            cosines = torch.where(texts.words[:, None] > 0, vectors, cosines)
+        maps = standardised(cosines, texts.present[:, None])
+        return self.network(maps.flatten(0, -3)[:, None]).reshape(maps.shape[:-2])
+
+    def backbones(self) -> dict[str, list[nn.Parameter]]:
+        """The frozen towers."""
+        return self.base.backbones()
+
+
+def map_network(rows: int, columns: int, channels: int, hidden: int) -> nn.Sequential:
+    """Maps (b 1 rows columns) to numbers (b 1): two convolutions, then two linear layers.
+
+    With channels last in memory the gradients of so few channels take a third of the time on a CPU.
+    """
+    layers = nn.Sequential(
+        nn.Conv2d(1, channels, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(channels, channels, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(channels * rows * columns, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, 1),
+    )
+    return layers.to(memory_format=torch.channels_last)
+
+
+def standardised(maps: Float[Tensor, "*b i t"], present: Bool[Tensor, "m 1 t"]) -> Float[Tensor, "*b i t"]:
+    """Mean 0 and deviation 1 over the columns of each map that are present; the others 0."""
+    count = present.sum((-2, -1), keepdim=True) * maps.shape[-2]
+    centred = (maps - (maps * present).sum((-2, -1), keepdim=True) / count) * present
+    variance = centred.square().sum((-2, -1), keepdim=True) / (count - 1)
+    return centred * (variance + EPSILON).rsqrt()

@@ -1,0 +1,58 @@
+"""LABCLIP: a frozen CLIP whose text vectors pass a linear map, trained with swapped captions as negatives.
+
+The score is the cosine of x and A y. A starts as the identity, so that the scores start as the frozen model's; only A
+and a temperature are trained. The loss is NegCLIP's for captions: images among all captions and their swaps, captions
+among images.
+
+Where we differ from the published code (kdariina/CLIP-not-BoW-unimodally): the frozen model is a cell of its own whose
+passes count; its images are varied while A is trained (`Recipe.augment`), where theirs are encoded once; and texts that
+are true of another image of the batch are no negatives of it. Their 192 CLEVR captions repeat within a batch, and two
+objects of one colour have their own caption as its swap.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from menagerie.models.scorer import Scorer, Tensors
+from menagerie.models.scorers.labclip import LABCLIPConfig
+from menagerie.models.towers.config import TextSpace, TowerConfig
+
+
+class LABCLIPScorer(Scorer):
+    """The vectors of `base`, those of texts mapped anew."""
+
+    config_class = LABCLIPConfig
+
+    def __init__(
+        self, towers: TowerConfig, texts: TextSpace, config: LABCLIPConfig | None = None, *, base: Scorer
+    ) -> None:
+        config = config or LABCLIPConfig()
+        super().__init__(towers, texts, config.logit_scale)
+        self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
+        self.texts = base.texts
+        side = base.pixel_scale.framing.resolution
+        with torch.no_grad():
+            width = base.encode_images(torch.zeros(1, 3, side, side, device=base.device)).shape[1]
+        self.map = nn.Parameter(torch.eye(width))
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """The frozen model's unit vectors."""
+        return self.base.encode_images(pixels)
+
+    def encode_texts(self, texts: Tensors) -> Float[Tensor, "m d"]:
+        """Unit vectors of the mapped captions."""
+        return F.normalize(self.base.encode_texts(texts) @ self.map.T, dim=-1)
+
+    def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
+        """Cosine."""
+        return images @ texts.T
+
+    def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Cosine of image i and text i."""
+        return (images * texts).sum(-1)
+
+    def backbones(self) -> dict[str, list[nn.Parameter]]:
+        """Those of the frozen model."""
+        return self.base.backbones()

@@ -1,0 +1,181 @@
+"""OC-CLIP: object-centric binding in contrastive language-image pre-training.
+
+Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defaults of
+`OCCLIPConfig`; small towers take narrower ones.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from menagerie.models.networks.binding import (
+    RELATION_SCORERS,
+    BindingModule,
+    competitive_attention,
+    focused_attention,
+    regular_attention,
+    structured_similarity,
+    visual_slots,
+)
+from menagerie.models.networks.graph_batch import GraphBatch, GraphReader
+from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+
+
+class ImageCode(NamedTuple):
+    """Keys and values of every patch."""
+
+    keys: Float[Tensor, "n p d"]
+    values: Float[Tensor, "n p d"]
+
+
+class TextCode(NamedTuple):
+    """Each distinct phrase once, and the graphs that refer to them."""
+
+    phrases: Float[Tensor, "u d"]
+    predicates: Float[Tensor, "v r"]
+    graphs: GraphBatch
+
+
+class OCCLIPScorer(Scorer):
+    """Binds the phrases of a scene graph to image patches and compares slot by slot."""
+
+    capabilities = frozenset({"attention"})
+    config_class = OCCLIPConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: OCCLIPConfig | None = None) -> None:
+        config = config or OCCLIPConfig()
+        super().__init__(towers, texts, config.logit_scale)
+        self.config = config
+        built = build_towers(towers, texts)
+        patch_width, n_patches = built.patch_sizes("oc-clip")
+        self.take_towers(built)
+        self.reader = GraphReader(built.tokenizer, built.context)
+        text_width = built.text.projection.shape[1]
+        self.binding = BindingModule(patch_width, n_patches, config)
+        self.to_node = nn.Linear(text_width, config.dim)
+        self.to_predicate = nn.Linear(text_width, config.relation_dim)
+        self.relation = RELATION_SCORERS[config.relation](config.relation_dim, config.dim)
+        self.alpha = nn.Parameter(torch.tensor(config.alpha))
+        self.beta = nn.Parameter(torch.tensor(config.beta))
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Keys and values of every patch."""
+        return ImageCode(*self.binding.encode_patches(self.towers.image.patches(pixels)))
+
+    def encode_texts(self, texts: GraphBatch) -> TextCode:
+        """Distinct phrases encoded once each."""
+        phrases = self.to_node(self.towers.text.pooled(texts.phrases))
+        predicates = phrases.new_zeros(0, self.config.relation_dim)
+        if len(texts.predicates):
+            predicates = self.to_predicate(self.towers.text.pooled(texts.predicates))
+        return TextCode(phrases, predicates, texts)
+
+    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """Equation 2 for all pairs."""
+        logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
+        # Logits come once per distinct phrase; the competition is among the nodes of one text.
+        slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
+        return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+        """Equation 2 of image i and text i."""
+        slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
+        return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """InfoNCE (equation 5), and the local loss (equation 6) where texts that belong to images have edges.
+
+        Equation 4 adds two sums over the batch. The first is here a mean of 2B terms, so the second is divided by 2B
+        too, whatever the number of texts with edges; `config.local_mean` divides by that number.
+        """
+        loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
+        if self.config.local_weight and len(texts.graphs.related):
+            local = self.altered_similarities(images, texts, self.config.local_negatives)
+            terms = len(local) if self.config.local_mean else 2 * targets.matched
+            loss = loss + self.config.local_weight * local_relation_loss(local, self.logit_scale()) / terms
+        return loss
+
+    def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
+        """Share of each patch of image i that each node of text i takes; absent nodes take none.
+
+        Without competition: how each node spreads over the patches.
+        """
+        logits, default = self._paired_logits(images, texts)
+        return self._attend(logits, default, texts)
+
+    def altered_similarities(
+        self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED
+    ) -> Float[Tensor, "k alternatives"]:
+        """Image i with text i: the true graph, and the swapped, the shuffled one or both (equation 6).
+
+        Rows are the k texts with edges. Where a graph has no such alternative it is -inf: two nodes have no shuffled
+        graph, for that takes a third, such as the background.
+        """
+        texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
+        slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
+        graphs = texts.graphs
+        scores = [self._score(slots, texts, graphs.subjects, graphs.objects)]
+        for name in altered:
+            subjects, objects, exists = getattr(graphs, name)
+            scores.append(self._score(slots, texts, subjects, objects).masked_fill(~exists, -torch.inf))
+        return torch.stack(scores, dim=1).index_select(0, graphs.related)
+
+    def _paired_logits(
+        self, images: ImageCode, texts: TextCode
+    ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
+        """Logits of the nodes of text i on image i."""
+        logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
+        rows = torch.arange(len(logits), device=logits.device)[:, None]
+        return logits[rows, texts.graphs.phrase_of_node], default
+
+    def _slots(
+        self,
+        logits: Float[Tensor, "n *b q p"],
+        default: Float[Tensor, "n *#b default p"],
+        values: Float[Tensor, "n p d"],
+        texts: TextCode,
+    ) -> Float[Tensor, "n *b q d"]:
+        return visual_slots(self._attend(logits, default, texts), values)
+
+    def _attend(
+        self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextCode
+    ) -> Float[Tensor, "n *b q p"]:
+        """Each query's share of the patches."""
+        present = texts.graphs.node_present[..., None]
+        if not self.config.competitive:
+            return regular_attention(logits, present)
+        attend = focused_attention if self.config.focus else competitive_attention
+        return attend(logits, present, default)
+
+    def _score(
+        self,
+        slots: Float[Tensor, "*b q d"],
+        texts: TextCode,
+        subjects: Int64[Tensor, "c e"],
+        objects: Int64[Tensor, "c e"],
+    ) -> Float[Tensor, "*b"]:
+        """Equation 2 with the given arrangement of edges."""
+        graphs = texts.graphs
+        # Norms of phrases once each, not once per image and text.
+        phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]
+        nodes = (phrases * slots).sum(-1) / slots.norm(dim=-1).clamp_min(1e-8)
+        relations = nodes[..., :0]
+        if len(texts.predicates):
+            predicates = texts.predicates[graphs.predicate_of_edge]
+            subject_slots, object_slots = self._pick(slots, subjects), self._pick(slots, objects)
+            relations = self.relation(predicates.expand(*subject_slots.shape[:-1], -1), subject_slots, object_slots)
+        return structured_similarity(nodes, graphs.node_present, relations, graphs.edge_present, self.alpha, self.beta)
+
+    @staticmethod
+    def _pick(slots: Float[Tensor, "*b q d"], nodes: Int64[Tensor, "c e"]) -> Float[Tensor, "*b e d"]:
+        """The slots of the given nodes of each text."""
+        index = nodes[..., None].expand(*slots.shape[:-2], nodes.shape[-1], slots.shape[-1])
+        return slots.gather(-2, index)

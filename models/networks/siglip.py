@@ -1,0 +1,51 @@
+"""SigLIP (Zhai et al. 2023): CLIP's towers or SigLIP's, and a sigmoid for every pair in place of two softmaxes.
+
+SigLIP's towers are open_clip's (`--architecture ViT-B-16-SigLIP`): they bring a tokenizer that pads to 64 tokens, an
+image tower without CLS and a text tower without causal mask that pools its last position, padding or not. That is
+theirs to do; what reads their tokens one by one must mask the padding itself.
+
+Where we differ from open_clip:
+
+- Temperature and bias start at the paper's 10 and -10. open_clip's SigLIP configurations set the bias only, and leave
+  the temperature at 1 / 0.07 unless its training script is run with `--siglip`.
+- Weights without a bias (CLIP's) are loaded there with a bias of 0, at which every pair is as likely right as wrong,
+  and with their own temperature; we start at the bias and the temperature of the options.
+- The inverse temperature may fall below 1.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.objectives import Targets, sigmoid_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.siglip import SigLIPConfig
+from menagerie.models.towers.config import TextSpace, TowerConfig
+
+
+class SigLIPScorer(CLIPScorer):
+    """One vector per image, one per caption, compared by their cosine; trained pair by pair."""
+
+    config_class = SigLIPConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig | None = None) -> None:
+        config = config or SigLIPConfig()
+        super().__init__(towers, texts, config)
+        start, pretrained = 0.0, self.towers.bias
+        if pretrained is not None:
+            pretrained.requires_grad_(False)  # one bias, in one place
+            if towers.pretrained and towers.load:
+                start = pretrained.item()  # 0 stands for weights without one
+        if not start:  # a temperature without its bias is that of another loss
+            self.log_scale.data.fill_(math.log(config.logit_scale))
+        self.bias = nn.Parameter(torch.tensor(start or config.logit_bias))
+
+    def loss(
+        self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
+    ) -> Float[Tensor, ""]:
+        """The sum over all pairs, divided by the number of images; texts without an image are wrong of every one."""
+        logits = self.logit_scale() * self.similarity(images, texts) + self.bias
+        return sigmoid_loss(logits, targets.same, targets.masked, len(images))

@@ -1,0 +1,66 @@
+"""CLIP, and what differs from it in pooling or in its batches, as studies know them; free of torch."""
+
+from dataclasses import dataclass
+
+from menagerie.models.spec import ScorerSpec
+
+
+@dataclass(frozen=True)
+class CLIPConfig:
+    """What is specific to CLIP."""
+
+    logit_scale: float = 1 / 0.07
+    """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5). Pretrained weights start at
+    their own, unless this is another value than the default."""
+
+
+CLIP = ScorerSpec(
+    name="clip",
+    title="CLIP",
+    source="Radford et al. 2021, Learning transferable visual models from natural language supervision",
+    about="one vector for an image and one for a text; the score is their cosine",
+    implementation="menagerie.models.networks.clip:CLIPScorer",
+    config=CLIPConfig,
+    # OC-CLIP's paper trains both models so from scratch (section 4.3.1), and fine-tunes CLIP so (section 4.2).
+    scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},
+    pretrained={"learning_rate": 4e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.95)},
+)
+
+AVERAGE = ScorerSpec(
+    name="clip-gap",
+    title="CLIP with average pooling",
+    source="Vani et al. 2024 (SPARO), baseline GAP",
+    about="CLIP whose image vector is the mean over all patches",
+    implementation="menagerie.models.networks.clip:AverageScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+)
+
+# NegCLIP is CLIP whose batches hold false captions, and images beside their partners; the loss is rectangular.
+#
+# Images are compared with all captions of the batch and behind them the swapped one of each, which has no image and no
+# row of its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). Where
+# training shows the swapped scene of an image too, both are in one batch.
+#
+# Where we differ from the published code (vinid/neg_clip):
+#
+# - Its false captions exchange words of one part of speech, whether or not the result is false; ours come from the
+#   scene, are false of the image, and are left out where they are true of another one in the batch.
+# - Its hard images are one of the three nearest in CLIP's features, and a step has twice as many images; ours are
+#   partners and take the place of other images: a step costs as many passes as CLIP's.
+# - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
+NEGCLIP = ScorerSpec(
+    name="negclip",
+    title="NegCLIP",
+    source="Yuksekgonul et al. 2023, When and why vision-language models behave like bags-of-words",
+    about="CLIP trained with false captions of the same words, and with images of which they are true",
+    implementation=CLIP.implementation,
+    config=CLIP.config,
+    scratch=CLIP.scratch,  # the paper fine-tunes only
+    pretrained={"learning_rate": 1e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.98)},
+    # No space: it has no option that CLIP doesn't have.
+    negatives=("captions", "images"),
+)
+
+SPECS = (CLIP, AVERAGE, NEGCLIP)

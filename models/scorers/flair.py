@@ -1,0 +1,47 @@
+"""FLAIR, as studies know it; free of torch."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from menagerie.envs.core.validation import POSITIVE
+from menagerie.models.spec import Range, ScorerSpec
+
+
+@dataclass(frozen=True)
+class FLAIRConfig:
+    """Sizes and choices of FLAIR; defaults are its paper's."""
+
+    captions: Annotated[int, POSITIVE] = 8
+    """Captions of each image in a batch: its own, and parts of it drawn anew in each step."""
+    heads: Annotated[int, POSITIVE] = 8
+    """Heads of the attention that pools an image's patches for a text."""
+    logit_scale: float = 1 / 0.07
+    """Where the learned inverse temperature starts."""
+    logit_bias: float = -10.0
+    """Where the learned bias starts; -ln(B - 1) is balanced for B images."""
+
+
+FLAIR = ScorerSpec(
+    name="flair",
+    title="FLAIR",
+    source="Xiao et al. 2025, FLAIR: VLM with fine-grained language-informed image representations",
+    about="the text chooses which patches of the image it is compared with",
+    implementation="menagerie.models.networks.flair:FLAIRScorer",
+    config=FLAIRConfig,
+    # Our captions have a part or two to leave out, where the paper's have many sentences.
+    small={"captions": 3, "heads": 4, "logit_bias": -4.0},
+    smoke={"captions": 2, "heads": 2, "logit_bias": -3.0},
+    scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 2000, "betas": (0.9, 0.98)},
+    # The paper trains from scratch only. Towers as CLIP is fine-tuned, the fresh pooling as OC-CLIP's fresh module.
+    pretrained={
+        "learning_rate": 2e-4,
+        "vision_learning_rate": 4e-6,
+        "text_learning_rate": 4e-6,
+        "weight_decay": 0.2,
+        "warmup": 50,
+        "betas": (0.9, 0.98),
+    },
+    space={"captions": (1, 2, 3), "heads": (1, 2, 4, 8), "logit_bias": Range(-10.0, -2.0)},
+)
+
+SPECS = (FLAIR,)

@@ -1,0 +1,90 @@
+"""OC-CLIP, as studies know it; free of torch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import RATE, Several, validate
+from menagerie.models.spec import ScorerSpec
+
+Altered = Literal["swapped", "shuffled"]
+ALTERED: tuple[Altered, ...] = get_args(Altered)
+
+
+@dataclass(frozen=True)
+class OCCLIPConfig:
+    """Sizes and choices of OC-CLIP; defaults are table 11's."""
+
+    dim: int = 256
+    """Width of patches, queries and slots in the binding module."""
+    relation_dim: int = 128
+    """Width of relation embeddings."""
+    relation: Literal["additive", "joint"] = "additive"
+    """How subject and object meet a relation: additive (equation 3), or joint, the single MLP of table 7."""
+    alpha: float = 1.5
+    """Where the weight of the nodes in equation 2 starts."""
+    beta: float = 0.5
+    """Where the weight of the edges starts."""
+    layers: int = 2
+    """Self-attention layers over the patches."""
+    heads: int = 4
+    """Heads of those layers."""
+    competitive: bool = True
+    """Queries compete for each patch (equation 1); False: each spreads over the patches by itself, the
+    regular cross-attention of the paper's ablation, in which default tokens have no part."""
+    focus: bool = False
+    """With competition, each query also spreads over its patches by likeness, as in regular cross-attention: no query
+    absorbs what none names. Not in the paper."""
+    default_tokens: int = 4
+    """Queries that take what the caption doesn't mention."""
+    query_norm: bool = True
+    """Normalise the queries (table 11 does, figure 9 doesn't)."""
+    position_scale: float = 0.02
+    """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
+    scratch drowns the patches."""
+    logit_scale: float = 1 / 0.07
+    """Where the learned inverse temperature starts; equation 5 has none, and without one
+    similarities within -1 and 1 can't tell a batch apart. With pretrained towers too, whose own belongs to their
+    cosine, which is no part of this model's similarity."""
+    local_weight: Annotated[float, RATE] = 1.0
+    """Weight of the local loss, which compares graphs that state relations with altered ones; 0 leaves it out."""
+    local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
+    """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (equation 6)."""
+    local_mean: bool = False
+    """Weigh the local loss as a mean over the texts with relations; False: as equations 4 to 6 weigh it, as a sum
+    over the batch. Of B texts of which k have relations the mean weighs 2B / k times as much."""
+
+    def __post_init__(self) -> None:
+        validate(self, prefix="oc-clip.")
+        if self.focus and not self.competitive:
+            raise UserError("--oc-clip.focus weighs shares of the competition; leave out --oc-clip.no-competitive")
+
+
+OC_CLIP = ScorerSpec(
+    name="oc-clip",
+    title="OC-CLIP",
+    source="Assouel et al. 2025, Object-centric binding in contrastive language-image pre-training",
+    about="reads a caption as a graph of things and relations; each thing finds its own patches of the image, and "
+    "is compared with them",
+    implementation="menagerie.models.networks.oc_clip:OCCLIPScorer",
+    config=OCCLIPConfig,
+    # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well
+    # without, and their queries look at their own animals.
+    small={"dim": 64, "relation_dim": 32, "layers": 0},
+    smoke={"dim": 32, "relation_dim": 16, "layers": 1, "heads": 2},
+    scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},  # section 4.3.1
+    pretrained={  # appendix A.8
+        "learning_rate": 2e-4,
+        "text_learning_rate": 2e-5,
+        "vision_learning_rate": 1e-6,
+        "warmup": 0,
+        "text_warmup": 1000,
+        "vision_warmup": 5000,
+        "weight_decay": 0.2,
+        "betas": (0.9, 0.95),
+    },
+    reads=("graphs",),
+    local_loss=("local_weight", "local_negatives", "local_mean"),
+)
+
+SPECS = (OC_CLIP,)

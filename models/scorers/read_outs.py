@@ -1,0 +1,151 @@
+"""Read-outs of the tokens of CLIP's towers, as studies know them; free of torch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.scorers.clip import CLIPConfig
+from menagerie.models.spec import Range, ScorerSpec
+
+# SPARO's paper trains all of its models so, baselines among them (table 0.C.3); the rest is ours (docs/training.md):
+# AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped, and the inverse temperature may fall below 1.
+SCRATCH = {"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 3600, "betas": (0.9, 0.98)}
+# No paper puts these read-outs on pretrained towers. Towers as CLIP is fine-tuned, the fresh read-out as OC-CLIP's
+# fresh module.
+PRETRAINED = {
+    "learning_rate": 2e-4,
+    "vision_learning_rate": 4e-6,
+    "text_learning_rate": 4e-6,
+    "weight_decay": 0.2,
+    "warmup": 50,
+    "betas": (0.9, 0.95),
+}
+
+
+@dataclass(frozen=True)
+class AttPoolConfig(CLIPConfig):
+    """Sizes of the pooling; defaults are those of SPARO's table 6 (440M parameters with ViT-B/32)."""
+
+    heads: int = 128
+    """Heads of the one learned query."""
+    head_dim: int = 64
+    """Numbers of each, in query, keys and values; vectors have heads x head_dim."""
+
+
+ATTPOOL = ScorerSpec(
+    name="clip-attpool",
+    title="CLIP with attentional pooling",
+    source="Vani et al. 2024 (SPARO), baseline AttPool; Yu et al. 2022",
+    about="CLIP whose vectors are read out by one learned query that attends to patches or words",
+    implementation="menagerie.models.networks.read_outs:AttPoolScorer",
+    config=AttPoolConfig,
+    small={"heads": 4, "head_dim": 16},  # vectors as wide as those of CLIP's small towers
+    smoke={"heads": 2, "head_dim": 16},
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,
+    space={"heads": (2, 4, 8), "head_dim": (8, 16, 32)},
+)
+
+
+@dataclass(frozen=True)
+class LinearConfig(CLIPConfig):
+    """Sizes of the bottleneck; defaults are the narrower of the paper's two (the other is 512 to 4096)."""
+
+    narrow: int = 64
+    """Numbers that the towers give."""
+    wide: int = 512
+    """Numbers that these are mapped to."""
+
+
+LINEAR = ScorerSpec(
+    name="clip-linear",
+    title="CLIP with a linear bottleneck",
+    source="Vani et al. 2024 (SPARO), baseline of table 0.B.2",
+    about="CLIP whose vectors pass through a few numbers, by a linear map",
+    implementation="menagerie.models.networks.read_outs:LinearScorer",
+    config=LinearConfig,
+    small={"narrow": 8, "wide": 64},  # the paper's ratio, to vectors as wide as those of CLIP's small towers
+    smoke={"narrow": 8, "wide": 32},
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,
+    space={"narrow": (4, 8, 16, 32), "wide": (64, 128, 256)},
+)
+
+
+@dataclass(frozen=True)
+class FDTConfig(CLIPConfig):
+    """Sizes of the codebook; defaults are the authors'."""
+
+    codes: int = 16384
+    """Codes, which images and texts share. They decay with the weights, as in the authors' runs: codes that nothing
+    chooses shrink until they matter to nobody."""
+    dim: int = 512
+    """Numbers of a code, and of the vectors."""
+    temperature: float = 100.0
+    """What scores are divided by before sparsemax: the less, the fewer codes an input takes. The authors' 1000 starts
+    with thousands, of a small codebook with nearly all; a small one with a few, and others never learn. It is tuned."""
+
+
+FDT = ScorerSpec(
+    name="fdt",
+    title="FDT",
+    source="Chen et al. 2023, Revisiting multimodal representation in contrastive learning",
+    about="images and texts as sparse means of the same learned codes",
+    implementation="menagerie.models.networks.fdt:FDTScorer",
+    config=FDTConfig,
+    small={"codes": 256, "dim": 128},
+    smoke={"codes": 128, "dim": 64},
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,
+    space={"codes": (64, 256, 1024), "temperature": Range(10.0, 1000.0, log=True)},
+)
+
+
+# Read-outs: SPARO's own, and table 6's others, whose keys and values are two maps: with a map that mixes the heads'
+# outputs, or without.
+Attention = Literal["sparo", "separate", "multi"]
+
+
+@dataclass(frozen=True)
+class SPAROConfig(CLIPConfig):
+    """Sizes and choices of SPARO; defaults are those for Conceptual Captions, 64 slots (128 for LAION-400M)."""
+
+    slots: int = 64
+    """L, slots of each tower."""
+    dim: int = 64
+    """V, numbers of a slot."""
+    key_dim: int = 64
+    """D, numbers of a query and of each key."""
+    group: int = 1
+    """Slots that share one map to keys, each with its own query; a divisor of `slots`."""
+    replace_block: bool = True
+    """SPARO takes the place of each tower's last block, so that it reads no layer that CLIP throws away. A tower of a
+    single block keeps it: without, a text would be a bag of words that have never met."""
+    attention: Attention = "sparo"
+    """sparo, or of table 6: separate (keys and values by two maps), multi (and a map that mixes the heads' outputs)."""
+    slot_norm: bool = True
+    """LayerNorm of each slot by itself, not of all as one vector; sparo has none."""
+    slot_projection: bool = True
+    """A projection of each slot by itself, not of all as one vector; sparo has none."""
+
+    def __post_init__(self) -> None:
+        if self.attention != "sparo" and self.group != 1:
+            raise UserError(f"--sparo.group {self.group} is for --sparo.attention sparo alone; leave it out")
+
+
+SPARO = ScorerSpec(
+    name="sparo",
+    title="SPARO",
+    source="Vani et al. 2024, SPARO: selective attention for robust and compositional transformer encodings for vision",
+    about="CLIP whose vectors consist of slots, each read out by attention of its own",
+    implementation="menagerie.models.networks.sparo:SPAROScorer",
+    config=SPAROConfig,
+    # L D is 8 times the towers' width (5 to 16 in the paper): the read-out is no bigger than the block it replaces.
+    small={"slots": 32, "dim": 16, "key_dim": 16},
+    smoke={"slots": 8, "dim": 8, "key_dim": 8},
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,
+    space={"slots": (8, 16, 32, 64), "dim": (8, 16, 32), "key_dim": (8, 16, 32)},
+)
+
+SPECS = (ATTPOOL, LINEAR, FDT, SPARO)

@@ -1,0 +1,220 @@
+"""CLIP and SigLIP of Hugging Face's transformers, from a folder or the hub, as towers.
+
+Each setting of their image processor is obeyed, or refused by its name.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from PIL import Image
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.progress import quiet
+from menagerie.models.texts import Tensors, Texts
+from menagerie.models.towers.pixels import Framing, Statistics
+from menagerie.models.towers.towers import ImageTower, TextTower, Towers
+from menagerie.models.towers.weight_file import without_advice
+
+# Kinds of models that have one vector an image and one a text. SigLIP reads its padding, CLIP masks it.
+MASKED = {"clip": True, "siglip": False}
+GEMMA_WORDS = 256_000  # of the vocabulary of SigLIP2
+GEMMA = ("Gemma", "Siglip2")
+# Kinds whose steps are these: resize, crop, rescale, normalise. Later versions say Fast or Pil behind the name.
+KIND = re.compile(r"(CLIP|Siglip|ViT)(ImageProcessor|FeatureExtractor)(Fast|Pil)?")
+# `do_convert_rgb` changes nothing here: pictures that aren't RGB are made so, and without it transformers raises.
+STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
+BYTE = 255
+
+
+class TextInput(NamedTuple):
+    """What the text tower reads."""
+
+    ids: Int64[Tensor, "m context"]
+    mask: Int64[Tensor, "m context"] | None
+
+
+@dataclass(frozen=True)
+class HuggingFaceReader:
+    """Captions to token ids of fixed length; longer ones are cut. The graphs are not read."""
+
+    tokenizer: Any = field(repr=False)
+    context: int = 77
+    masked: bool = True
+    lower: bool = False
+    """Whether texts are made lower case."""
+
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextInput:
+        """Token ids of every caption."""
+        options = {"padding": "max_length", "truncation": True, "max_length": self.context, "return_tensors": "pt"}
+        read = self.tokenizer(self._given(texts), **options)
+        return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
+
+    def cut(self, texts: Texts) -> list[bool]:
+        """Whether each caption is longer than the context."""
+        return [len(ids) > self.context for ids in self.tokenizer(self._given(texts), verbose=False)["input_ids"]]
+
+    def _given(self, texts: Texts) -> list[str]:
+        """The captions as the tokenizer is given them."""
+        return [caption.lower() if self.lower else caption for caption in texts.captions]
+
+
+class HuggingFaceImages(ImageTower):
+    """The image tower of a model of transformers; only its vectors can be had."""
+
+    def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """As the model pools and projects them."""
+        return vectors(self.model.get_image_features(pixel_values=pixels))
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All of the tower."""
+        return [parameter for name, parameter in self.model.named_parameters() if name.startswith(("vision", "visual"))]
+
+
+class HuggingFaceTexts(TextTower):
+    """Its text tower."""
+
+    def pooled(self, texts: TextInput) -> Float[Tensor, "m d"]:
+        """As the model pools and projects them."""
+        return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All of the tower."""
+        return [parameter for name, parameter in self.model.named_parameters() if name.startswith("text")]
+
+
+def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
+    """The towers of a folder or a name on the hub, and what reads texts for them."""
+    model, tokenizer, pictures = load_parts(name)
+    framing, statistics = read_pictures(name, pictures, model.config.vision_config.image_size)
+    context = model.config.text_config.max_position_embeddings
+    reader = HuggingFaceReader(tokenizer, context, MASKED[model.config.model_type], reads_lower_case(model, tokenizer))
+    images, texts = HuggingFaceImages(model), HuggingFaceTexts(model)
+    return Towers(model, images, texts, None, context, statistics, framing, name), reader
+
+
+class Parts(NamedTuple):
+    """What a folder of transformers holds."""
+
+    model: nn.Module
+    tokenizer: Any
+    pictures: dict[str, Any]
+    """The settings of its image processor."""
+
+
+@quiet()
+def load_parts(name: str) -> Parts:
+    """Model, tokenizer and image processor of a folder or a name on the hub; no code that lies there is run."""
+    try:
+        from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
+    except ImportError as error:
+        raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
+    try:
+        kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
+        if kind not in MASKED:
+            raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
+        loaders = (AutoModel, AutoTokenizer, AutoImageProcessor)
+        model, tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
+    except UserError:
+        raise
+    except Exception as error:  # a missing file, another version, no network: each raises its own
+        raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
+    return Parts(model.float(), tokenizer, pictures.to_dict())
+
+
+def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
+    """Whether texts are to be made lower case: SigLIP2 was trained on such (Tschannen et al. 2025), and has Gemma's
+    tokenizer, which keeps capitals. A tokenizer's own `do_lower_case: false` is obeyed."""
+    gemma = type(tokenizer).__name__.startswith(GEMMA)
+    gemma |= model.config.text_config.vocab_size == GEMMA_WORDS
+    return model.config.model_type == "siglip" and gemma and tokenizer.init_kwargs.get("do_lower_case", True)
+
+
+def vectors(features: Tensors) -> Float[Tensor, "n d"]:
+    """The vectors that a model gives: as they are, or (transformers 5) the pooled output of a record."""
+    return features if isinstance(features, Tensor) else features.pooler_output
+
+
+def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Framing, Statistics]:
+    """How the image processor of the model `name`, which reads squares of `side` pixels, prepares pictures."""
+    check_known(name, settings)
+    framing = processor_framing(name, settings)
+    if framing.resolution != side:
+        raise UserError(f"{name}: its image processor makes squares of {framing.resolution} px, its model reads {side}")
+    return framing, processor_statistics(name, settings)
+
+
+def check_known(name: str, settings: Mapping[str, Any]) -> None:
+    """Raise for another kind of processor, and for a step that this one doesn't take."""
+    kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
+    if not KIND.fullmatch(str(kind)):
+        raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")
+    if not settings.get("do_resize", True):
+        raise refused(name, "do_resize", settings["do_resize"], "pictures are resized to what the model reads")
+    for step in (step for step, on in settings.items() if step.startswith("do_") and on and step not in STEPS):
+        raise refused(name, step, settings[step], "this step isn't known here")
+
+
+def refused(name: str, field: str, value: object, why: str) -> UserError:
+    """The error of a setting that can't be obeyed."""
+    return UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
+
+
+def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
+    """How an image processor frames pictures; a size and a crop that give no square raise."""
+    size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
+    cropped = bool(settings.get("do_center_crop"))
+    sides = {size.get("shortest_edge")} if size.keys() == {"shortest_edge"} and cropped else set(size.values())
+    if cropped:
+        sides |= {crop.get("height"), crop.get("width")}
+    squashed = size.keys() == {"height", "width"}
+    if len(sides) != 1 or None in sides or not (squashed or (cropped and size.keys() == {"shortest_edge"})):
+        told = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
+        raise refused(name, "size", told, "that gives no square in one step")
+    side = sides.pop()
+    if not number(side) or side != int(side):
+        raise refused(name, "size", side, "that is no number of pixels")
+    return Framing(int(side), squashed, resampling(name, settings))
+
+
+def resampling(name: str, settings: Mapping[str, Any]) -> str:
+    """Pillow's filter, by its number; bicubic where it is left out."""
+    number = settings.get("resample", Image.Resampling.BICUBIC)
+    try:
+        return Image.Resampling(int(number)).name.lower()
+    except (ValueError, TypeError, OverflowError):
+        raise refused(name, "resample", number, "that is no filter of Pillow's") from None
+
+
+def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
+    """Mean and deviation on a scale of 0 to 1, with which `normalise` gives what the processor's steps give.
+
+    These multiply bytes by `rescale_factor`, then take the mean away and divide by the deviation.
+    """
+    factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
+    given = [settings.get(field) for field in ("image_mean", "image_std")]
+    if not settings.get("do_normalize", True):
+        given = [[0.0] * 3, [1.0] * 3]
+    values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
+    for setting, value in zip(("rescale_factor", "image_mean", "image_std"), (factor, *values), strict=True):
+        check_numbers(name, setting, value)
+    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
+    return Statistics(*(tuple(channel / scale for channel in each) for each in values))
+
+
+def check_numbers(name: str, field: str, value: object) -> None:
+    """Raise for what are no numbers, one a channel, or for one by which can't be divided."""
+    numbers = value if isinstance(value, list) else [value] * 3
+    right = len(numbers) == 3 and all(map(number, numbers))
+    if not right or (field != "image_mean" and 0 in numbers):
+        raise refused(name, field, value, "that normalises nothing")
+
+
+def number(value: object) -> bool:
+    """Whether a setting is a finite number; JSON of Python's also has NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

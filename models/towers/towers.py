@@ -1,0 +1,244 @@
+"""Image and text towers as scorers use them: tokens, pooled vectors, projections.
+
+All that is known of the insides of open_clip's and timm's towers is known here and in `menagerie.models.towers.build`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import timm.models.vision_transformer as timm_vit
+import torch
+from jaxtyping import Bool, Float, Int64
+from open_clip.timm_model import TimmModel
+from open_clip.transformer import ResidualAttentionBlock, VisionTransformer
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.towers.pixels import Framing, Statistics
+from menagerie.models.towers.tokenizers import Tokenizer
+
+
+class Tokens(NamedTuple):
+    """The tokens of n images or texts."""
+
+    states: Float[Tensor, "n t width"]
+    """What the tower's last LayerNorm gives, or its last block; of an image CLS first, of a text all up to its end and
+    the padding."""
+    present: Bool[Tensor, "n t"] | None
+    """Those up to the end of a text: padding says nothing. None where all are."""
+    pooled: Float[Tensor, "n width"]
+    """The one that CLIP itself reads: CLS, or the end of the text."""
+
+
+class Tower:
+    """One of the two towers of an open_clip model. Tokens can be had of plain transformers alone: see
+    `Towers.require_tokens`."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def project(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b d"]:
+        """Into the space that images and texts share, by the tower's `projection`."""
+        return states @ self.projection
+
+
+class ImageTower(Tower):
+    """`model.visual`."""
+
+    def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """The vector of each image as the tower itself pools and projects its tokens, of any length."""
+        return self.model.encode_image(pixels)
+
+    def tokens(self, pixels: Float[Tensor, "n 3 h w"], normed: bool = True) -> Tokens:
+        """The tokens of images: after the tower's last LayerNorm, or before it."""
+        layers = self.model.visual.forward_intermediates(
+            pixels,
+            indices=1,
+            normalize_intermediates=False,
+            intermediates_only=True,
+            output_fmt="NLC",
+            output_extra_tokens=True,
+        )
+        states = torch.cat([layers["image_intermediates_prefix"][0], layers["image_intermediates"][0]], dim=1)
+        states = self.norm(states) if normed else states
+        return Tokens(states, None, states[:, 0])
+
+    def norm(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
+        """The tower's last LayerNorm."""
+        return self.model.visual.ln_post(states)
+
+    def patches(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:
+        """The patch-level encoding, before pooling and projection; of plain ViTs of open_clip and of timm."""
+        visual = self.model.visual
+        if is_timm_vit(visual):
+            return visual.trunk.forward_features(pixels)[:, visual.trunk.num_prefix_tokens :]
+        visual.output_tokens = True
+        try:
+            return visual(pixels)[1]
+        finally:
+            visual.output_tokens = False
+
+    @property
+    def projection(self) -> Float[Tensor, "width d"]:
+        """The matrix of `project`."""
+        return self.model.visual.proj
+
+    @property
+    def width(self) -> int:
+        """Numbers of a token."""
+        return self.model.visual.class_embedding.numel()
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of an image, CLS among them."""
+        return self.model.visual.positional_embedding.shape[0]
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All of the tower."""
+        return [parameter for name, parameter in self.model.named_parameters() if name.startswith("visual.")]
+
+    def drop_last_block(self) -> None:
+        """Take the last block away, unless it is the only one."""
+        drop_last_block(self.model.visual.transformer)
+
+    def drop_norm(self) -> None:
+        """Take the last LayerNorm away, for a scorer that reads tokens before it."""
+        self.model.visual.ln_post = nn.Identity()
+
+
+class TextTower(Tower):
+    """All of the model but `model.visual`."""
+
+    def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
+        """The vector of each text as the tower itself pools and projects its tokens, of any length."""
+        return self.model.encode_text(texts)
+
+    def tokens(self, texts: Int64[Tensor, "m context"]) -> Tokens:
+        """The tokens of texts: the tower's causal mask hides later ones, padding among them, from each."""
+        layers = self.model.forward_intermediates(
+            text=texts, text_indices=1, normalize_intermediates=True, intermediates_only=True
+        )
+        states, ends = layers["text_intermediates"][0], ends_of(texts, self.end_token)
+        places = torch.arange(texts.shape[1], device=texts.device)
+        return Tokens(states, places <= ends[:, None], states[torch.arange(len(texts), device=texts.device), ends])
+
+    @property
+    def projection(self) -> Float[Tensor, "width d"]:
+        """The matrix of `project`."""
+        return self.model.text_projection
+
+    @property
+    def width(self) -> int:
+        """Numbers of a token."""
+        return self.model.token_embedding.embedding_dim
+
+    @property
+    def end_token(self) -> int | None:
+        """The id that ends a text, where an architecture names one; None: it is the largest."""
+        return self.model.text_eos_id if getattr(self.model, "text_pool_type", "argmax") == "eos" else None
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All of the tower."""
+        named = self.model.named_parameters()
+        return [parameter for name, parameter in named if not name.startswith("visual.") and name != "logit_scale"]
+
+    @torch.no_grad()
+    def drop_last_block(self, drawn: bool) -> None:
+        """Take the last block away, unless it is the only one. A tower from scratch, freshly `drawn`, is then as if it
+        had been built with one block fewer: open_clip draws what a block adds to the stream with a deviation of
+        width^-1/2 (2 blocks)^-1/2."""
+        transformer = self.model.transformer
+        before = len(transformer.resblocks)
+        drop_last_block(transformer)
+        for block in transformer.resblocks if drawn else ():
+            for projection in (block.attn.out_proj, block.mlp.c_proj):
+                projection.weight.mul_(math.sqrt(before / len(transformer.resblocks)))
+
+
+@dataclass(frozen=True, eq=False)
+class Towers:
+    """A model's two towers, and how they read texts and pixels. The model's own temperature is frozen: every scorer has
+    its own, in one place."""
+
+    model: nn.Module
+    """Both towers; a scorer keeps it, with its weights, as `model`."""
+    image: ImageTower
+    text: TextTower
+    tokenizer: Tokenizer | None
+    """None where a reader belongs to the model."""
+    context: int
+    """Tokens of a text; pretrained towers bring their own."""
+    pixels: Statistics
+    framing: Framing
+    architecture: str
+
+    def __post_init__(self) -> None:
+        self.model.logit_scale.requires_grad_(False)
+
+    @property
+    def temperature(self) -> Float[Tensor, ""]:
+        """Logarithm of the model's own inverse temperature."""
+        return self.model.logit_scale.reshape(())
+
+    @property
+    def bias(self) -> Float[Tensor, "..."] | None:
+        """The model's own bias of a sigmoid loss, if it has one."""
+        return getattr(self.model, "logit_bias", None)
+
+    def parameters(self) -> dict[str, list[nn.Parameter]]:
+        """Those of the "vision" and of the "text" tower."""
+        return {"vision": self.image.parameters(), "text": self.text.parameters()}
+
+    def drop_projections(self) -> None:
+        """Take away both, for scorers that read neither."""
+        self.model.visual.proj = self.model.text_projection = None
+
+    def require_patches(self, scorer: str) -> None:
+        """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""
+        visual = getattr(self.model, "visual", None)
+        if not isinstance(visual, VisionTransformer) or not hasattr(self.model, "text_projection"):
+            raise UserError(
+                f"{scorer} needs patch tokens, which {self.architecture!r} does not give; choose a ViT such as ViT-B-16"
+            )
+
+    def require_tokens(self, scorer: str) -> None:
+        """Raise unless all tokens of both towers can be had, and the text tower pools the end of the text: of another
+        last token nothing says where the text ends."""
+        self.require_patches(scorer)
+        pool = getattr(self.model, "text_pool_type", "argmax")
+        if pool not in ("argmax", "eos"):
+            raise UserError(
+                f"{scorer} needs to know where a text ends, which {self.architecture!r} doesn't say (it pools "
+                f"{pool!r}); choose a ViT such as ViT-B-16"
+            )
+
+    def patch_sizes(self, scorer: str) -> tuple[int, int]:
+        """Width and number of the patches of `ImageTower.patches`; raises unless the image tower is a plain ViT, of
+        open_clip or of timm."""
+        visual = getattr(self.model, "visual", None)
+        if is_timm_vit(visual) and hasattr(self.model, "text_projection"):
+            return visual.trunk.embed_dim, visual.trunk.patch_embed.num_patches
+        self.require_patches(scorer)
+        return self.image.width, self.image.n_tokens - 1
+
+
+def is_timm_vit(visual: nn.Module | None) -> bool:
+    """Whether an image tower is a plain ViT of timm."""
+    return isinstance(visual, TimmModel) and isinstance(visual.trunk, timm_vit.VisionTransformer)
+
+
+def drop_last_block(transformer: nn.Module) -> None:
+    """Take the last block of a transformer away, unless it is the only one."""
+    if len(transformer.resblocks) > 1:
+        transformer.resblocks = transformer.resblocks[:-1]
+
+
+def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
+    """Where texts end: the first token of an id, or of the largest."""
+    return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
+
+
+def self_attention(width: int, heads: int, layers: int, mlp_ratio: float) -> nn.Sequential:
+    """Blocks such as towers are made of: self-attention and an MLP each."""
+    return nn.Sequential(*(ResidualAttentionBlock(width, heads, mlp_ratio=mlp_ratio) for _ in range(layers)))
