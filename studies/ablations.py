@@ -9,7 +9,7 @@
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which the model brings with it
-(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/groups.py), and is trained on the hardest
+(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/rows.py), and is trained on the hardest
 cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
 left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
@@ -209,7 +209,7 @@ def main() -> None:
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     if config.dry_run:
-        from menagerie.studies.ablation.plan import plan
+        from menagerie.studies.ablation.cells import plan
 
         plan(grids_of(config), ablated(config.model), rows_of(config.model, config.rows))
         return

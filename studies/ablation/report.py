@@ -1,30 +1,93 @@
 """What the ablation study writes from the runs that are finished: CSV, LaTeX and a page of tables and figures."""
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.claims import OUTCOME, VERDICTS, claim_row, claimed
-from menagerie.studies.ablation.every_task import every_task
-from menagerie.studies.ablation.figures import accuracy_figure
-from menagerie.studies.ablation.planes import plane_figure, planes
+from menagerie.studies.ablation.figures import accuracy_figure, plane_figure, planes
 from menagerie.studies.ablation.rows import Place, all_rows, base_row
-from menagerie.studies.ablation.runs import Columns, Run, Runs, columns_of, read_runs
-from menagerie.studies.ablation.tables import accuracy_table, caption, column_name
+from menagerie.studies.ablation.tables import (
+    OUTCOME,
+    VERDICTS,
+    Columns,
+    Run,
+    Runs,
+    accuracy_table,
+    caption,
+    claim_row,
+    claimed,
+    column_name,
+    columns_of,
+    read_runs,
+)
 from menagerie.studies.analysis.glossary import TERMS, explained_as
 from menagerie.studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
 from menagerie.studies.analysis.smoke import records_in, smoke_words
-from menagerie.studies.analysis.tables import to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, WAITING, by_task, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.grids.curves import Curve, alike, training_curves
 from menagerie.studies.grids.task_words import CHANCES, columns_explained
 from menagerie.studies.runs.cell import Job, finished
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.where_it_ran import where_it_ran
+
+LOWEST = "lowest of all"
+UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
+
+
+class Score(NamedTuple):
+    """The mean accuracy (%) over seeds of a test and a task."""
+
+    accuracy: float
+    subset: str
+    task: str
+
+    @property
+    def above_chance(self) -> float:
+        """The part of the way from chance to 100 %."""
+        chance = CHANCES.get(self.task, 50.0)
+        return (self.accuracy - chance) / (100 - chance)
+
+
+def every_task(done: Runs, split: str) -> list[list[str]]:
+    """A header, and a line for each row: of each task the lowest test, and the lowest of all with its name."""
+    places = [place for place in done if place.split == split]
+    scores = {place: list(mean_scores(done[place])) for place in places}
+    tasks = sorted({score.task for its in scores.values() for score in its}, key=by_task)
+    return [["row", *tasks, LOWEST], *([place.row, *line(scores[place], tasks)] for place in places)]
+
+
+def line(scores: Sequence[Score], tasks: Sequence[str]) -> list[str]:
+    """The cells of a row; a task is only on tests that have records of it."""
+    if not scores:
+        return [WAITING] * (len(tasks) + 1)
+    lowest = [min((score.accuracy for score in scores if score.task == task), default=None) for task in tasks]
+    least = min(scores, key=lambda score: score.above_chance)
+    where = f"{least.subset.replace('_', ' ')}: {least.task}"
+    return [*(DASH if value is None else f"{value:.1f}" for value in lowest), f"{where} {least.accuracy:.1f}"]
+
+
+def mean_scores(runs: Sequence[Run]) -> Iterator[Score]:
+    """The mean over seeds of every test and task that a row has records of."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for subset, task, its in tested(run):
+            values.setdefault((subset, task), []).append(100 * its["accuracy"])
+    for (subset, task), its in values.items():
+        yield Score(statistics.mean(its), subset, task)
+
+
+def tested(run: Run) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Subset, task and scores of what a run is tested on."""
+    for subset, tasks in run.subsets.items():
+        if subset not in UNTESTED:
+            yield from ((subset, task, its) for task, its in tasks.items() if its["accuracy"] is not None)
+
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 

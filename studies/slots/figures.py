@@ -9,8 +9,7 @@ import matplotlib
 from menagerie.envs.core.figure_style import chance_line, legend_above, line_style
 from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import Place
-from menagerie.studies.ablation.runs import Columns, Runs, accuracies
-from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.ablation.tables import Columns, Runs, accuracies, column_name
 from menagerie.studies.slots.runs import MODEL, SWEPT
 
 matplotlib.use("Agg")

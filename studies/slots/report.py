@@ -8,12 +8,10 @@ from menagerie.envs.core.figure_files import write_figure, write_png
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.checkpoint import load_checkpoint
-from menagerie.studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
 from menagerie.studies.ablation.figures import accuracy_figure
 from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.ablation.runs import columns_of, read_runs
-from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.ablation.tables import EXPECTED, OUTCOME, VERDICTS, column_name, columns_of, read_runs, verdict
 from menagerie.studies.analysis.glossary import TERMS, models_explained
 from menagerie.studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows

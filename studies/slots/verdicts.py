@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from menagerie.studies.ablation.claims import EXPECTED, judged
 from menagerie.studies.ablation.rows import Place
-from menagerie.studies.ablation.runs import Columns, Runs, merged
-from menagerie.studies.ablation.tables import column_name
+from menagerie.studies.ablation.tables import EXPECTED, Columns, Runs, column_name, judged, merged
 from menagerie.studies.analysis.paired_bootstrap import Difference, difference, pooled
 from menagerie.studies.analysis.tables import DASH, by_task
 from menagerie.studies.slots.masks import Masked, changes_elsewhere, papers_measure

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from menagerie.studies.ablation.cells import row_cells
-from menagerie.studies.ablation.every_task import every_task
-from menagerie.studies.ablation.planes import plane_figure, planes
+from menagerie.studies.ablation.figures import plane_figure, planes
+from menagerie.studies.ablation.report import every_task
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
-from menagerie.studies.ablation.runs import Run
+from menagerie.studies.ablation.tables import Run
 from menagerie.studies.ablations import PRESETS, grid_of
 from menagerie.studies.analysis.tables import WAITING
 from menagerie.studies.runs.cell import Job

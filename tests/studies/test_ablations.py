@@ -13,11 +13,9 @@ from menagerie.models.registry import specs
 from menagerie.models.spec import Claim
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablation.cells import in_turn, placed, row_cells, rows_of
-from menagerie.studies.ablation.claims import VERDICTS, claim_row, judged
 from menagerie.studies.ablation.figures import accuracy_figure
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
-from menagerie.studies.ablation.runs import Run, columns_of
-from menagerie.studies.ablation.tables import accuracy_table
+from menagerie.studies.ablation.tables import VERDICTS, Run, accuracy_table, claim_row, columns_of, judged
 from menagerie.studies.ablations import PRESETS, alike, check, grid_of
 from menagerie.studies.analysis.paired_bootstrap import Difference
 from menagerie.studies.analysis.tables import DASH, WAITING

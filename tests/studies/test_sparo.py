@@ -14,7 +14,7 @@ from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.ablation.rows import Place as RowPlace
 from menagerie.studies.ablation.rows import ablated, base_row, changed, matters, named_rows
-from menagerie.studies.ablation.runs import Run
+from menagerie.studies.ablation.tables import Run
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.slots.codes import Coded, Coding
