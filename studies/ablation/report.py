@@ -25,13 +25,11 @@ from menagerie.studies.ablation.tables import (
     columns_of,
     read_runs,
 )
-from menagerie.studies.analysis.glossary import TERMS, explained_as
-from menagerie.studies.analysis.record_counts import Count, counts_of, fewest_pairs, record_line
-from menagerie.studies.analysis.smoke import records_in, smoke_words
+from menagerie.studies.analysis.paired_bootstrap import Count, counts_of, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import DASH, WAITING, by_task, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import CHANCES, TERMS, columns_explained, explained_as, records_in, smoke_words
 from menagerie.studies.grids.curves import Curve, alike, training_curves
-from menagerie.studies.grids.task_words import CHANCES, columns_explained
 from menagerie.studies.runs.cell import Job, finished
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.where_it_ran import where_it_ran

@@ -8,13 +8,10 @@ from typing import Any
 from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.format import flat
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.paired_bootstrap import Points
-from menagerie.studies.analysis.record_counts import counts_of, fewest_pairs, numbers_of
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
+from menagerie.studies.analysis.paired_bootstrap import Points, counts_of, fewest_pairs, numbers_of
+from menagerie.studies.analysis.tables import flat, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.budgets.figures import all_tests, compute_figure, other_scales
 from menagerie.studies.budgets.known import courses_of
 from menagerie.studies.budgets.points import Line, lines_of

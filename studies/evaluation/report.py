@@ -10,16 +10,23 @@ import pandas as pd
 
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.glossary import TERMS
-from menagerie.studies.analysis.paired_bootstrap import difference, read_points
-from menagerie.studies.analysis.record_counts import counts_in, record_line
-from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.paired_bootstrap import counts_in, difference, read_points, record_line
+from menagerie.studies.analysis.tables import (
+    DASH,
+    QUAD,
+    by_task,
+    described,
+    flagged,
+    meaning_of_flags,
+    pivot,
+    to_csv,
+    to_latex,
+    to_rows,
+)
+from menagerie.studies.analysis.words import CHANCES, TERMS, explained, smoke_words, subsets_explained
 from menagerie.studies.evaluation.models import about, short_labels, steps_of, trainings
 from menagerie.studies.evaluation.pieces import Piece
 from menagerie.studies.evaluation.whole_texts import unread_texts
-from menagerie.studies.grids.task_words import CHANCES, explained, subsets_explained
 from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.where_it_ran import where_it_ran
 

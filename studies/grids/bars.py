@@ -6,8 +6,7 @@ from typing import Any
 import matplotlib
 
 from menagerie.envs.core.figure_style import COLOURS, chance_line, short
-from menagerie.studies.analysis.same_caption import NEAR, QUAD
-from menagerie.studies.analysis.tables import gap
+from menagerie.studies.analysis.tables import NEAR, QUAD, gap
 from menagerie.studies.grids.figures import WIDEST, panel_names
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.results import Mean, mean_accuracy

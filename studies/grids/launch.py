@@ -29,7 +29,7 @@ FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
     """Parse, check, run; or compare two runs."""
     if runs := runs_to_compare():
-        from menagerie.studies.analysis.compare import compare
+        from menagerie.studies.analysis.paired_bootstrap import compare
 
         print(compare(*runs))
         return

@@ -8,8 +8,20 @@ import pandas as pd
 
 from menagerie.envs.core.figure_style import short
 from menagerie.studies.analysis.paired_bootstrap import difference, read_points
-from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
-from menagerie.studies.analysis.tables import DASH, WAITING, by_task, described, gap, pivot, tidy, to_latex, to_rows
+from menagerie.studies.analysis.tables import (
+    DASH,
+    QUAD,
+    WAITING,
+    by_task,
+    described,
+    flagged,
+    gap,
+    meaning_of_flags,
+    pivot,
+    tidy,
+    to_latex,
+    to_rows,
+)
 from menagerie.studies.grids.bars import ranked
 from menagerie.studies.grids.cells import untuned
 from menagerie.studies.runs.results import place_of

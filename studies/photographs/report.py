@@ -8,11 +8,9 @@ import pandas as pd
 
 from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.format import flat
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.smoke import records_in, smoke_words
-from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.analysis.tables import flat, to_csv, to_rows
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, models_explained, records_in, smoke_words
 from menagerie.studies.photographs import figures, questions, tables
 from menagerie.studies.photographs.lines import Lines, Study, done_jobs, results_of
 from menagerie.studies.photographs.measures import MEASURES, Level

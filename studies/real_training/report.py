@@ -10,10 +10,8 @@ from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.carry_over import Carried
-from menagerie.studies.analysis.format import flat
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import flat, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.model_table import model_table, titles_of
 from menagerie.studies.real_training.cells import Photos, Planned

@@ -19,8 +19,8 @@ from menagerie.envs.core.figure_style import (
     panels_size,
     short,
 )
-from menagerie.studies.analysis.surrogate import surrogate
 from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.sample_search.samplers import surrogate
 from menagerie.studies.sample_search.tables import Point
 
 matplotlib.use("Agg")

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.image_ratios import image_ratio
-from menagerie.studies.analysis.pareto import Bound, Curve
+from menagerie.studies.analysis.pareto import Bound, Curve, image_ratio
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.sample_search.budget import SampleStudy, equal_steps
 from menagerie.studies.sample_search.tables import Point, reached_of

@@ -11,12 +11,10 @@ from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.registry import spec_of
-from menagerie.studies.analysis.format import flat, write_trials
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Column, Count, counts_in, fewest_pairs, record_line
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.paired_bootstrap import Column, Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.tables import DASH, flat, to_csv, to_latex, to_rows, write_trials
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.runs.cell import finished

@@ -12,13 +12,12 @@ from menagerie.studies.ablation.figures import accuracy_figure
 from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.ablation.tables import EXPECTED, OUTCOME, VERDICTS, column_name, columns_of, read_runs, verdict
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.paired_bootstrap import Count, counts_in, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, columns_explained, models_explained
 from menagerie.studies.grids.cells import cell_line
 from menagerie.studies.grids.curves import Curve, alike, training_curves
-from menagerie.studies.grids.task_words import columns_explained
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.where_it_ran import where_it_ran
 from menagerie.studies.slots.figures import sweep_figure

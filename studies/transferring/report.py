@@ -10,9 +10,8 @@ import pandas as pd
 from menagerie.envs.core.figure_files import photograph
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.glossary import TERMS
-from menagerie.studies.analysis.smoke import smoke_words
 from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.words import TERMS, smoke_words
 from menagerie.studies.evaluation.models import about, steps_of
 from menagerie.studies.evaluation.whole_texts import unread_texts
 from menagerie.studies.runs.cell import finished

@@ -20,11 +20,10 @@ from menagerie.envs.core.figure_style import (
     short,
 )
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.format import shown
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Counts, counts_in, record_line
-from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.paired_bootstrap import Counts, counts_in, record_line
+from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.where_it_ran import where_it_ran
 from menagerie.studies.tuning.results import chosen

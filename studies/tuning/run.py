@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import write_record
-from menagerie.studies.analysis.format import write_trials
+from menagerie.studies.analysis.tables import write_trials
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.run import render
 from menagerie.studies.runs.data import CellData

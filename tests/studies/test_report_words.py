@@ -9,11 +9,16 @@ import pytest
 
 from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
-from menagerie.studies.analysis.paired_bootstrap import RecordScore
-from menagerie.studies.analysis.record_counts import Count, counts_in, counts_of, fewest_pairs, record_line
-from menagerie.studies.analysis.same_caption import FLAG, flagged, meaning_of_flags
-from menagerie.studies.analysis.smoke import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
-from menagerie.studies.analysis.tables import pivot
+from menagerie.studies.analysis.paired_bootstrap import (
+    Count,
+    RecordScore,
+    counts_in,
+    counts_of,
+    fewest_pairs,
+    record_line,
+)
+from menagerie.studies.analysis.tables import FLAG, flagged, meaning_of_flags, pivot
+from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import SMOKE, Grid
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
