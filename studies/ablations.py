@@ -175,8 +175,8 @@ def check(config: Config) -> None:
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
     from menagerie.studies.ablation.report import publish
-    from menagerie.studies.runs.cell import finished
     from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import finished
     from menagerie.studies.runs.shared import clear_shared
 
     grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)

@@ -39,8 +39,7 @@ from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import EXECUTION, Grid, splits
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_unused_options
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
+from menagerie.studies.runs.command_line import ScorerOptions, only, parse, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.

@@ -22,7 +22,7 @@ from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.ranges import SOME_PROCESSES
-from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.runs.machine import check_device, check_device_here
 
 
 @dataclass(frozen=True)

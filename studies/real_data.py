@@ -15,8 +15,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER_RECIPES
 from menagerie.studies.real_training.config import Config
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.runs.command_line import parse, scorer_options
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):
 # of OpenCLIP-FT 4e-6; of OC-CLIP 2e-4, 2e-5 for its text tower and 1e-6 for its image tower.

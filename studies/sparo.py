@@ -132,8 +132,8 @@ def run(config: Config, out: Path) -> None:
     import torch
 
     from menagerie.envs.core.progress import Sparing
-    from menagerie.studies.runs.cell import finished
     from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import finished
     from menagerie.studies.runs.shared import clear_shared
     from menagerie.studies.slots.report import publish
 

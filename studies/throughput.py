@@ -137,7 +137,7 @@ def rendering(config: Rendering) -> int:
 
     from menagerie.envs.sampling import random_scenes
     from menagerie.envs.worlds import load_world
-    from menagerie.studies.runs.folder import processor
+    from menagerie.studies.runs.machine import processor
 
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)

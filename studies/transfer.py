@@ -24,7 +24,7 @@ from menagerie.envs.core.ranges import SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.searched_folders import Given
-from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.runs.machine import check_device, check_device_here
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_files
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import only
+from menagerie.studies.runs.command_line import only, parse
 from menagerie.studies.spatial_grid import PRESETS as SPATIAL
 
 

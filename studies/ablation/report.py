@@ -30,9 +30,10 @@ from menagerie.studies.analysis.tables import DASH, WAITING, by_task, to_latex, 
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import CHANCES, TERMS, columns_explained, explained_as, records_in, smoke_words
 from menagerie.studies.grids.curves import Curve, alike, training_curves
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 
 LOWEST = "lowest of all"
 UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes

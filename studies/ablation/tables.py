@@ -12,8 +12,9 @@ from menagerie.models.spec import Claim, ScorerSpec
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
 from menagerie.studies.analysis.tables import DASH, described, gap, pivot
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import finished
 
 Columns = tuple[tuple[str, str], ...]
 

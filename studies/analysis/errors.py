@@ -18,7 +18,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import intervals, without_interval
 from menagerie.studies.runs.evaluation import FILE
-from menagerie.studies.runs.result_file import checked_file
+from menagerie.studies.runs.results import checked_file
 
 # What records are grouped by, in the order of tables. One of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")

@@ -16,8 +16,7 @@ from menagerie.models.registry import short_name
 from menagerie.studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.evaluation import FILE
-from menagerie.studies.runs.result_file import checked_file
-from menagerie.studies.runs.results import read_results
+from menagerie.studies.runs.results import checked_file, read_results
 
 # Seed, subset, task, scene and caption of a record.
 Key = tuple[int, str, str, str, str]

@@ -202,7 +202,7 @@ def check(config: Parts) -> list[Row]:
     """The rows, once every option is possible."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.runs.device import check_device_here
+    from menagerie.studies.runs.machine import check_device_here
 
     if min(config.batch - 1, config.workers, config.repeats) < 1 or min(config.timed, config.nodes) < 0:
         raise UserError("--batch must be at least 2, --workers and --repeats 1, --timed and --nodes not below 0")
@@ -230,7 +230,7 @@ def parts(config: Parts) -> int:
     """Print the table."""
     import torch
 
-    from menagerie.studies.runs.folder import processor
+    from menagerie.studies.runs.machine import processor
 
     rows = check(config)
     count = max(config.batch, config.timed)

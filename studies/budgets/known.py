@@ -2,7 +2,8 @@
 
 from menagerie.studies.budgets.rounds import Course, Known, course_of
 from menagerie.studies.budgets.setups import Run, Setup, Trained, setups_of
-from menagerie.studies.runs.cell import DIVERGED, Job, finished
+from menagerie.studies.runs.cell import DIVERGED, Job
+from menagerie.studies.runs.results import finished
 
 
 def diverged(job: Job) -> bool:

@@ -10,8 +10,8 @@ from menagerie.studies.analysis.paired_bootstrap import Difference, Points, diff
 from menagerie.studies.budgets.costs import Cost, cost_of
 from menagerie.studies.budgets.rounds import Course
 from menagerie.studies.budgets.setups import Run, Setup, Trained
-from menagerie.studies.runs.cell import Job, finished
-from menagerie.studies.runs.results import collect
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import collect, finished
 
 
 class Point(NamedTuple):

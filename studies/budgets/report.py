@@ -20,7 +20,7 @@ from menagerie.studies.budgets.tables import RESULTS, best_table, budget_table, 
 from menagerie.studies.budgets.words import VERDICTS, sentences
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.figures import TITLES
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
 
 
 def publish(trained: Trained) -> Path:

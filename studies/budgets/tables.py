@@ -13,8 +13,8 @@ from menagerie.studies.budgets.points import Line, Point, above
 from menagerie.studies.budgets.rounds import Known
 from menagerie.studies.budgets.setups import Run, Setup, Trained, setups_of
 from menagerie.studies.budgets.words import percent, short, title, verdict
-from menagerie.studies.runs.cell import Job, finished
-from menagerie.studies.runs.results import COLUMNS, rows
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import COLUMNS, finished, rows
 
 OWN = ("split", "architecture", "batch", "learning_rate", "steps", "flops", "cpu_seconds")
 RESULTS = (*COLUMNS[:2], *OWN, *COLUMNS[2:])

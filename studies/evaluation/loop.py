@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.evaluation.models import Model
-from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.results import finished
 
 
 @runtime_checkable

@@ -15,8 +15,8 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.words import explained_as
-from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import finished
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from menagerie.studies.evaluation.splits import TestedSplit
 from menagerie.studies.evaluation.whole_texts import cut_record
 from menagerie.studies.runs.evaluation import FILE, evaluate
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.result_file import write_result
+from menagerie.studies.runs.results import write_result
 
 BLOCK = 256  # texts that are read at once
 

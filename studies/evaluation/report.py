@@ -27,8 +27,8 @@ from menagerie.studies.analysis.words import CHANCES, TERMS, explained, smoke_wo
 from menagerie.studies.evaluation.models import about, short_labels, steps_of, trainings
 from menagerie.studies.evaluation.pieces import Piece
 from menagerie.studies.evaluation.whole_texts import unread_texts
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 
 TOO_FEW = re.compile(r" \[[^\]]* pairs?: no interval\]$")
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"

@@ -13,8 +13,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pixels import open_split
 from menagerie.generators.storage.split_file import Split, content_identity
-from menagerie.studies.runs.rendering import make_splits
-from menagerie.studies.runs.split_file import tests_of
+from menagerie.studies.runs.split_file import make_splits, tests_of
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ def unread_texts(results: Sequence[Mapping[str, Any]], what: str) -> dict[str, s
 def words_of(result: Mapping[str, Any]) -> str:
     """Of one result; empty where every text was read whole."""
     parts = []
-    if (cut := result.get("cut")) is None:
-        parts.append("texts that were cut weren't counted: an earlier version scored it")
-    elif not cut:
+    if not (cut := result["cut"]):
         parts.append("its reader doesn't say which texts it cuts")
     elif cut["texts"]:
         first = cut["first"] if len(cut["first"]) <= SHOWN else f"{cut['first'][:SHOWN]}…"

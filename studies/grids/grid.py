@@ -23,8 +23,8 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
 from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.runs.command_line import ScorerOptions, only, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
 from menagerie.studies.runs.split_file import SplitFile, describe_file
 
 # Fields that don't decide results, so that a run may go on with others.

@@ -15,12 +15,10 @@ from menagerie.studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_has
 from menagerie.studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
 from menagerie.studies.grids.run import run
 from menagerie.studies.grids.tuned_recipes import SEARCHED
-from menagerie.studies.runs.command_line import COMPARE, parse, runs_to_compare
+from menagerie.studies.runs.command_line import COMPARE, parse, runs_to_compare, sized
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.device import check_device, check_device_here
 from menagerie.studies.runs.loggers import check_loggers
-from menagerie.studies.runs.scorer_options import sized
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import check_device, check_device_here, start_server
 
 # What decides the result of no cell: a folder goes on with more of it.
 FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}

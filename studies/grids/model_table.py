@@ -22,12 +22,11 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
         if own:
             sizes = (values(own, name) for name in ("parameters", "images_seen"))
             negatives = negatives_seen(own)
-            if negatives != DASH and "graphs" not in negatives and spec_of(model).altered_graphs:
+            if "graphs" not in negatives and spec_of(model).altered_graphs:
                 negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
             rows.append([short(model), *sizes, step_time(own), negatives])
     columns = ["model", "parameters", "images in all steps", TIME, "negatives in its loss"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.drop(columns=TIME) if (table[TIME] == DASH).all() else table  # cells of before it was measured
+    return pd.DataFrame(rows, columns=columns)
 
 
 def titles_of(models: Sequence[str]) -> dict[str, str]:
@@ -43,16 +42,14 @@ def values(own: Sequence[dict[str, Any]], name: str) -> str:
 
 def step_time(own: Sequence[dict[str, Any]]) -> str:
     """Median processor time of a step over cells, in milliseconds; a dash where none was timed."""
-    timed = [result.get("provenance", {}).get("step_cpu_seconds") for result in own]
+    timed = [result["provenance"].get("step_cpu_seconds") for result in own]
     known = [seconds for seconds in timed if seconds is not None]
     return f"{1000 * statistics.median(known):.0f}" if known else DASH
 
 
 def negatives_seen(own: Sequence[dict[str, Any]]) -> str:
-    """What a model's losses compared with beside other images and captions of a batch; a dash where no cell says."""
-    lists = [result["loss_negatives"] for result in own if "loss_negatives" in result]
-    if not lists:
-        return DASH
+    """What a model's losses compared with beside other images and captions of a batch."""
+    lists = [result["loss_negatives"] for result in own]
     names = dict.fromkeys(name for its in lists for name in its)
     texts = [name if all(name in its for its in lists) else f"{name} (where training has them)" for name in names]
     return ", ".join(texts) or "none"

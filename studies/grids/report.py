@@ -41,8 +41,8 @@ from menagerie.studies.grids.tables import (
     varying,
 )
 from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import place_of
-from menagerie.studies.runs.where_it_ran import where_it_ran
 
 
 class Section(NamedTuple):

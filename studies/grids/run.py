@@ -18,7 +18,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     if grid.split:
         return "", dict(grid.files)
     from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.studies.runs.rendering import make_splits
+    from menagerie.studies.runs.split_file import make_splits
 
     store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
     files = make_splits(store, splits(grid), workers)

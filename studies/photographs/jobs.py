@@ -17,8 +17,9 @@ from menagerie.studies.grids.grid import cores
 from menagerie.studies.photographs.data import Tested, TransferData
 from menagerie.studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
 from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
-from menagerie.studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
+from menagerie.studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start
 from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.results import finished
 
 NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
 PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
@@ -156,7 +157,7 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
 
 def rendered(config: Any, trainings: list[Training], worlds: Mapping[str, Path], out: Path) -> Jobs:
     """Render what the stores lack, and write all split files."""
-    from menagerie.studies.runs.rendering import make_splits
+    from menagerie.studies.runs.split_file import make_splits
 
     files, stores = {}, {}
     for world, recipes in recipes_of(config, trainings, worlds).items():

@@ -13,8 +13,8 @@ from menagerie.studies.photographs.collection import Photographs
 from menagerie.studies.photographs.jobs import Jobs, train_recipe
 from menagerie.studies.photographs.measures import merged, of_test, without_pairs
 from menagerie.studies.photographs.trainings import Material, Training, all_trainings
-from menagerie.studies.runs.cell import Job, finished
-from menagerie.studies.runs.results import collect
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import collect, finished
 
 
 class Study(NamedTuple):

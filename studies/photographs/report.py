@@ -22,8 +22,8 @@ from menagerie.studies.photographs.trainings import (
     ZERO_SHOT,
     all_trainings,
 )
+from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import write_results
-from menagerie.studies.runs.where_it_ran import where_it_ran
 
 # What each factor changes.
 FACTOR_WORDS = {

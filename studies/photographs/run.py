@@ -13,7 +13,8 @@ from menagerie.studies.photographs.jobs import Jobs, rendered
 from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
 from menagerie.studies.photographs.world_files import write_worlds
 from menagerie.studies.photographs.worlds import material_of
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import finished
 
 
 def run(config: Any, out: Path) -> None:

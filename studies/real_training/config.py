@@ -17,7 +17,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid
-from menagerie.studies.runs.scorer_options import ScorerOptions, scorer_options
+from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
 
 NONE = "none"  # of --from: no weights of before
 # Fields that don't decide results, so that a run may go on with others.

@@ -6,7 +6,7 @@ from pathlib import Path
 from menagerie.studies.real_training.check import check, check_machine, report_states
 from menagerie.studies.real_training.config import EXECUTION, Config
 from menagerie.studies.real_training.describe import folders_of
-from menagerie.studies.runs.scorer_options import only
+from menagerie.studies.runs.command_line import only
 
 
 def launch(preset: str, config: Config, plain: Config) -> int | None:

@@ -17,7 +17,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.export.write import export
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.runs.rendering import make_splits
+from menagerie.studies.runs.split_file import make_splits
 
 SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
 # COCO's parts by the subset of a split that takes their place.

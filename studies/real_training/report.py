@@ -19,8 +19,8 @@ from menagerie.studies.real_training.config import NONE, Config, constant
 from menagerie.studies.real_training.hold_out import OTHERS
 from menagerie.studies.real_training.score import FOLDER, Tests, pieces
 from menagerie.studies.real_training.tables import AXES, data_table, headlines, tidy
+from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import collect
-from menagerie.studies.runs.where_it_ran import where_it_ran
 from menagerie.studies.transferring.pieces import Piece
 from menagerie.studies.transferring.report import lacking, results_of
 

@@ -73,7 +73,7 @@ def check_false_captions(runs: Sequence[Planned]) -> None:
 def print_carried(runs: Sequence[Planned], out: Path) -> None:
     """What each cell had of the weights that it started with."""
     from menagerie.models.carry_over import Carried
-    from menagerie.studies.runs.cell import finished
+    from menagerie.studies.runs.results import finished
 
     for its in runs:
         carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")

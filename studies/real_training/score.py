@@ -12,7 +12,8 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.real_training.cells import Planned
 from menagerie.studies.real_training.config import Config
-from menagerie.studies.runs.cell import CHECKPOINT, finished
+from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.results import finished
 from menagerie.studies.transferring.check import read_benchmarks
 from menagerie.studies.transferring.pieces import Piece, Subject, pieces_of, subjects_of
 from menagerie.studies.transferring.run import run_where_possible

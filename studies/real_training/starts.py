@@ -12,7 +12,8 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.models.registry import same_scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.real_training.config import NONE
-from menagerie.studies.runs.cell import Start, finished
+from menagerie.studies.runs.cell import Start
+from menagerie.studies.runs.results import finished
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:

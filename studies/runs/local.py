@@ -20,7 +20,7 @@ from menagerie.envs.core.processes import call, end_processes, end_with_parent, 
 from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2

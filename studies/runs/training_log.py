@@ -8,6 +8,8 @@ line short, and the next one writes it anew.
 import csv
 import math
 import os
+import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +23,41 @@ from menagerie.envs.core.files import write_csv, writing
 from menagerie.envs.core.reading import read_text
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.loggers import LOGGERS, Logger
-from menagerie.studies.runs.result_file import checked_file
+from menagerie.studies.runs.results import checked_file
 
 if TYPE_CHECKING:
     from menagerie.models.training.history import History, Row
+
+
+class StepClock:
+    """Processor time (s) of steps, all threads of this process counted, processes that prepare batches not.
+
+    Stopped after each step and started again when what follows it (looks, logs) is done. The first step after a pause,
+    which loads and compiles, doesn't count; the median doesn't see the few steps before which a state was saved.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.started: float | None = None
+
+    def start(self) -> None:
+        """A step begins."""
+        self.started = time.process_time()
+
+    def stop(self) -> None:
+        """A step has ended."""
+        if self.started is not None:
+            self.steps.append(time.process_time() - self.started)
+
+    def pause(self) -> None:
+        """What comes next is no step."""
+        self.started = None
+
+    @property
+    def median(self) -> float | None:
+        """Seconds of a step; None if none was timed."""
+        return statistics.median(self.steps) if self.steps else None
+
 
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")

@@ -21,8 +21,9 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.analysis.pareto import Tally
 from menagerie.studies.budgets.rounds import has_stopped
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch
 from menagerie.studies.sample_search.budget import (
     SampleStudy,

@@ -17,8 +17,8 @@ from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import chosen_alone
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 from menagerie.studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
 from menagerie.studies.sample_search.course import history_figure, settings_figures
 from menagerie.studies.sample_search.figures import map_figure, pareto_figure

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-from menagerie.envs.core.identity import defaults_of
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.run import render
 from menagerie.studies.sample_search.budget import SampleStudy, everything
@@ -20,7 +19,7 @@ def run(config: SampleStudy, study: str, out: Path) -> None:
     config = replace(config, storage=config.storage or str(out / "journal.log"))
     trials, both = Trials(config.storage), searches(config, study)
     for search in both:
-        trials.open(search, identity(config), defaults_of(config))
+        trials.open(search, identity(config))
     fill_store(config)
     resources = Resources(workers(config), config.threads, config.device, config.cluster)
     run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)

@@ -19,8 +19,9 @@ from menagerie.models.contract import TEXTS, TOLERANCE, build
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.paired_bootstrap import Key, Points, RecordScore
-from menagerie.studies.runs.cell import CHECKPOINT, Job, finished
+from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import finished
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"

@@ -19,7 +19,7 @@ from menagerie.studies.analysis.words import TERMS, columns_explained, models_ex
 from menagerie.studies.grids.cells import cell_line
 from menagerie.studies.grids.curves import Curve, alike, training_curves
 from menagerie.studies.runs.cell import CHECKPOINT, Job
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.slots.figures import sweep_figure
 from menagerie.studies.slots.masks import LEAST_GAIN, Masked
 from menagerie.studies.slots.masks import Place as MaskPlace

@@ -8,8 +8,9 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import Place, ablated, base_row, changed
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import Grid
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import finished
 
 MODEL = "sparo"
 # Figure 3: the field of each sweep, and what reports call it.

@@ -8,7 +8,8 @@ import pandas as pd
 from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import Place
 from menagerie.studies.ablation.tables import Columns, Runs, accuracy_table
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import finished
 from menagerie.studies.slots.codes import Coding, codings
 from menagerie.studies.slots.masks import Masked, mask_table, masked
 from menagerie.studies.slots.masks import Place as MaskPlace

@@ -17,7 +17,7 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.evaluation.models import Model
 from menagerie.studies.evaluation.whole_texts import cut_record
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.result_file import write_result
+from menagerie.studies.runs.results import write_result
 from menagerie.studies.transferring.graphs import identity_of, parsed, parsed_by
 from menagerie.studies.transferring.rating import (
     groups_of,

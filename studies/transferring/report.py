@@ -14,8 +14,8 @@ from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, smoke_words
 from menagerie.studies.evaluation.models import about, steps_of
 from menagerie.studies.evaluation.whole_texts import unread_texts
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 from menagerie.studies.transferring.chances import chances_of
 from menagerie.studies.transferring.graphs import described
 from menagerie.studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent

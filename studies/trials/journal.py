@@ -14,7 +14,7 @@ from menagerie.studies.trials.leases import JournalLock
 
 
 class Journal(BaseJournalBackend):
-    """A file of JSON lines, as Optuna's own. Lines of before there were digests are read as they are.
+    """A file of JSON lines, as Optuna's own. Lines without a digest, as optuna-dashboard adds them, are read.
 
     Blank lines, which editors and `cat` leave, are passed over; `line` is the number of the one that was read last.
     """

@@ -7,7 +7,8 @@ from pathlib import Path
 import optuna
 
 from menagerie.envs.core.locks import FileLock
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import finished
 
 
 @contextlib.contextmanager

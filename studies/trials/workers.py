@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import start_server
 from menagerie.studies.trials.queue import Search, Trials
 
 # Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute

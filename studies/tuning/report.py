@@ -24,8 +24,8 @@ from menagerie.studies.analysis.paired_bootstrap import Counts, counts_in, recor
 from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 from menagerie.studies.tuning.results import chosen
 from menagerie.studies.tuning.space import Tuning
 

@@ -17,7 +17,7 @@ from menagerie.studies.trials.launch import Resources, run_trials
 from menagerie.studies.trials.queue import Trials
 from menagerie.studies.tuning.report import write_report
 from menagerie.studies.tuning.results import Row, best, failures, rows_of
-from menagerie.studies.tuning.searches import identity, identity_defaults, repeats, searches
+from menagerie.studies.tuning.searches import identity, repeats, searches
 from menagerie.studies.tuning.space import Tuning
 from menagerie.studies.tuning.worker import Worker, run_worker
 
@@ -31,7 +31,7 @@ def run(config: Tuning, study: str, out: Path) -> None:
     check_none_left_out(trials.names(), f"{study} search ", config.grid.models)
     for model in config.grid.models:
         for search in (first[model], second[model]):
-            trials.open(search, identity(config, model), identity_defaults(config, model))
+            trials.open(search, identity(config, model))
     worker, grid = Worker(config, study, out, *split_files(config)), config.grid
     resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
     run_trials(trials, stages, run_worker, worker, resources, out)

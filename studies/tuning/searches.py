@@ -8,7 +8,7 @@ from typing import Any
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
-from menagerie.envs.core.identity import defaults_of, plain
+from menagerie.envs.core.identity import plain
 from menagerie.studies.grids.grid import EXECUTION, chosen_alone
 from menagerie.studies.trials.queue import Search
 from menagerie.studies.tuning.space import Tuning, sampler_of
@@ -24,12 +24,6 @@ def identity(config: Tuning, model: str) -> dict[str, Any]:
     fields = plain(asdict(alone(config, model)))
     grid = {name: value for name, value in fields.pop("grid").items() if name not in EXECUTION}
     return grid | {name: value for name, value in fields.items() if name not in ("storage", "study")}
-
-
-def identity_defaults(config: Tuning, model: str) -> dict[str, Any]:
-    """The defaults of what `identity` gives, for studies that were opened before a field was there."""
-    fields = defaults_of(alone(config, model))
-    return fields.pop("grid") | fields
 
 
 def searches(config: Tuning, study: str) -> dict[str, Search]:

@@ -31,11 +31,9 @@ from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.grids.tuned_recipes import read_tuned
-from menagerie.studies.runs.cell import finished
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.result_file import write_result
-from menagerie.studies.runs.results import read_results, rows, write_results
+from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
 from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
@@ -318,7 +316,7 @@ CHECKPOINTS = (
     "menagerie.models.library.sources",
     "menagerie.envs.core.records",
 )
-CELLS = ("menagerie.envs.core.noted", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
+CELLS = ("menagerie.envs.core.noted", "menagerie.studies.runs.results", "menagerie.models.library.cells")
 STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
@@ -328,7 +326,7 @@ OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
     FileKind(
-        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.trunk")
+        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.shared")
     ),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
     FileKind(
@@ -345,7 +343,7 @@ OURS = [
         "config of a run",
         make_config,
         read_claim,
-        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.where_it_ran"),
+        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.folder"),
     ),
     FileKind("interim looks", make_interim, read_interim, ("menagerie.studies.sample_search.objectives",)),
     FileKind(

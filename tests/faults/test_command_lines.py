@@ -13,7 +13,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
 from menagerie.models.recipe import Recipe
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import start_server
 from tests.faults.command_lines import Entry, entries, plain, write_files
 from tests.studies.command import run_here
 

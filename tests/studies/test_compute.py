@@ -29,11 +29,11 @@ from menagerie.studies.budgets.words import sentences, verdict
 from menagerie.studies.compute import PRESETS, check
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import chosen_alone, splits
-from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job, finished
-from menagerie.studies.runs.clock import StepClock
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.shared import folder_of, keep, states
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import FILE
-from menagerie.studies.runs.trunk import folder_of, keep, states
+from menagerie.studies.runs.training_log import FILE, StepClock
 from tests.studies.command import ROOT, run_here
 
 COMPUTE = [

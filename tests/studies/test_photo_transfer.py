@@ -49,7 +49,7 @@ from menagerie.studies.photographs.worlds import (
     world_name,
     worlds_tested,
 )
-from menagerie.studies.runs.rendering import make_splits
+from menagerie.studies.runs.split_file import make_splits
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.command import ROOT, run_here

@@ -27,8 +27,8 @@ from menagerie.studies.real_training import describe, run
 from menagerie.studies.real_training.config import EXECUTION, Config
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
-from menagerie.studies.runs.scorer_options import only, scorer_options
 from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
 from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.generators.chat_service import ChatService, Sent

@@ -22,7 +22,7 @@ from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records
 from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import SMOKE, Grid
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
 from tests.studies.command import ROOT
 
 

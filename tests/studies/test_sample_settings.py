@@ -18,9 +18,10 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.runs.train import Watch, run_cell
-from menagerie.studies.runs.trunk import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS
 from menagerie.studies.sample_search.budget import (
     Setting,

@@ -18,7 +18,7 @@ from menagerie.studies import tune
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import data_of
 from menagerie.studies.grids.tuned_recipes import read_tuned
-from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.space import draw
 from menagerie.studies.tuning import worker
