@@ -73,6 +73,8 @@ class Cell:
             "recipe": identity_of(self.recipe),
             "data": self.data.settings,
         }
+        if self.towers.pretrained:  # such towers keep theirs, which decides the result
+            parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
         given["start"] = self.start.weights if self.start else ""
