@@ -33,8 +33,8 @@ from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS,
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.budgets.courses import recipe_of, setups_of
 from menagerie.studies.budgets.run import run
-from menagerie.studies.budgets.setups import recipe_of, setups_of
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import EXECUTION, Grid, splits
 from menagerie.studies.grids.launch import check as check_grid
@@ -199,7 +199,7 @@ def main() -> None:
     config = replace(config, scorers=only(config.scorers, config.models))
     grids = {split: grid_of(config, split) for split in splits_of(config)}
     if config.dry_run:
-        from menagerie.studies.budgets.plan import plan
+        from menagerie.studies.budgets.run import plan
 
         plan(config, grids)
         return

@@ -142,7 +142,7 @@ def main() -> None:
     config = chosen_alone(config)
     out = config.out or Path(f"runs/photo_transfer-{preset}")
     if config.dry_run:
-        from menagerie.studies.photographs.plan import plan
+        from menagerie.studies.photographs.run import plan
 
         plan(config)
         return

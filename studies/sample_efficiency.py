@@ -37,8 +37,7 @@ from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.runs.command_line import parse
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, least
-from menagerie.studies.sample_search.run import run
-from menagerie.studies.sample_search.study import PLACES
+from menagerie.studies.sample_search.study import PLACES, run
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from menagerie.studies.ablation.rows import ablated, changed
 from menagerie.studies.grids.cells import cells, recipe_line, towers
 from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
 from menagerie.studies.grids.launch import check as check_grid
-from menagerie.studies.grids.launch import check_files, check_overrides
-from menagerie.studies.grids.run import render
+from menagerie.studies.grids.launch import check_files, check_overrides, render
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import parse
 from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows

@@ -113,7 +113,7 @@ def score(config: Config) -> None:
     from menagerie.studies.runs.folder import run_folder
     from menagerie.studies.transferring.check import read_benchmarks
     from menagerie.studies.transferring.pieces import pieces_of, subjects_of
-    from menagerie.studies.transferring.run import run
+    from menagerie.studies.transferring.report import run
 
     check_device_here(config.device)
     if config.threads:

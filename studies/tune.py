@@ -138,7 +138,7 @@ def check_searched(config: Config) -> None:
 
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
-    from menagerie.studies.tuning.budget import parameters
+    from menagerie.studies.tuning.space import parameters
 
     if (count := parameters(config.grid, model, architecture)) > config.parameters:
         raise UserError(

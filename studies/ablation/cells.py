@@ -11,11 +11,19 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GENERATOR
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, model_of, row_grid
-from menagerie.studies.grids.cells import cells, parser_hash
+from menagerie.studies.ablation.rows import (
+    SplitRow,
+    ablated,
+    changed,
+    changes,
+    chosen_rows,
+    matters,
+    model_of,
+    row_grid,
+)
+from menagerie.studies.grids.cells import cells, parser_hash, without_recipe
 from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, cores, splits, workers
-from menagerie.studies.grids.run import render
-from menagerie.studies.grids.tuned_recipes import without_recipe
+from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import CellData
 
@@ -64,12 +72,12 @@ def row_cells(grid: Grid, spec: ScorerSpec, line: str, store_identity: str) -> l
     return [changed(spec, cell, line) for cell in cells(row_grid(grid, spec, line), store_identity)]
 
 
-def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[Place, Grid, str]]:
+def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[SplitRow, Grid, str]]:
     """Every row on every split where it matters, with the split's grid and its line."""
     for split, grid in grids.items():
         for row, line in rows.lines.items():
             if matters(spec, line, grid.kind == "spatial", grid.kind):
-                yield Place(split, row), grid, line
+                yield SplitRow(split, row), grid, line
 
 
 def check_rows(rows: Mapping[str, Cell]) -> None:
@@ -81,9 +89,9 @@ def check_rows(rows: Mapping[str, Cell]) -> None:
         attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
 
 
-def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Execution) -> dict[Place, list[Job]]:
+def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Execution) -> dict[SplitRow, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
-    jobs: dict[Place, list[Job]] = {}
+    jobs: dict[SplitRow, list[Job]] = {}
     rendered: dict[tuple[SplitRecipe | str, ...], tuple[str, dict[CellData, Path]]] = {}
     for place, grid, line in placed(grids, spec, rows):
         own = row_grid(grid, spec, line)

@@ -10,7 +10,7 @@ import matplotlib
 from menagerie.envs.core.figure_style import COLOURS, bar_above, chance_line
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.rows import SplitRow
 from menagerie.studies.ablation.tables import Columns, Runs, accuracies, column_name
 from menagerie.studies.grids.figures import WIDEST, draw_panel
 from menagerie.studies.runs.cell import Cell, Job
@@ -32,7 +32,7 @@ def accuracy_figure(done: Runs, split: str, columns: Columns, base: str) -> Figu
             axis.plot(values, [y] * len(values), "o", color=COLOURS[0], alpha=0.6, markersize=4)
             if len(values) > 1:
                 axis.plot([statistics.mean(values)], [y], "|", color="black", markersize=12)
-        if unchanged := accuracies(done[Place(split, base)], subset, task):
+        if unchanged := accuracies(done[SplitRow(split, base)], subset, task):
             axis.axvline(statistics.mean(unchanged), color="0.6", linewidth=1, linestyle="--")
         axis.set_title(column_name(subset, task).replace(": ", "\n"), fontsize=9)
         axis.set_xlabel("accuracy (%)", fontsize=8)
@@ -52,7 +52,7 @@ class Plane(NamedTuple):
 
     up: str
     across: str
-    rows: Mapping[tuple[Any, Any], Place]
+    rows: Mapping[tuple[Any, Any], SplitRow]
     """By the values of both."""
 
     @property
@@ -68,10 +68,10 @@ class Plane(NamedTuple):
         return min(one, other) > 1 and len(self.rows) == one * other
 
 
-def planes(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], split: str, base: str) -> Iterator[Plane]:
+def planes(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], split: str, base: str) -> Iterator[Plane]:
     """The planes of a model whose rows this study has, all of them."""
     cells = {place: its[0].cell for place, its in jobs.items() if place.split == split}
-    plain = cells[Place(split, base)]
+    plain = cells[SplitRow(split, base)]
     for fields in spec.ablations.planes:
         rows = {
             tuple(options_of(cell)[name] for name in fields): place

@@ -10,7 +10,7 @@ from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.figures import accuracy_figure, plane_figure, planes
-from menagerie.studies.ablation.rows import Place, all_rows, base_row
+from menagerie.studies.ablation.rows import SplitRow, all_rows, base_row
 from menagerie.studies.ablation.tables import (
     OUTCOME,
     VERDICTS,
@@ -91,7 +91,7 @@ def tested(run: Run) -> Iterator[tuple[str, str, dict[str, Any]]]:
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
 
 
-def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], notes: dict[str, Any]) -> Path:
+def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], notes: dict[str, Any]) -> Path:
     """Write `ablations.csv`, `ablations.tex` and `report.html` from the runs that are finished."""
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
@@ -152,7 +152,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], no
 
 
 def draw_planes(
-    out: Path, spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]], done: Runs, split: str, columns: Columns
+    out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], done: Runs, split: str, columns: Columns
 ) -> Iterator[tuple[str, str, str]]:
     """What is varied up and across, and the file, of the heat maps of a split."""
     for plane in planes(spec, jobs, split, base_row(spec)):
@@ -160,14 +160,14 @@ def draw_planes(
         yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, spec.ablations.axes))
 
 
-def smoke_of(jobs: Mapping[Place, Sequence[Job]]) -> str:
+def smoke_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> str:
     """The sentence on a smoke run, if these runs are one."""
     every = [job for its in jobs.values() for job in its]
     results = [result for job in every if (result := finished(job.folder))]
     return smoke_words([job.cell.recipe.steps for job in every], records_in(results))
 
 
-def data_of(jobs: Mapping[Place, Sequence[Job]]) -> dict[str, CellData]:
+def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
     """What the first row of each split is trained and tested on: another row may have further tests."""
     data: dict[str, CellData] = {}
     for place, its in jobs.items():
@@ -196,7 +196,7 @@ def records_of(done: Runs, split: str, columns: Columns) -> str:
     return record_line(map(counted, runs), {column: column_name(*column) for column in columns})
 
 
-def curves(jobs: Mapping[Place, Sequence[Job]]) -> list[Curve]:
+def curves(jobs: Mapping[SplitRow, Sequence[Job]]) -> list[Curve]:
     """The finished runs in the figure of how all trained: a column per split, a colour per row."""
     return [
         Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)

@@ -102,8 +102,8 @@ def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 STUDYS_OWN = {"world", "seed"}
 
 
-class Place(NamedTuple):
-    """One training run's place in the tables."""
+class SplitRow(NamedTuple):
+    """A row of the table of one split."""
 
     split: str
     row: str

@@ -9,7 +9,7 @@ import pandas as pd
 
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.models.spec import Claim, ScorerSpec
-from menagerie.studies.ablation.rows import Place
+from menagerie.studies.ablation.rows import SplitRow
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
 from menagerie.studies.analysis.tables import DASH, described, gap, pivot
 from menagerie.studies.runs.cell import Job
@@ -56,10 +56,10 @@ class Run(NamedTuple):
     """Of the two weights that the model's ablations compare, after training; None where they name none."""
 
 
-Runs = Mapping[Place, Sequence[Run]]
+Runs = Mapping[SplitRow, Sequence[Run]]
 
 
-def read_runs(spec: ScorerSpec, jobs: Mapping[Place, Sequence[Job]]) -> dict[Place, list[Run]]:
+def read_runs(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[SplitRow, list[Run]]:
     """The runs that are finished."""
     names = spec.ablations.ratio
     return {
@@ -135,15 +135,15 @@ def values_of(
     return pd.DataFrame(cells, columns=["row", "seed", "column", "value"])
 
 
-def difference_of(done: Runs, place: Place, columns: Columns, base: str) -> str:
+def difference_of(done: Runs, place: SplitRow, columns: Columns, base: str) -> str:
     """How a row differs from the model as it is in the first column, as text."""
     found = against_base(done, place, columns[:1], base)
-    return str(found or gap(done.get(Place(place.split, base)) and done[place]))
+    return str(found or gap(done.get(SplitRow(place.split, base)) and done[place]))
 
 
-def against_base(done: Runs, place: Place, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
+def against_base(done: Runs, place: SplitRow, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
     """How a row differs from the model as it is, over the records of all `columns`; None where one is missing."""
-    sides = [done.get(Place(place.split, base), ()), done.get(place, ())]
+    sides = [done.get(SplitRow(place.split, base), ()), done.get(place, ())]
     points = [pooled(merged(runs), columns) for runs in sides]
     return difference(*points, "", "")
 
@@ -174,8 +174,8 @@ def claim_row(done: Runs, claim: Claim, base: str) -> tuple[str, ...]:
 
 def verdict(done: Runs, claim: Claim, base: str) -> tuple[str, str]:
     """Whether the interval of the difference is on the claim's side of 0, and the difference."""
-    delta = against_base(done, Place(claim.split, claim.row), claim.columns, base)
-    return judged(delta, claim.sign), str(delta or gap(done.get(Place(claim.split, claim.row), True)))
+    delta = against_base(done, SplitRow(claim.split, claim.row), claim.columns, base)
+    return judged(delta, claim.sign), str(delta or gap(done.get(SplitRow(claim.split, claim.row), True)))
 
 
 def judged(delta: Difference | None, sign: int) -> str:

@@ -7,8 +7,7 @@ import matplotlib
 import numpy as np
 
 from menagerie.envs.core.figure_style import CHANCE, chance_line, legend_above, line_style
-from menagerie.studies.budgets.points import Line, Point
-from menagerie.studies.budgets.words import title
+from menagerie.studies.budgets.points import Line, Point, title
 from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")

@@ -24,9 +24,9 @@ from menagerie.studies.analysis.tables import (
     to_rows,
 )
 from menagerie.studies.analysis.words import CHANCES, TERMS, explained, smoke_words, subsets_explained
+from menagerie.studies.evaluation.loop import unread_texts
 from menagerie.studies.evaluation.models import about, short_labels, steps_of, trainings
 from menagerie.studies.evaluation.pieces import Piece
-from menagerie.studies.evaluation.whole_texts import unread_texts
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
 

@@ -26,21 +26,20 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
-from menagerie.studies.grids.bars import bars
-from menagerie.studies.grids.cells import untuned
+from menagerie.studies.grids.cells import SEARCHED, untuned
 from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.figures import heat_maps, sample_sheet, ticked
-from menagerie.studies.grids.model_table import model_table, titles_of
+from menagerie.studies.grids.figures import bars, heat_maps, sample_sheet, ticked
 from menagerie.studies.grids.tables import (
     difference_table,
     latex,
+    model_table,
     place_names,
     summary_of,
     task_tables,
     tasks_of,
+    titles_of,
     varying,
 )
-from menagerie.studies.grids.tuned_recipes import SEARCHED
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import place_of
 

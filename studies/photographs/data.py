@@ -1,14 +1,38 @@
-"""What a run is trained on and, in other worlds, tested on."""
+"""What a run is trained on and, in other worlds, tested on; tests whose captions leave out textures."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from menagerie.envs.core.seeds import generator
+from menagerie.envs.scene import Scene
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.hard_negatives import TaskContext, choices, possible
+from menagerie.generators.captions.wording import template_of
+from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
-if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.split_tests import SplitTests
+TASKS = ("swap", "replace animal", "replace relation")
+
+
+class BareTests(SplitTests):
+    """One subset of a spatial split: "a lion left of a bear" against "a bear left of a lion"."""
+
+    def __init__(self, data: SplitDataset) -> None:
+        self.data, self.name = data, data.name
+        recipe = data.split.recipe
+        context = TaskContext(
+            recipe["kind"], template_of(recipe), recipe["seed"], data.split.vocabulary, tuple(recipe["relations"])
+        )
+        scenes = [without_textures(scene) for scene in data.records.scenes]
+        self.choices = {task: choices(task, scenes, context) for task in TASKS if possible(task, context)}
+        self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+
+
+def without_textures(scene: Scene) -> Scene:
+    """What a caption describes that leaves out textures."""
+    return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
+
 
 VALIDATION = "validation"
 
@@ -119,7 +143,6 @@ def tests_in(test: Tested) -> dict[str, "SplitTests"]:
     from menagerie.generators.benchmarks.split_tests import SplitTests
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.pixels import open_split
-    from menagerie.studies.photographs.bare_tests import BareTests
 
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)

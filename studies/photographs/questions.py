@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from menagerie.studies.analysis.paired_bootstrap import Points
 from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
-from menagerie.studies.photographs.lines import Lines
-from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, compared, measured
+from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, Lines, compared, measured
 from menagerie.studies.photographs.trainings import (
     BINDING,
     OTHERS,

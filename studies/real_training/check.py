@@ -16,7 +16,7 @@ from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.real_training.config import NONE, Config, grid_of
-from menagerie.studies.real_training.opening import names_of
+from menagerie.studies.real_training.photographs import names_of
 
 
 def check(config: Config, preset: Config) -> None:

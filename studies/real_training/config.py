@@ -27,7 +27,7 @@ EXECUTION = frozenset(
 )
 
 
-class Place(NamedTuple):
+class TrainedOn(NamedTuple):
     """What a cell is trained on, beside its seed."""
 
     sources: str
@@ -134,10 +134,10 @@ def grid_of(config: Config) -> Grid:
     return plain.with_recipe(replace(recipe, world=config.world))
 
 
-def places(config: Config) -> list[Place]:
+def places(config: Config) -> list[TrainedOn]:
     """What cells are trained on, in the order of tables."""
     return [
-        Place(sources, parser, mix, start)
+        TrainedOn(sources, parser, mix, start)
         for sources in config.sources
         for parser in config.parser
         for mix in config.mix
@@ -150,7 +150,7 @@ def parser_of(model: str, parser: str) -> str:
     return parser if "graphs" in spec_of(model).reads else DEFAULT
 
 
-def chosen(config: Config) -> Iterator[tuple[str, Place]]:
+def chosen(config: Config) -> Iterator[tuple[str, TrainedOn]]:
     """Every model at every place, once: a model that reads captions alone is the same with every parser."""
     every = (
         (model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models
@@ -161,4 +161,4 @@ def chosen(config: Config) -> Iterator[tuple[str, Place]]:
 def constant(config: Config) -> dict[str, Any]:
     """The axes that don't vary, with their value."""
     rows = [its._asdict() for _, its in chosen(config)]
-    return {name: rows[0][name] for name in Place._fields if len({row[name] for row in rows}) == 1}
+    return {name: rows[0][name] for name in TrainedOn._fields if len({row[name] for row in rows}) == 1}

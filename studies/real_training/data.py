@@ -11,9 +11,7 @@ from menagerie.generators.captions.plain_text import plain_text
 from menagerie.generators.sources.mixture import Mixture
 from menagerie.generators.sources.part import Part
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.hold_out import HeldOut, held_out
-from menagerie.studies.real_training.numbers import Numbers
-from menagerie.studies.real_training.opening import Opening, open_photographs
+from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
 from menagerie.studies.runs.data import CellData, Material
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed

@@ -1,24 +1,29 @@
-"""`report.html`, `results.csv` and `cells.jsonl` of a study on photographs."""
+"""Trains what isn't finished, scores it on benchmarks, and writes results, `report.html` and what that would take."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figure_files import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
+from menagerie.envs.core.progress import Sparing
+from menagerie.generators.sources.searched_folders import Given
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import flat, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.model_table import model_table, titles_of
-from menagerie.studies.real_training.cells import Photos, Planned
-from menagerie.studies.real_training.config import NONE, Config, constant
-from menagerie.studies.real_training.hold_out import OTHERS
-from menagerie.studies.real_training.score import FOLDER, Tests, pieces
-from menagerie.studies.real_training.tables import AXES, data_table, headlines, tidy
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.tables import model_table, titles_of
+from menagerie.studies.real_training.cells import Photos, Planned, Rendered, planned, recipes, rendered_splits
+from menagerie.studies.real_training.config import NONE, Config, constant, grid_of
+from menagerie.studies.real_training.describe import described
+from menagerie.studies.real_training.photographs import OTHERS
+from menagerie.studies.real_training.scores import AXES, FOLDER, Tests, data_table, headlines, pieces, tidy
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import collect
 from menagerie.studies.transferring.pieces import Piece
@@ -128,3 +133,97 @@ def print_table(study: Study) -> None:
     for name in table.columns.drop(where):
         shown.add_row(name, *table[name])
     Console().print(shown)
+
+
+def root_of(config: Config, out: Path) -> Path:
+    """The root of the photographs: the user's, or that of a rehearsal."""
+    if not config.rehearse:
+        return config.data_root
+    from menagerie.studies.real_training.describe import write_files
+
+    grid = grid_of(config)
+    return write_files(grid.recipe_given, out, config.store, config.resolution, cores(grid))
+
+
+def run(config: Config, out: Path, folders: Given) -> None:
+    """Read photographs, render, train, score, report."""
+    from menagerie.studies.real_training.scores import Tests, score
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import collect
+
+    grid = grid_of(config)
+    root = root_of(config, out)
+    photos = described(config, root, folders)
+    runs = planned(config, photos, rendered_splits(config, cores(grid)))
+    check_false_captions(runs)
+    tests = Tests.of(config, [its.place.parser for its in runs], root, folders)
+    jobs = [Job(its.cell, its.data_file, out, execution=Execution.of(config)) for its in runs]
+    notes = recipes(config, photos)
+    for name, text in notes.items():
+        print(f"{name}: {text}")
+
+    study = Study(config, out, runs, photos, tests)
+    done = {result["id"] for result in collect(job.folder for job in jobs)}
+    print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
+    sparing = Sparing()
+    waiting = [job for job in jobs if job.cell.id not in done]
+    run_cells(waiting, config.cluster, workers(grid), out, lambda _: sparing(lambda: write_report(study, notes)))
+    print_carried(runs, out)
+    report = write_report(study, notes, score(runs, tests, out, config))
+    print_table(study)
+    print(f"report: {report}")
+
+
+def check_false_captions(runs: Sequence[Planned]) -> None:
+    """Raise before training for a model whose loss needs false captions of data that have none."""
+    from menagerie.models.recipe import negatives_of
+
+    for its in runs:
+        if (
+            its.place.mix < 1
+            and negatives_of(its.cell.recipe, its.cell.negatives).texts
+            and not its.cell.data.synthetic
+        ):
+            raise UserError(
+                f"{its.cell.model} trains with false captions, which photographs don't have; choose another model or "
+                "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
+            )
+
+
+def print_carried(runs: Sequence[Planned], out: Path) -> None:
+    """What each cell had of the weights that it started with."""
+    from menagerie.models.carry_over import Carried
+    from menagerie.studies.runs.results import finished
+
+    for its in runs:
+        carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")
+        if carried:
+            print(f"{its.cell.name}: {Carried.recorded(carried).text}")
+
+
+def plan(config: Config, folders: Given) -> None:
+    """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
+    import torch
+
+    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
+
+    if config.rehearse:
+        raise UserError(
+            "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
+        )
+    photos = described(config, config.data_root, folders)
+    alone = replace(config, mix=(0.0,))
+    runs = planned(alone, photos, Rendered((), {}))
+    torch.set_num_threads(config.threads)
+    total = 0.0
+    for model, place in dict.fromkeys((its.cell.model, its.place) for its in runs):
+        own = [its.cell for its in runs if (its.cell.model, its.place) == (model, place)]
+        data = own[0].data.open(config.data_root).train
+        fresh = replace(own[0], start=None, towers=replace(own[0].towers, pretrained="", load=True))
+        seconds = step_seconds(fresh, data)
+        cells = len(own) * len(config.mix)
+        total += len(config.mix) * steps_of(own) * seconds + REST_SECONDS * cells
+        print(f"{own[0].name}: {cells} cells, {own[0].recipe.steps} steps each, {1000 * seconds:.0f} ms a step")
+    at_once = min(workers(grid_of(config)), len(runs) * len(config.mix))
+    about = shown(STUDY_SECONDS + total / at_once)
+    print(f"about {about} of training in all, {at_once} cells at once; benchmarks are not counted")

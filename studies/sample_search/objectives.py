@@ -19,7 +19,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.analysis.pareto import Tally
-from menagerie.studies.budgets.rounds import has_stopped
+from menagerie.studies.budgets.courses import has_stopped
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
@@ -39,7 +39,7 @@ from menagerie.studies.sample_search.budget import (
 )
 from menagerie.studies.sample_search.samplers import space
 from menagerie.studies.trials.space import draw
-from menagerie.studies.trials.training import alone, divergence, validation
+from menagerie.studies.trials.workers import alone, divergence, validation
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore

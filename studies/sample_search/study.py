@@ -1,6 +1,6 @@
-"""A study of sample efficiency: its searches, its workers, its end. Optuna and torch are imported late."""
+"""A study of sample efficiency: its searches, its workers, its report. Optuna and torch are imported late."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.identity import plain
 from menagerie.envs.core.seeds import seed_of
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import EXECUTION
+from menagerie.studies.grids.grid import EXECUTION, cores, workers
+from menagerie.studies.grids.launch import render
 from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def searches(config: SampleStudy, study: str) -> list["Search"]:
 def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler":
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
     from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
-    from menagerie.studies.trials.samplers import SpaceSampler
+    from menagerie.studies.trials.space import SpaceSampler
 
     ranges = space(config)
     first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
@@ -92,3 +93,30 @@ def run_worker(worker: Worker, interruption: Interruption) -> None:
         help_with(runs, parts(search)[1], trial)
 
     work(Trials(config.storage), searches(config, study), objective, helping)
+
+
+def run(config: SampleStudy, study: str, out: Path) -> None:
+    """Run all trials that still wait, and write the report."""
+    from menagerie.studies.runs.shared import clear_shared
+    from menagerie.studies.sample_search.report import write_all
+    from menagerie.studies.trials.launch import Resources, run_trials
+    from menagerie.studies.trials.queue import Trials
+
+    config = replace(config, storage=config.storage or str(out / "journal.log"))
+    trials, both = Trials(config.storage), searches(config, study)
+    for search in both:
+        trials.open(search, identity(config))
+    fill_store(config)
+    resources = Resources(workers(config), config.threads, config.device, config.cluster)
+    run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)
+    clear_shared(out)
+    by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
+    print(f"report: {write_all(out, config, by_name)}")
+
+
+def fill_store(config: SampleStudy) -> None:
+    """Render what most settings show, with all cores; workers render the rest of theirs."""
+    most = everything(config)
+    # As many workers as there are tasks on a cluster are no measure for this machine.
+    here = cores(config if config.cluster.engine == "none" else replace(config, workers=0))
+    render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), here)

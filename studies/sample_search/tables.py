@@ -84,6 +84,12 @@ class Point(NamedTuple):
         return [str(self.images), f"{passes:.0f}", *fractions, *lone]
 
 
+def state_of(config: SampleStudy, trial: FrozenTrial) -> str:
+    """complete or pruned, as Optuna has it; missed where all seeds were trained and they miss the target together."""
+    ended = len(trial.user_attrs.get("validations", ())) == config.seeds
+    return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
+
+
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 
 

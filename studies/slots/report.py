@@ -20,14 +20,19 @@ from menagerie.studies.grids.cells import cell_line
 from menagerie.studies.grids.curves import Curve, alike, training_curves
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.folder import where_it_ran
-from menagerie.studies.slots.figures import sweep_figure
-from menagerie.studies.slots.masks import LEAST_GAIN, Masked
-from menagerie.studies.slots.masks import Place as MaskPlace
-from menagerie.studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
+from menagerie.studies.slots.figures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread, sweep_figure
+from menagerie.studies.slots.masks import LEAST_GAIN, Masked, MaskRow, Selected
 from menagerie.studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
-from menagerie.studies.slots.selection import Selected
-from menagerie.studies.slots.tables import Done, selections, tables_of, trained_masks
-from menagerie.studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
+from menagerie.studies.slots.tables import (
+    Done,
+    Verdict,
+    of_masks,
+    of_selection,
+    of_sweeps,
+    selections,
+    tables_of,
+    trained_masks,
+)
 
 # What the vectors of table 5 are compared with, if it is among the models.
 BESIDE = "clip-gap"
@@ -82,7 +87,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
     )
 
 
-def verdicts(done: Done, points: Selected, masks: Mapping[MaskPlace, Masked]) -> list[Verdict]:
+def verdicts(done: Done, points: Selected, masks: Mapping[MaskRow, Masked]) -> list[Verdict]:
     """All claims of the parts that were requested."""
     config, rows = done.config, []
     if "selection" in config.parts:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.models.registry import spec_of
-from menagerie.studies.ablation.rows import Place, ablated, base_row, changed
+from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Execution, Job
@@ -16,7 +16,7 @@ MODEL = "sparo"
 # Figure 3: the field of each sweep, and what reports call it.
 SWEPT = {"slots": "number of slots", "dim": "width of slots"}
 
-Jobs = dict[Place, list[Job]]
+Jobs = dict[SplitRow, list[Job]]
 
 
 class Rows(NamedTuple):
@@ -49,7 +49,7 @@ def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path
         varied = lines.items() if cell.model == MODEL else ((title(cell.model), ""),)
         for row, line in varied:
             its = changed(spec, cell, line) if line else cell
-            jobs.setdefault(Place(grid.kind, row), []).append(Job(its, files[cell.data], out, row, execution))
+            jobs.setdefault(SplitRow(grid.kind, row), []).append(Job(its, files[cell.data], out, row, execution))
     return jobs
 
 

@@ -14,11 +14,10 @@ from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.codes import Codes
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.evaluation.loop import cut_record
 from menagerie.studies.evaluation.models import Model
-from menagerie.studies.evaluation.whole_texts import cut_record
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
-from menagerie.studies.transferring.graphs import identity_of, parsed, parsed_by
 from menagerie.studies.transferring.rating import (
     groups_of,
     headlines_of,
@@ -28,7 +27,7 @@ from menagerie.studies.transferring.rating import (
     write_scores,
     write_texts,
 )
-from menagerie.studies.transferring.words import readable
+from menagerie.studies.transferring.texts import identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
 FILE, TEXTS = "scores.csv", "texts.csv"

@@ -1,25 +1,29 @@
-"""Tables and report of benchmarks: what papers report, a table for each benchmark, and what is most surely wrong."""
+"""Scores every model on every benchmark, skipping what is finished, and writes tables and a page."""
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from PIL import Image
 
 from menagerie.envs.core.figure_files import photograph
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
+from menagerie.models.contract import attempt
+from menagerie.models.evaluation.code_store import CodeFolder
+from menagerie.models.evaluation.codes import Codes
 from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, smoke_words
-from menagerie.studies.evaluation.models import about, steps_of
-from menagerie.studies.evaluation.whole_texts import unread_texts
+from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all, score_waiting, unread_texts
+from menagerie.studies.evaluation.models import Model, about, steps_of
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
-from menagerie.studies.transferring.chances import chances_of
-from menagerie.studies.transferring.graphs import described
-from menagerie.studies.transferring.paper_tables import THEIRS, latex, paper_tables, percent
-from menagerie.studies.transferring.pieces import Piece, measured
+from menagerie.studies.transferring.papers import THEIRS, chances_of, latex, paper_tables, percent
+from menagerie.studies.transferring.pieces import Loaded, Piece, measured, score_piece
+from menagerie.studies.transferring.texts import described
 
 COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
 PIXELS = 160
@@ -182,3 +186,38 @@ def surely_wrong(piece: Piece) -> list[Wrong]:
         Wrong(photograph(image), its["record"], its["true"], its["preferred"], *(f"{x:#.4g}" for x in its["scores"]))
         for image, its in zip(pixels, wrong, strict=True)
     ]
+
+
+OUTPUTS = Outputs(write_tables, write_report)
+
+
+def run(pieces: list[Piece], out: Path, device: str, folder: CodeFolder | None) -> Path:
+    """Score what isn't scored yet; returns the report. Codes of images are kept in `folder`."""
+    report = score_all(pieces, out, preparing(device, folder), score, OUTPUTS)
+    print_headlines(pieces)
+    return report
+
+
+def run_where_possible(pieces: list[Piece], out: Path, device: str, folder: CodeFolder | None) -> dict[str, str]:
+    """`run` for a study that has results without: returns why pieces were left out, all of them perhaps."""
+    left_out = score_waiting(pieces, out, preparing(device, folder), score, OUTPUTS)
+    write_report(out, pieces, left_out)
+    return left_out
+
+
+def preparing(device: str, folder: CodeFolder | None) -> Callable[[Model], Loaded]:
+    """What loads a model, and remembers its codes of images."""
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
+
+    def prepare(model: Model) -> Loaded:
+        its = load(model, device)
+        side = its.framing.resolution
+        return Loaded(its, attempt(model.label, "fails", lambda: Codes(its.scorer, model.weights, side, folder)))
+
+    return prepare
+
+
+def score(piece: Piece, loaded: Loaded) -> None:
+    """Score one piece under a bar of its images."""
+    with image_bar(piece.subject.label) as start:
+        score_piece(piece, loaded, start)

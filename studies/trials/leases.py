@@ -17,29 +17,6 @@ from menagerie.envs.core.locks import FileLock
 from menagerie.studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
 
 
-class JournalLock:
-    """Keeps writers of a journal apart by a lock that dies with its holder.
-
-    Optuna's own are files that a killed process leaves behind, and the others then wait 30 seconds.
-    """
-
-    def __init__(self, journal: Path, lock: Path) -> None:
-        self.journal, self.lock = journal, FileLock(lock)
-
-    def acquire(self) -> bool:
-        """Wait for the lock; then cut off what a writer that died left of its last line."""
-        self.lock.acquire()
-        with self.journal.open("rb+") as file:
-            if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
-                file.seek(0)
-                file.truncate(file.read().rfind(b"\n") + 1)
-        return True
-
-    def release(self) -> None:
-        """Let others write."""
-        self.lock.release()
-
-
 class FileLeases:
     """Locks on files, one for each running trial and one, the door, for whoever hands out trials."""
 

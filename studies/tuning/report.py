@@ -1,6 +1,7 @@
-"""What a tuning study writes: trials as CSV, and a page with their course."""
+"""What came out of a tuning study: trials as CSV, the best recipe of each model, and a page with their course."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,63 @@ from menagerie.studies.analysis.paired_bootstrap import Counts, counts_in, recor
 from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
+from menagerie.studies.grids.cells import SEARCHED, conditions
+from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
-from menagerie.studies.tuning.results import chosen
-from menagerie.studies.tuning.space import Tuning
+from menagerie.studies.tuning.space import Tuning, own_options
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+
+Row = dict[str, Any]
+
+
+def rows_of(model: str, tried: Sequence[FrozenTrial], repeated: Sequence[FrozenTrial]) -> list[Row]:
+    """A row for each trial of a model: its parameters, its accuracy on validation, and as "repeated" the mean
+    over seeds; None where it was pruned, or isn't one of the best."""
+    means = {trial.user_attrs["trial"]: trial.value for trial in repeated if trial.value is not None}
+    return [
+        {"model": model, "trial": trial.number, "validation": trial.value, "repeated": means.get(trial.number)}
+        | {name: trial.params[name] for name in (*SEARCHED, "architecture")}
+        | {"options": own_options(trial.params)}
+        for trial in tried
+    ]
+
+
+def failures(model: str, trials: Sequence[FrozenTrial]) -> dict[str, str]:
+    """Why trials of a model have no value."""
+    pruned = [trial for trial in trials if trial.value is None]
+    return {f"{model}, trial {trial.number}": trial.user_attrs.get("outcome", "") for trial in pruned}
+
+
+def chosen(rows: Sequence[Row]) -> dict[str, Row]:
+    """Of each model the row whose recipe is taken: the best of the repeated trials, of equal ones the first."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row["repeated"] is None:
+            continue
+        if row["model"] not in found or row["repeated"] > found[row["model"]]["repeated"]:
+            found[row["model"]] = row
+    return found
+
+
+def best(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
+    """What each model's chosen trial says, and what it was tuned for, as `binding_grid.py --tuned` reads it."""
+    return {
+        model: {
+            "validation": row["repeated"],
+            "architecture": row["architecture"],
+            "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
+            "tuned_for": conditions(grid, model),
+        }
+        | ({"options": row["options"]} if row.get("options") else {})
+        for model, row in chosen(rows).items()
+    }
+
 
 ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
 REPEATED = "its mean over seeds, where repeated"

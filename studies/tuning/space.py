@@ -1,16 +1,22 @@
-"""The space that every model's recipe is searched in, the same for all, and what draws from it."""
+"""The space that every model's recipe is searched in, the same for all, and the searches that draw from it."""
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import RandomSampler
+from optuna.trial import FrozenTrial
 
+from menagerie.envs.core.identity import plain
 from menagerie.envs.core.seeds import seed_of
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import Range
-from menagerie.studies.grids.grid import Grid
-from menagerie.studies.trials.samplers import BatchSampler
-from menagerie.studies.trials.space import Params, spread
+from menagerie.studies.grids.cells import towers
+from menagerie.studies.grids.grid import EXECUTION, Grid, chosen_alone
+from menagerie.studies.trials.queue import Search
+from menagerie.studies.trials.space import BatchSampler, Params, spread
 
 # Shares of the steps, the first ones, that show single-object scenes only.
 PHASES = (0.0, 0.25, 0.5)
@@ -86,3 +92,54 @@ def sampler_of(config: Tuning, model: str, number: int) -> BatchSampler:
     points = spread(ranges, max(4, config.trials // 3, config.at_once), config.sampler_seed)
     first = [points[0] | first_point(config, model), *points[1:]]
     return BatchSampler(ranges, first, seed_of(config.sampler_seed, number), config.at_once)
+
+
+def parameters(grid: Grid, model: str, architecture: str, options: Mapping[str, Any] | None = None) -> int:
+    """Their number, with options of the model's own in place of the grid's."""
+    from menagerie.models.contract import build
+
+    own = towers(replace(grid, architecture=architecture), model)
+    scorer = build(model, own, grid.scorers.of(model) | dict(options or {}))
+    return sum(parameter.numel() for parameter in scorer.parameters())
+
+
+def alone(config: Tuning, model: str) -> Tuning:
+    """The study of one model: the others have no part in its search."""
+    return replace(config, grid=chosen_alone(replace(config.grid, models=(model,))))
+
+
+def identity(config: Tuning, model: str) -> dict[str, Any]:
+    """What must be the same for all that work on the search of a model."""
+    fields = plain(asdict(alone(config, model)))
+    grid = {name: value for name, value in fields.pop("grid").items() if name not in EXECUTION}
+    return grid | {name: value for name, value in fields.items() if name not in ("storage", "study")}
+
+
+def searches(config: Tuning, study: str) -> dict[str, Search]:
+    """Each model's search over the space."""
+    return {
+        model: Search(
+            f"{study} search {model}",
+            config.trials,
+            ("maximize",),
+            partial(sampler_of, config, model),
+            at_once=config.at_once,
+        )
+        for model in config.grid.models
+    }
+
+
+def repeats(config: Tuning, study: str) -> dict[str, Search]:
+    """A trial for each of a model's finalists, whose value is the mean over seeds; nothing is drawn.
+
+    One seed's validation pairs are few: the best of many trials is partly luck.
+    """
+    count = min(config.finalists, config.trials)
+    return {
+        model: Search(f"{study} repeat {model}", count, ("maximize",), RandomSampler) for model in config.grid.models
+    }
+
+
+def leaders(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that have a value, best first."""
+    return sorted((trial for trial in trials if trial.value is not None), key=lambda trial: -trial.value)

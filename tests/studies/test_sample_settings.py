@@ -37,10 +37,10 @@ from menagerie.studies.sample_search.budget import (
 )
 from menagerie.studies.sample_search.objectives import Runs, report
 from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
+from menagerie.studies.sample_search.report import SEARCHES, state_of, trial_rows, trial_texts
 from menagerie.studies.sample_search.samplers import first_points, space
 from menagerie.studies.sample_search.study import identity, searches
 from menagerie.studies.sample_search.tables import HEADER, Point, importances
-from menagerie.studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
 from menagerie.studies.trials.queue import Trials
 from menagerie.studies.trials.space import draw, from_cube, to_cube
 from menagerie.studies.trials.workers import work

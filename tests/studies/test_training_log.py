@@ -23,7 +23,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.history import History, Row
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.budgets.known import diverged
+from menagerie.studies.budgets.courses import diverged
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.curves import Curve, training_curves

@@ -16,17 +16,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import data_of
-from menagerie.studies.grids.tuned_recipes import read_tuned
+from menagerie.studies.grids.cells import data_of, read_tuned
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.space import draw
-from menagerie.studies.tuning import worker
-from menagerie.studies.tuning.results import best, failures, rows_of
-from menagerie.studies.tuning.run import publish
-from menagerie.studies.tuning.searches import identity, leaders, repeats, searches
-from menagerie.studies.tuning.space import first_point, space
-from menagerie.studies.tuning.worker import Runs, Worker
+from menagerie.studies.tuning import run
+from menagerie.studies.tuning.report import best, failures, rows_of
+from menagerie.studies.tuning.run import Runs, Worker, publish
+from menagerie.studies.tuning.space import first_point, identity, leaders, repeats, searches, space
 
 
 def learnt(point):
@@ -57,7 +54,7 @@ def untrained(tmp_path, monkeypatch):
             result = {"id": job.cell.id, "model": job.cell.model, "subsets": subsets}
             (job.folder / "result.json").write_text(json.dumps(result))
 
-        monkeypatch.setattr(worker, "run_interruptible", train)
+        monkeypatch.setattr(run, "run_interruptible", train)
         grid = replace(config.grid, seeds=config.final_seeds)
         files = {data: out / "split.h5" for data, _ in data_of(grid, "store")}
         queue = Trials(config.storage)
@@ -65,7 +62,7 @@ def untrained(tmp_path, monkeypatch):
         for stage in stages:
             for model, each in stage.items():
                 queue.open(each, identity(config, model))
-        worker.run_worker(worker.Worker(config, "s", out, "store", files), Interruption())
+        run.run_worker(run.Worker(config, "s", out, "store", files), Interruption())
         return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
 
     return search

@@ -1,10 +1,22 @@
-"""Tables of the paper on OC-CLIP that are about photographs, with its figures as they are printed there.
+"""Our numbers in the layout of a paper's tables, with its figures below them, and what guessing gives.
 
-Each column also says which number of ours it is. Where the paper doesn't say what a figure
-is of, the table's note does.
+Each column also says which number of ours it is. Where the paper doesn't say what a figure is of, the table's note
+does. Guessing: a benchmark's own rules, ties broken at random, for scores that are all equal.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from menagerie.generators.benchmarks.benchmark import summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.studies.analysis.tables import DASH, to_latex
+from menagerie.studies.transferring.pieces import Piece
 
 PAPER = "OC-CLIP: Object-Centric Binding in Contrastive Language-Image Pre-training"
 
@@ -143,3 +155,108 @@ CHECKLIST_AND_ARO = PaperTable(
 )
 
 TABLES = (SUGARCREPE, SPATIAL, WINOGROUND, CHECKLIST_AND_ARO)
+
+
+THEIRS = " (theirs)"
+PART = "*"  # behind a number that isn't of all records
+# Value of a number, what a row of it is called.
+ROWS = {"official": "here: official rule", "neutral": "here: ties shared", "tie_rate": "here: ties"}
+
+
+def percent(value: float | None) -> str:
+    """A fraction as percent; a dash for none."""
+    return DASH if value is None or pd.isna(value) else f"{100 * value:.1f}"
+
+
+def paper_tables(
+    table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+) -> dict[str, tuple[PaperTable, pd.DataFrame]]:
+    """Those of which any benchmark was scored, by how pages call them; `table` is that of results.csv."""
+    return {
+        f"Table {its.number}: {its.title}": (its, filled(its, table, pieces, left_out))
+        for its in TABLES
+        if set(table.benchmark) & {column.benchmark for column in its.columns}
+    }
+
+
+def filled(
+    layout: PaperTable, table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+) -> pd.DataFrame:
+    """One table: our models, each by the official rule, with ties shared and with its ties, then the paper's."""
+    own = list(our_rows(layout, table, pieces, left_out))
+    source = f"OC-CLIP paper, table {layout.number}"
+    theirs = [
+        [f"{model}{THEIRS}", source, *(figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH))]
+        for model, *figures in layout.rows
+    ]
+    guessed = chances_of(pieces)
+    kinds = ("headline", "group")
+    found = [
+        next((its for kind in kinds if (its := guessed.get((c.benchmark, kind, c.name)))), None) for c in layout.columns
+    ]
+    chance = ["chance", "", *map(percent, found)]
+    return pd.DataFrame(
+        [*own, chance, *theirs], columns=["model", "source", *(column.title for column in layout.columns)]
+    )
+
+
+def our_rows(
+    layout: PaperTable, table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Three rows a model; a dash and a word where there is no number."""
+    names = {(piece.model.label, piece.subject.label): piece.name for piece in pieces}
+    titles = {piece.model.label: piece.model.title for piece in pieces}
+    for model in dict.fromkeys(piece.model.label for piece in pieces):
+        scored = table[table.model == model]
+        partial = set(scored[(scored[["missing", "unread"]] > 0).any(axis=1)].benchmark)
+        found = [number_of(scored, column) for column in layout.columns]
+        for value, source in ROWS.items():
+            cells = []
+            for column, number in zip(layout.columns, found, strict=True):
+                if number is None:
+                    out = names.get((model, column.benchmark)) in left_out
+                    cells.append(f"{DASH} left out" if out else f"{DASH} not run")
+                else:
+                    text = percent(number[value])
+                    cells.append(
+                        f"{DASH} no records" if text == DASH else text + of_part(number) * (column.benchmark in partial)
+                    )
+            yield [titles[model], source, *cells]
+
+
+def of_part(number: pd.Series) -> str:
+    """What stands behind a number that isn't of all records: the mark, and of how many it is."""
+    return f"{PART} (n {number['n']:.0f})"
+
+
+def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:
+    """The number of a column among a model's; None where it wasn't run, or has no such group."""
+    rows = scored[(scored.benchmark == column.benchmark) & (scored.name == column.name)]
+    return None if rows.empty else rows.iloc[0]
+
+
+def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
+    """All of them for a paper."""
+    caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
+    return "\n".join(to_latex(frame, caption.format(its.title, its.number, its.note)) for its, frame in tables.values())
+
+
+Chances = dict[tuple[str, str], float]
+
+
+def chances_of(pieces: Sequence[Piece]) -> dict[tuple[str, str, str], float]:
+    """By benchmark, "group" or "headline", and its name, as fractions; no entry where all images meet all texts."""
+    benches = {piece.subject.label: piece.subject.bench for piece in pieces}
+    return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
+
+
+@lru_cache(maxsize=64)  # reports are written anew after every model
+def chances_in(bench: PhotographSet) -> Chances:
+    """Those of one benchmark."""
+    if isinstance(bench, MatrixBenchmark):
+        return {}
+    items = list(bench.items)
+    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
+    groups = {("group", name): summarise(its) for name, its in by_group(items, outcomes).items()}
+    headlines = {("headline", name): its for name, its in bench.headlines(items, outcomes).items()}
+    return {name: its.neutral for name, its in (groups | headlines).items() if its.neutral is not None}
