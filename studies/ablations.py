@@ -15,18 +15,18 @@ left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import Sparing
-from menagerie.envs.core.ranges import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.ranges import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.ablation.cells import (
@@ -40,12 +40,11 @@ from menagerie.studies.ablation.cells import (
     tuned_alike,
 )
 from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.cells import cell_line, recipe_line
-from menagerie.studies.grids.grid import EXECUTION, Grid, workers
+from menagerie.studies.grids.grid import Grid, workers
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.runs.cell import Execution, Job
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, RunOptions, parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -53,13 +52,9 @@ FURTHER = EXECUTION | {"rows", "seeds"}
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunOptions):
     """One ablation study."""
 
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/ablations-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
@@ -81,20 +76,6 @@ class Config:
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, 0 to seeds - 1."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where the runs are made; results don't depend on it."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be trained, and how long it takes."""
 

@@ -23,23 +23,22 @@ skips what is finished.
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
+from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.budgets.courses import recipe_of, setups_of
 from menagerie.studies.budgets.run import run
-from menagerie.studies.cluster.options import Cluster
-from menagerie.studies.grids.grid import EXECUTION, Grid, splits
+from menagerie.studies.grids.grid import Grid, splits
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_unused_options
-from menagerie.studies.runs.command_line import ScorerOptions, only, parse, scorer_options
+from menagerie.studies.runs.command_line import EXECUTION, RunOptions, ScorerOptions, only, parse, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -47,13 +46,9 @@ FURTHER = EXECUTION | {"budgets", "patience", "seeds"}
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunOptions):
     """One study of compute."""
 
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/compute-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "negclip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
@@ -92,20 +87,6 @@ class Config:
     """Share of a batch that shows one animal alone."""
     singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
     """First steps, which show lone animals only; the same in all budgets."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where the runs are made; results don't depend on it."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes at most."""
 

@@ -26,11 +26,11 @@ from menagerie.envs.core.ranges import Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone
+from menagerie.studies.grids.grid import SMOKE, Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.photographs.trainings import FACTORS, PARTS
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, parse
 
 # What doesn't decide the result of any run: a folder goes on with more of it.
 FURTHER = EXECUTION | {"photos", "package", "backgrounds", "parts", "photographs", "other_animals", "images"}

@@ -17,7 +17,7 @@ from menagerie.envs.core.errors import run_command
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER_RECIPES
-from menagerie.studies.real_training.config import EXECUTION, Config
+from menagerie.studies.real_training.config import FURTHER, Config
 from menagerie.studies.runs.command_line import only, parse, scorer_options
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):
@@ -87,7 +87,7 @@ def main() -> int | None:
     if config.dry_run:
         plan(config, folders)
         return None
-    with run_folder(config.out or Path(f"runs/real_data-{preset}"), config, EXECUTION | {"seeds"}) as folder:
+    with run_folder(config.out or Path(f"runs/real_data-{preset}"), config, FURTHER) as folder:
         run(config, folder, folders)
     return None
 

@@ -25,11 +25,11 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
 from menagerie.studies.ablation.rows import ablated, changed
 from menagerie.studies.grids.cells import cells, recipe_line, towers
-from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
+from menagerie.studies.grids.grid import SMOKE, Grid, chosen_alone, cores, workers
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_files, check_overrides, render
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, parse
 from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
 
 Part = Literal["selection", "masks", "ladder", "sweeps", "pictures"]

@@ -24,9 +24,9 @@ from menagerie.studies.grids.cells import (
     tuned,
     untuned,
 )
-from menagerie.studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, cores, splits, workers
+from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, chosen_alone, cores, splits, workers
 from menagerie.studies.runs.cell import Execution, Job
-from menagerie.studies.runs.command_line import COMPARE, parse, runs_to_compare, sized
+from menagerie.studies.runs.command_line import COMPARE, EXECUTION, parse, runs_to_compare, sized
 from menagerie.studies.runs.data import FRACTIONS, CellData
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, start_server

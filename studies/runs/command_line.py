@@ -4,16 +4,21 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
-from menagerie.envs.core.options import DATA, Option
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
+from menagerie.envs.core.ranges import PARTS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
+from menagerie.studies.cluster.options import Cluster
 
 Config = TypeVar("Config")
 
@@ -131,3 +136,54 @@ def values_of(option: str, arguments: list[str]) -> list[str]:
         elif argument.startswith(f"{option}="):
             values = argument.partition("=")[2].split()
     return values
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where the runs of a study are made; only device and threads decide results, as sums depend on them."""
+
+    out: Annotated[Path | None, PLACE, FIRST] = None
+    """Folder of the results; without it, runs/STUDY-PRESET."""
+    store: Annotated[Path, PLACE] = Path("store")
+    """Folder of the image stores; every scene is rendered once for all studies."""
+    device: Annotated[str, PLACE, FIRST] = "cpu"
+    """cpu or cuda."""
+    threads: Annotated[int, PLACE, THREADS] = 1
+    """Threads of each training run; part of the configuration, because sums depend on it."""
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
+    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where runs are made; results don't depend on it."""
+
+
+# Fields that don't decide results, so that a run may go on with others.
+EXECUTION = frozenset({item.name for item in fields(RunOptions)} - {"device", "threads"} | {"dry_run"})
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What every model of a study is trained with."""
+
+    tuned: Annotated[str, TRAINING, FIRST] = ""
+    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
+    takes the rates of each model's paper; empty trains all models alike, with these options."""
+    architecture: Annotated[str, MODEL, FIRST] = "micro"
+    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
+    pretrained: Annotated[str, MODEL] = ""
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
+    all prepared alike, FILE@TAG; empty trains from scratch."""
+    tokenizer: Annotated[str, MODEL] = ""
+    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
+    """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
+    rates, warm-ups, weight decay and betas in place of these."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.identity import plain
 from menagerie.envs.core.seeds import seed_of
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import EXECUTION, cores, workers
+from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.launch import render
+from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from menagerie.envs.core.seeds import seed_of
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import Range
 from menagerie.studies.grids.cells import towers
-from menagerie.studies.grids.grid import EXECUTION, Grid, chosen_alone
+from menagerie.studies.grids.grid import Grid, chosen_alone
+from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.trials.queue import Search
 from menagerie.studies.trials.space import BatchSampler, Params, spread
 

@@ -18,7 +18,8 @@ from menagerie.models.scorers.clip.spec import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from menagerie.studies.grids.grid import Grid, chosen_alone, splits
+from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"

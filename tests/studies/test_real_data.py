@@ -24,7 +24,7 @@ from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.training.feed import Feed
 from menagerie.studies.real_training import check as checks
 from menagerie.studies.real_training import describe, report
-from menagerie.studies.real_training.config import EXECUTION, Config
+from menagerie.studies.real_training.config import FURTHER, Config
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.command_line import only, scorer_options
@@ -98,7 +98,7 @@ def study(folder, monkeypatch):
         config = replace(PLAIN, **places_in(folder) | options)
         checks.check(config, config)
         config = replace(config, scorers=only(config.scorers, config.models))
-        with run_folder(folder / out, config, EXECUTION):
+        with run_folder(folder / out, config, FURTHER):
             report.run(config, folder / out, describe.folders_of(config))
         return folder / out
 
