@@ -140,7 +140,6 @@ def grids_of(config: Config) -> dict[str, Grid]:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if not config.splits:
         raise UserError("--splits needs spatial, binding or both, got none")
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
@@ -186,7 +185,6 @@ def run(config: Config, out: Path) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     if config.dry_run:

@@ -201,7 +201,6 @@ def run(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse and run."""
     run(read_options(Config, sys.argv[1:], started_as(), __doc__))
 
 

@@ -144,7 +144,6 @@ def grid_of(config: Config, split: str) -> Grid:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if not config.splits:
         raise UserError("--splits needs binding, spatial or both")
     for name in ("budgets", "architectures", "batches", "learning_rates"):
@@ -174,7 +173,6 @@ def check(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     config = replace(config, scorers=only(config.scorers, config.models))

@@ -62,7 +62,6 @@ class Config:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work."""
     if not config.models or not config.splits:
         raise UserError("give one or more models, and after --splits one or more splits")
     check_place("--store", config.store)
@@ -70,7 +69,6 @@ def check(config: Config) -> None:
 
 
 def run(config: Config) -> None:
-    """Find models and splits, then score."""
     import os
 
     import torch
@@ -117,7 +115,6 @@ def score_splits(models: list["Model"], splits: list["TestedSplit"], out: Path, 
 
 
 def main() -> None:
-    """Parse and run."""
     config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     run(config)

@@ -109,7 +109,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if config.base or config.split:
         raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
     choose("built-in world for --world, which has the same animals rendered,", config.world, WORLDS)
@@ -135,7 +134,6 @@ def check(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check(config)

@@ -70,7 +70,6 @@ PRESETS: dict[str, Config] = {
 
 
 def main() -> int | None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     from menagerie.studies.real_training.check import check, check_machine, report_states
     from menagerie.studies.real_training.describe import folders_of

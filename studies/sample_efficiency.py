@@ -111,7 +111,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     from menagerie.studies.trials.launch import check_workers
     from menagerie.studies.trials.storage import check_storage
 
@@ -158,7 +157,6 @@ def decay_steps(config: Config) -> list[int]:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     if config.recipe.singles_share != PRESETS[preset].recipe.singles_share:
         raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")

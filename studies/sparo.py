@@ -88,12 +88,10 @@ def swept(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def rows_of(config: Config) -> Rows:
-    """What is trained of SPARO."""
     return rows("ladder" in config.parts, swept(config))
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     check_ranges(config)
     if MODEL not in config.models:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
@@ -156,7 +154,6 @@ def run(config: Config, out: Path) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check_files(config, PRESETS[preset])

@@ -132,7 +132,6 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
 
 
 def rendering(config: Rendering) -> int:
-    """Print the table."""
     from statistics import median
 
     from menagerie.envs.sampling import random_scenes

@@ -79,7 +79,6 @@ def folders_of(config: Config) -> Given:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work."""
     if not config.models and not config.check:
         raise UserError("give one or more models, or --check")
     for name in config.benchmarks:
@@ -133,7 +132,6 @@ def score(config: Config) -> None:
 
 
 def main() -> int | None:
-    """Parse and run."""
     config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     return report_states(config) if config.check else score(config)

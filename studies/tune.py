@@ -109,7 +109,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     from menagerie.studies.trials.launch import check_workers
     from menagerie.studies.trials.storage import check_storage
 
@@ -148,7 +147,6 @@ def check_budget(config: Config, model: str, architecture: str) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_files(config.grid, PRESETS[preset].grid)
     config = replace(config, grid=config.grid.settled())

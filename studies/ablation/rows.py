@@ -129,7 +129,6 @@ def named_rows(ablations: Ablations) -> dict[str, str]:
 
 
 def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The rows of all groups."""
     return {name: line for group in together.values() for name, line in group.items()}
 
 
@@ -175,7 +174,6 @@ def types_of(spec: ScorerSpec) -> dict[str, type]:
 
 
 def model_of(spec: ScorerSpec, line: str) -> str:
-    """The model of a row."""
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
 

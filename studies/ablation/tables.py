@@ -95,7 +95,6 @@ def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
 
 
 def merged(runs: Sequence[Run]) -> Points:
-    """The points of all seeds."""
     return {key: point for run in runs for key, point in run.points.items()}
 
 
@@ -117,7 +116,6 @@ def accuracy_table(done: Runs, split: str, columns: Columns, base: str, ratio: t
 
 
 def column_name(subset: str, task: str) -> str:
-    """The name of a column."""
     return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
 
 
@@ -149,7 +147,6 @@ def against_base(done: Runs, place: SplitRow, columns: Sequence[tuple[str, str]]
 
 
 def caption(split: str) -> str:
-    """The caption of a LaTeX table."""
     return f"Ablations, {split} split: accuracy in percent, mean and deviation over seeds."
 
 

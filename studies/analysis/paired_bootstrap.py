@@ -112,7 +112,7 @@ Column = tuple[str, str]  # subset and task
 
 
 class Count(NamedTuple):
-    """Of one test in one run."""
+    """Records and animal pairs of one test in one run."""
 
     records: int
     pairs: int
@@ -132,7 +132,7 @@ def counts_of(points: Points) -> dict[Column, Count]:
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
 def counts_in(folder: Path) -> dict[Column, Count]:
-    """Those of a finished run's folder."""
+    """The records of a finished run by subset and task."""
     return counts_of(read_points([(0, folder)]))
 
 
@@ -223,7 +223,6 @@ def compare_place(
 
 
 def print_table(rows: list[tuple[str, ...]], title: str) -> None:
-    """The rows on the terminal."""
     from rich.console import Console
     from rich.table import Table
 

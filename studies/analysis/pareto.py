@@ -22,7 +22,7 @@ Tally = dict[str, list[int | float]]
 
 
 class Axis(NamedTuple):
-    """From where to where distinct images are counted: the least and the most of the space."""
+    """Range of distinct images: the least and the most of the space."""
 
     least: int
     most: int
@@ -110,7 +110,6 @@ class Volume(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """Its bounds as text."""
         return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
 
 
@@ -156,7 +155,7 @@ def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
 
 
 def ratio(one: Bound, other: Bound) -> str:
-    """How many times the images of the other the one needs; a dash where neither is known."""
+    """How many times the images of the other the first needs; a dash where neither is known."""
     if one.censored and other.censored:
         return "–"
     sign = "> " if one.censored else "< " if other.censored else ""
@@ -173,7 +172,6 @@ class ImageRatio(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """Its bounds as text."""
         if math.isnan(self.low):
             return "none"
         return f"{bound_text(self.low)} to {bound_text(self.high)}"

@@ -61,7 +61,6 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
 
 
 def predicates(caption: "Caption") -> list[str]:
-    """The predicates of a text's graph."""
     return [edge.predicate for edge in caption.graph.edges]
 
 
@@ -182,7 +181,6 @@ def parsed_row(text: str) -> Row:
 
 
 def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
-    """What a row costs."""
     scorer = build(row, config.resolution, captions)
     counts = multiplications(scorer, captions[: config.batch], config.resolution)
     timed = None
@@ -227,7 +225,6 @@ def shares(config: Parts, costs: dict[Row, Cost]) -> dict[Row, float]:
 
 
 def parts(config: Parts) -> int:
-    """Print the table."""
     import torch
 
     from menagerie.studies.runs.machine import processor

@@ -139,7 +139,6 @@ def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, 
 
 
 def training(config: Training) -> int:
-    """Print both tables."""
     import torch
 
     from menagerie.models.towers.build import check_towers

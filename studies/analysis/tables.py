@@ -126,7 +126,6 @@ def to_latex(frame: pd.DataFrame, caption: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as LaTeX shows it."""
     return text.translate(ESCAPES)
 
 

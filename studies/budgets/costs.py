@@ -14,7 +14,7 @@ _STEP_FLOPS: dict[str, tuple[float, float]] = {}
 
 
 class Cost(NamedTuple):
-    """Of one run, what it starts from included."""
+    """What one run costs, the run that it starts from included."""
 
     images: int
     """Images of all steps."""

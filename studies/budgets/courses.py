@@ -62,7 +62,6 @@ class Run(NamedTuple):
 
 
 def setups_of(config: Study, model: str) -> list[Setup]:
-    """All choices for a model."""
     choices = product(config.architectures, config.batches, config.learning_rates)
     return [Setup(model, *choice) for choice in choices]
 

@@ -139,6 +139,5 @@ def finish(rows: np.ndarray, name: str) -> None:
 
 
 def keys(lines: Sequence[Line]) -> list[Line2D]:
-    """The models' colours."""
     models = list(dict.fromkeys(line.model for line in lines))
     return [Line2D([], [], label=title(model), **line_style(number)) for number, model in enumerate(models)]

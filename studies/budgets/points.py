@@ -55,7 +55,6 @@ class Line(NamedTuple):
 
 
 def lines_of(trained: Trained, courses: Mapping[tuple[str, str], Course]) -> list[Line]:
-    """All models at all splits."""
     return [
         Line(split, model, course, tuple(points_of(trained, split, course.setup)) if course.setup else ())
         for (split, model), course in courses.items()

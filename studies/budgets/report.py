@@ -91,7 +91,6 @@ def validations(budgets: Sequence[int], known: Known, split: str, setup: Setup) 
 
 
 def runs_of(trained: Trained) -> list[tuple[Run, Job]]:
-    """All runs that are finished."""
     pairs = [(own, trained.job(own)) for own in known_of(trained)]
     return [(own, job) for own, job in pairs if finished(job.folder)]
 

@@ -100,5 +100,4 @@ def plan(config: Study, grids: Mapping[str, Grid]) -> None:
 
 
 def named(setup: Setup) -> str:
-    """A model and its choice."""
     return f"{setup.model} ({setup})"

@@ -100,7 +100,6 @@ class Status(NamedTuple):
 
 
 def states(handles: Iterable[Handle]) -> dict[str, Status]:
-    """The status of each job."""
     handles = list(handles)
     local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
     return local | queue([handle.job for handle in handles if handle.engine == "slurm"])

@@ -27,7 +27,6 @@ class Interruption:
     requested: bool = False
 
     def request(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
         self.requested = True
         if not self.held:
             raise Stopped
@@ -64,7 +63,7 @@ class Command:
 
 
 def under(process: Process) -> Command:
-    """The command of a task whose process reads it back; there the task begins to end with it."""
+    """Unpickle the command inside a task: from then on the task ends when the command does."""
     command = Command(process)
     if is_local():
         end_after(command.wait, gently=True)

@@ -25,8 +25,6 @@ RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render lo
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
     resolution: Annotated[int, DATA, FIRST] = 64
     """Side of the square images, in pixels."""

@@ -28,11 +28,11 @@ class Piece(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Of its result."""
+        """Folder of its result."""
 
     @property
     def name(self) -> str:
-        """In messages."""
+        """Its name in messages."""
 
 
 P = TypeVar("P", bound=Piece)
@@ -146,13 +146,13 @@ def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
 
 
 def unread_texts(results: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
-    """What reports say of each model and what it was scored on, a key of its result, where not all was read."""
+    """What reports say of each model on each `what` (a key of results) where not all texts were read whole."""
     said = {f"{its['model']} on {its[what]}": words_of(its) for its in results}
     return {name: text for name, text in said.items() if text}
 
 
 def words_of(result: Mapping[str, Any]) -> str:
-    """Of one result; empty where every text was read whole."""
+    """What reports say of one result; empty where every text was read whole."""
     parts = []
     if not (cut := result["cut"]):
         parts.append("its reader doesn't say which texts it cuts")

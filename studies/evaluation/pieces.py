@@ -107,12 +107,10 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """In messages."""
         return f"{self.model.label} on {self.split.label}"
 
 
 def pieces_of(models: list[Model], splits: list[TestedSplit], out: Path) -> list[Piece]:
-    """Every model on every split."""
     contents = {split.label: split.identity for split in splits}
     found = []
     for model in models:
@@ -148,7 +146,6 @@ def check_texts(scorer: Scorer, tests: Mapping[str, Benchmark]) -> None:
 
 
 def texts_of(tests: Mapping[str, Benchmark]) -> list[Caption]:
-    """Every text once."""
     return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
 
 

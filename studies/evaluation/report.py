@@ -41,7 +41,7 @@ def table_of(pieces: Sequence[Piece]) -> pd.DataFrame:
 
 
 def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """What is finished."""
+    """The results of the finished pieces."""
     return [result for piece in pieces if (result := result_of(piece))]
 
 

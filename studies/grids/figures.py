@@ -86,12 +86,10 @@ class Side(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name, in words."""
         return LABELS.get(self.name, self.name.replace("_", " "))
 
     @property
     def ticks(self) -> list[str]:
-        """The values, in words."""
         return [ticked(self.name, value) for value in self.values]
 
     def at(self, value: Any) -> dict[str, Any]:

@@ -66,7 +66,6 @@ def further(grid: Grid) -> frozenset[str]:
 
 
 def check(grid: Grid) -> None:
-    """Raise on what can't work."""
     if not grid.split:
         load_world(grid.world)
     for model in grid.models:

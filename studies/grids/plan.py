@@ -50,15 +50,12 @@ class Noise(Captioned):
         return len(self.rows)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Noise."""
         return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Noise."""
         return self.images(indices)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """Those of the scenes."""
         return [self.rows[i][0] for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:

@@ -48,7 +48,6 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
 
 
 def titles_of(models: Sequence[str]) -> dict[str, str]:
-    """The full names of models."""
     return {model: spec_of(model).title or spec_of(model).name for model in models}
 
 

@@ -74,25 +74,21 @@ class TransferData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its place in the study."""
         own = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
         return self.train.axes | own
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         return " ".join(
             [self.kind, self.world, *([f"{self.images} images"] if self.images else []), self.factor]
         ).strip()
 
     @property
     def kind(self) -> str:
-        """The kind of its splits."""
         return self.train.kind
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The names of all tests."""
         return tuple(name for test in self.tested for name in test.subsets)
 
     @property
@@ -102,7 +98,6 @@ class TransferData:
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 
     def counts(self) -> dict[str, int]:
-        """Pairs in train, swapped ones, and all."""
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
@@ -128,7 +123,7 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """What decides a split: the store's name says all of its world, wherever the file of that lies."""
+    """What decides a split; its image store is named by the content of its world, so the world's path is left out."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 

@@ -50,7 +50,6 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
 
 
 def looks() -> list[Line2D]:
-    """Points of both kinds of tests."""
     kinds = (RENDERED, PHOTOGRAPHED)
     return [Line2D([], [], linestyle="none", marker=marker, color=color, label=name) for color, marker, name in kinds]
 
@@ -66,7 +65,6 @@ def draw_level(axis: Axes, its: Level, y: float, look: tuple[str, str, str]) -> 
 
 
 def dress(axis: Axes) -> None:
-    """What all panels have."""
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)

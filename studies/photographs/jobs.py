@@ -48,7 +48,6 @@ class Jobs:
         return Job(cell, file, self.out, what, Execution.of(self.config))
 
     def cell(self, training: Training, start: Start | None) -> Cell:
-        """The cell of a run."""
         recipe = train_recipe(self.config, training, self.worlds)
         train = self.split(world_name(training), recipe)
         data = TransferData(train, called(training), tuple(self.tests(training)), training.images, training.factor)
@@ -71,7 +70,6 @@ class Jobs:
         return tests
 
     def split(self, world: str, recipe: SplitRecipe) -> SplitData:
-        """A split by its world."""
         return SplitData(recipe, self.stores[world])
 
 

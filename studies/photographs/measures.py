@@ -154,12 +154,10 @@ class Study(NamedTuple):
 
     @property
     def out(self) -> Path:
-        """The folder of the results."""
         return self.jobs.out
 
 
 def done_jobs(study: Study) -> dict[Training, Job]:
-    """The finished runs."""
     found = {}
     for training in all_trainings(study.config, study.material):
         job = study.jobs.job(training)
@@ -169,7 +167,6 @@ def done_jobs(study: Study) -> dict[Training, Job]:
 
 
 def results_of(done: Mapping[Training, Job]) -> list[dict[str, Any]]:
-    """Their results."""
     return collect(job.folder for job in done.values())
 
 

@@ -206,13 +206,11 @@ def rows_of(part: str, lines: Lines) -> list[Any]:
 
 
 def table_of(part: str, rows: list[Any], config: Any) -> pd.DataFrame:
-    """The table of one question, texts."""
     makers = {ZERO_SHOT: gap_table, FINE_TUNING: step_table, FACTORS_PART: change_table}
     return worth_table(questions.worths(rows, config.targets)) if part == WORTH else makers[part](rows)
 
 
 def figure_of(part: str, rows: list[Any], config: Any) -> Any:
-    """The figure of one question."""
     if part == WORTH:
         return figures.ladder_figure(rows, config.targets)
     makers = {ZERO_SHOT: figures.gap_figure, FINE_TUNING: figures.step_figure, FACTORS_PART: figures.change_figure}

@@ -105,7 +105,6 @@ def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]
 
 
 def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: TrainedOn, seed: int) -> Planned:
-    """One run."""
     from menagerie.models.towers.preparation import recorded
 
     there = photos[place.sources, place.parser]

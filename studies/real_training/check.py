@@ -20,7 +20,6 @@ from menagerie.studies.real_training.photographs import names_of
 
 
 def check(config: Config, preset: Config) -> None:
-    """Raise on what can't work."""
     axes = {"sources": config.sources, "parser": config.parser, "mix": config.mix, "from": config.starts or (NONE,)}
     for name, values in axes.items():
         if not values or len(set(values)) != len(values):
@@ -119,7 +118,7 @@ def check_weights(config: Config) -> None:
 
 
 def check_image_weights(config: Config) -> None:
-    """The same of an image tower of timm's."""
+    """Raise where the weights of a timm image tower are neither here nor to be had."""
     import timm
 
     from menagerie.models.towers import paired

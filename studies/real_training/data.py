@@ -41,12 +41,10 @@ class RealData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """What is trained on."""
         return {"sources": self.sources, "parser": self.parser, "mix": self.mix}
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         share = f", {100 * self.mix:g}% synthetic" if self.mix else ""
         return f"{self.sources}, {self.parser}{share}"
 
@@ -57,7 +55,6 @@ class RealData:
         return own | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     def counts(self) -> dict[str, Any]:
-        """Photographs and captions."""
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:

@@ -70,7 +70,7 @@ class Opened(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """Of all images, captions and graphs, and of the parser."""
+        """Hash of all images, captions and graphs, and of the parser."""
         parser = self.parser.identity() if self.parser else {}
         return digest({"sources": [source.identity for source in self.sources], "parser": parser})
 

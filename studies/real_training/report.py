@@ -40,11 +40,11 @@ class Study(NamedTuple):
     tests: Tests
 
     def results(self) -> list[dict[str, Any]]:
-        """Of the finished cells."""
+        """Results of the finished cells."""
         return collect(self.out / "cells" / its.cell.id for its in self.runs)
 
     def pieces(self) -> dict[str, list[Piece]]:
-        """Benchmarks by cell, of the finished ones."""
+        """Benchmarks of the finished cells, by cell."""
         return pieces(self.runs, self.tests, self.out, self.config.unknown_words == "skip")
 
     def scores(self) -> dict[str, list[dict[str, Any]]]:

@@ -31,7 +31,7 @@ LIBRARIES = ("binding-menagerie", "torch", "open_clip_torch", "numpy", "numba", 
 
 
 class RunConfig(msgspec.Struct):
-    """Of a run's `config.json` what is read: the configuration; beside it stands its provenance."""
+    """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Graphs(NamedTuple):
-    """What is read of each caption; None for its own graph."""
+    """The graphs that are read of captions in training and in tests; None for a caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None

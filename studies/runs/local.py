@@ -91,7 +91,6 @@ class Ending(Interruption):
     held: bool = True
 
     def request(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
         if not self.requested:
             super().request(number, frame)
 

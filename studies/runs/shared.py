@@ -114,8 +114,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
-    """The recipe without what only decides later steps: how many singles they show beside what, and what relations
-    cost."""
+    """The recipe without fields that only decide later steps."""
     plain = Recipe()
     later = ("singles_share", "local_weight", "local_negatives", "image_negatives")
     return replace(recipe, **{name: getattr(plain, name) for name in later})
@@ -123,7 +122,7 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def first_come(path: Path, report: Report) -> Iterator[None]:
-    """Hold a lock, or wait for who has it; `report` of no step lets a waiting run be stopped."""
+    """Hold a lock, or wait for its holder; `report(0)` lets a waiting run be stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
@@ -174,7 +173,7 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
 
 
 def keep(job: Job, state: Path, branch: int) -> None:
-    """Keep a state, and delete those of shorter cells, which no longer cell begins with any more."""
+    """Keep a state, and delete those of shorter cells, which no longer cell starts from any more."""
     from menagerie.models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))

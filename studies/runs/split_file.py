@@ -42,7 +42,6 @@ class SplitFile:
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         return str(self.axes.get("split", self.kind))
 
     @property
@@ -51,7 +50,6 @@ class SplitFile:
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
 
     def counts(self) -> dict[str, int]:
-        """Pairs in train, swapped ones, and all."""
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
 
     def open(self, file: Path) -> Material:

@@ -41,16 +41,13 @@ class StepClock:
         self.started: float | None = None
 
     def start(self) -> None:
-        """A step begins."""
         self.started = time.process_time()
 
     def stop(self) -> None:
-        """A step has ended."""
         if self.started is not None:
             self.steps.append(time.process_time() - self.started)
 
     def pause(self) -> None:
-        """What comes next is no step."""
         self.started = None
 
     @property
@@ -100,13 +97,12 @@ class Latest:
         self.text, self.validation = "", ""
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Keep what is last."""
         looks = [row.validation for row in rows if not math.isnan(row.validation)]
         self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
         self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 class TrainingLog:
@@ -116,7 +112,7 @@ class TrainingLog:
         self.history, self.loggers, self.written = history, loggers, 0
 
     def aside(self, accuracy: Callable[[], float]) -> float:
-        """What is no training: its time is not counted."""
+        """Compute an accuracy without counting its time as training."""
         self.history.read()
         try:
             return accuracy()

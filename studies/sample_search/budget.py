@@ -62,7 +62,6 @@ def setting_of(config: SampleStudy, params: Mapping[str, Any]) -> Setting:
 
 
 def split_recipe(config: SampleStudy, setting: Setting, seed: int) -> SplitRecipe:
-    """The split of a setting."""
     plain = config.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
     return replace(plain, singles_views=setting.singles_views)
 

@@ -160,7 +160,7 @@ class Interim:
         self.hear(check, known[str(check)])
 
     def replay(self) -> None:
-        """Hear it all again."""
+        """Report all known accuracies again."""
         for check, accuracy in self.known().items():
             self.hear(int(check), accuracy)
 

@@ -99,7 +99,7 @@ ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
 def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
-    """Write all of it; returns the report."""
+    """Write all tables, figures and the page; returns the report."""
     all_points = points(trials)
     chosen = pareto_fronts_of(config, all_points)
     tables = {

@@ -87,7 +87,6 @@ class BoundarySampler(BaseSampler):
         self.space, self.first, self.images, self.target, self.seed = space, first, images, target, seed
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Space:
-        """All parameters at once."""
         return self.space
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:

@@ -31,7 +31,6 @@ class Point(NamedTuple):
 
     @property
     def images(self) -> int:
-        """Distinct training images."""
         return self.trial.user_attrs["images"]
 
     @property
@@ -72,7 +71,6 @@ class Point(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all seeds ended."""
         return self.trial.state is TrialState.COMPLETE
 
     def row(self, config: SampleStudy) -> list[str]:

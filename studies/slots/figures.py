@@ -87,7 +87,6 @@ def level(number: int) -> dict[str, Any]:
 
 
 def draw_parameters(axis: Axes, parameters: Parameters, field: str, values: Sequence[int]) -> None:
-    """Parameters in thousands."""
     known = [(value, parameters[f"{field}={value}"] / 1000) for value in values if f"{field}={value}" in parameters]
     axis.plot(*zip(*known, strict=True) if known else ([], []), "o-", color="0.3", markersize=3)
     axis.set_title("parameters (thousands)", fontsize=9)

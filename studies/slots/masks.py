@@ -222,7 +222,6 @@ def papers_measure(result: Masked, task: str) -> float | None:
 
 
 def relative(before: float, after: float) -> float:
-    """Relative change."""
     return (after - before) / before if before else 0.0
 
 

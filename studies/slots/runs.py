@@ -29,7 +29,6 @@ class Rows(NamedTuple):
 
     @property
     def lines(self) -> dict[str, str]:
-        """All of them."""
         swept = {row: line for rows in self.sweeps.values() for row, line in rows.items()}
         return {self.base: ""} | dict(self.ladder) | swept
 
@@ -60,10 +59,8 @@ def shown(row: str) -> str:
 
 
 def title(model: str) -> str:
-    """A model's name in reports."""
     return spec_of(model).title or spec_of(model).name
 
 
 def whole(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that are finished."""
     return [job for job in jobs if finished(job.folder) is not None]

@@ -148,7 +148,7 @@ def verdict(claim: str, row: str, tests: str, delta: Difference | None, sign: in
 
 
 def of_selection(points: Selected) -> list[Verdict]:
-    """Table 4."""
+    """Claims of table 4: the better half of the slots."""
     whole = points.get(("", ALL), {})
     tasks = tasks_of(whole)
 
@@ -174,7 +174,7 @@ def of_selection(points: Selected) -> list[Verdict]:
 
 
 def of_masks(results: Mapping[MaskRow, Masked], model: str, other: str, task: str) -> list[Verdict]:
-    """Table 5: masks trained on one task, and what they change of all others."""
+    """Claims of table 5: masks trained on one task, and what they change of all others."""
     slots, numbers, theirs = (
         MaskRow(*place, task) for place in ((model, "slots"), (model, "numbers"), (other, "slots"))
     )
@@ -217,7 +217,7 @@ def of_mask_pair(claim: str, row: str, task: str, sides: Sequence[Masked | None]
 
 
 def of_sweeps(done: Runs, split: str, columns: Columns, swept: Mapping[str, Sequence[int]]) -> list[Verdict]:
-    """Figure 3."""
+    """Claims of figure 3: accuracy by number and width of slots."""
 
     def against(field: str, first: int, second: int) -> Difference | None:
         sides = [done.get(SplitRow(split, f"{field}={value}"), ()) for value in (first, second)]

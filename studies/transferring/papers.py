@@ -171,7 +171,7 @@ def percent(value: float | None) -> str:
 def paper_tables(
     table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
 ) -> dict[str, tuple[PaperTable, pd.DataFrame]]:
-    """Those of which any benchmark was scored, by how pages call them; `table` is that of results.csv."""
+    """The paper's tables of which any benchmark was scored, by title; `table` is that of results.csv."""
     return {
         f"Table {its.number}: {its.title}": (its, filled(its, table, pieces, left_out))
         for its in TABLES
@@ -236,7 +236,7 @@ def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:
 
 
 def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
-    """All of them for a paper."""
+    """All tables in LaTeX."""
     caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
     return "\n".join(to_latex(frame, caption.format(its.title, its.number, its.note)) for its, frame in tables.values())
 
@@ -245,14 +245,15 @@ Chances = dict[tuple[str, str], float]
 
 
 def chances_of(pieces: Sequence[Piece]) -> dict[tuple[str, str, str], float]:
-    """By benchmark, "group" or "headline", and its name, as fractions; no entry where all images meet all texts."""
+    """What guessing gives, as fractions, by benchmark, "group" or "headline", and name; none where all images meet all
+    texts."""
     benches = {piece.subject.label: piece.subject.bench for piece in pieces}
     return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
 def chances_in(bench: PhotographSet) -> Chances:
-    """Those of one benchmark."""
+    """What guessing gives on one benchmark."""
     if isinstance(bench, MatrixBenchmark):
         return {}
     items = list(bench.items)

@@ -46,7 +46,6 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """Its name."""
         return self.spec.name
 
 
@@ -68,7 +67,6 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """In messages."""
         return f"{self.model.label} on {self.subject.label}"
 
 
@@ -96,7 +94,6 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
 
 
 def pieces_of(models: Sequence[Model], subjects: Sequence[Subject], out: Path, skip: bool) -> list[Piece]:
-    """Every model on every benchmark."""
     contents = [
         {"benchmark": its.label, "records": its.records, **identity_of(its.bench, its.parser)} for its in subjects
     ]

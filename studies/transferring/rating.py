@@ -66,7 +66,6 @@ def write_scores(path: Path, results: Sequence[Result]) -> None:
 
 
 def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
-    """The rows of `SCORES`."""
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
         yield item.record, item.group, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts

@@ -41,7 +41,7 @@ class Wrong(NamedTuple):
 
 
 def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """What is finished, under the labels of this command."""
+    """The results of the finished pieces, under the labels of this command."""
     done = [(piece, finished(piece.folder)) for piece in pieces]
     return [its | {"model": piece.model.label, "benchmark": piece.subject.label} for piece, its in done if its]
 
@@ -95,7 +95,6 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = 
 
 
 def titles_of(pieces: Sequence[Piece]) -> dict[str, str]:
-    """What tables call each model."""
     return {piece.model.label: piece.model.title for piece in pieces}
 
 

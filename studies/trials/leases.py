@@ -18,7 +18,7 @@ from menagerie.studies.trials.optuna_internals import HeartbeatStorage, record_h
 
 
 class FileLeases:
-    """Locks on files, one for each running trial and one, the door, for whoever hands out trials."""
+    """Locks on files: one for each running trial, and the door, which one worker at a time holds to hand out trials."""
 
     def __init__(self, storage: BaseStorage, folder: Path) -> None:
         self.storage, self.folder = storage, folder
@@ -39,7 +39,6 @@ class FileLeases:
         return True
 
     def free(self, trial_id: int) -> None:
-        """Give a trial up."""
         self.held.pop(trial_id).release()
 
     def abandoned(self, study_id: int) -> list[int]:
@@ -81,7 +80,6 @@ class Heartbeats:
                 record_heartbeat(self.storage, trial_id)
 
     def free(self, trial_id: int) -> None:
-        """Stop beating."""
         stop, thread = self.threads.pop(trial_id)
         stop.set()
         thread.join()

@@ -60,7 +60,6 @@ def nearest(values: BaseDistribution, share: float) -> Any:
 
 
 def spread(space: Space, count: int, seed: int) -> list[Params]:
-    """Evenly spread points."""
     return [from_cube(point, space) for point in qmc.Halton(len(space), seed=seed).random(max(count, 0)).tolist()]
 
 
@@ -72,7 +71,6 @@ class SpaceSampler(TPESampler):
         self.space, self.first = space, first
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Space:
-        """All parameters at once."""
         return {name: values for name, values in self.space.items() if not values.single()}
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:

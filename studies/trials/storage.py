@@ -40,7 +40,6 @@ class JournalLock:
         return True
 
     def release(self) -> None:
-        """Let others write."""
         self.lock.release()
 
 

@@ -58,7 +58,7 @@ def running(trials: Trials, searches: Sequence[Search]) -> list[tuple[Search, Fr
 
 
 def run_trial(trials: Trials, search: Search, trial: optuna.Trial, objective: Objective) -> None:
-    """Run one trial and end it, or give it back."""
+    """Run one trial and end it, or let it wait for another worker."""
     try:
         values = objective(search, trial)
     except optuna.TrialPruned:
