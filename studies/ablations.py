@@ -166,7 +166,7 @@ def run(config: Config, out: Path) -> None:
     }
     notes |= {f"{split} recipes": why for split in grids if (why := alike(config, split)[1])} | left_out
     jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
-    waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
+    waiting = {job.folder: job for batch in jobs.values() for job in batch if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     for row, reason in left_out.items():
         print(f"{row}: {reason}", flush=True)
@@ -178,8 +178,8 @@ def run(config: Config, out: Path) -> None:
     if waiting:
         show()
     at_once = workers(next(iter(grids.values())))
-    for its in in_turn(list(waiting.values())):
-        run_cells(its, config.cluster, at_once, out, show)
+    for batch in in_turn(list(waiting.values())):
+        run_cells(batch, config.cluster, at_once, out, show)
     clear_shared(out)
     print(f"report: {publish(out, spec, jobs, notes)}")
 

@@ -89,7 +89,7 @@ def scorer_with_attention(cell: dict[str, Any], folder: Path, code: Sequence[str
 
     model = cell["model"]
     if is_own(model):
-        model = next((own for own in code if same_scorer(own, model)), None)
+        model = next((given for given in code if same_scorer(given, model)), None)
         if model is None:
             return f"{cell['model']} is left out: its file is run only if you add --code {cell['model']}"
     scorer = load_checkpoint(folder / "checkpoint", model)

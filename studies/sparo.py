@@ -138,7 +138,7 @@ def run(config: Config, out: Path) -> None:
     identity, files = render(config, cores(config))
     jobs = jobs_of(config, identity, files, out, rows_of(config).lines)
     notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
-    every = {job.folder: job for its in jobs.values() for job in its}
+    every = {job.folder: job for batch in jobs.values() for job in batch}
     waiting = [job for folder, job in every.items() if finished(folder) is None]
     print(f"{len(every)} runs, {len(waiting)} of them to train", flush=True)
     sparing = Sparing()

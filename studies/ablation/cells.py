@@ -94,10 +94,10 @@ def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Ex
     jobs: dict[SplitRow, list[Job]] = {}
     rendered: dict[tuple[SplitRecipe | str, ...], tuple[str, dict[CellData, Path]]] = {}
     for place, grid, line in placed(grids, spec, rows):
-        own = row_grid(grid, spec, line)
-        recipes = tuple(splits(own)) or (place.split,)
+        grid_of_row = row_grid(grid, spec, line)
+        recipes = tuple(splits(grid_of_row)) or (place.split,)
         if recipes not in rendered:
-            rendered[recipes] = render(own, cores(own))
+            rendered[recipes] = render(grid_of_row, cores(grid_of_row))
         identity, files = rendered[recipes]
         varied = row_cells(grid, spec, line, identity)
         jobs[place] = [Job(c, files[c.data], out, f"{place.split}, {place.row}", execution) for c in varied]
@@ -108,7 +108,7 @@ def in_turn(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
     """The jobs that come first, and those that score their weights with other graphs, once they are finished."""
     ids = {job.cell.id for job in jobs}
     waits = [job.cell.trained_as != job.cell and job.cell.trained_as.id in ids for job in jobs]
-    first, then = ([job for job, its in zip(jobs, waits, strict=True) if its == later] for later in (False, True))
+    first, then = ([job for job, wait in zip(jobs, waits, strict=True) if wait == later] for later in (False, True))
     return first, then
 
 
@@ -130,11 +130,11 @@ def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
         alike: dict[tuple[str, bool], list[Cell]] = defaultdict(list)
         for cell in trained:
             alike[cell.model, bool(cell.recipe.text_negatives)].append(cell)
-        for (model, with_negatives), its in alike.items():
-            steps, each = sum(steps_of([cell]) for cell in its), step_seconds(its[0], data)
+        for (model, with_negatives), group in alike.items():
+            steps, each = sum(steps_of([cell]) for cell in group), step_seconds(group[0], data)
             seconds += steps * each
             what = f"{model} with false captions" if with_negatives else model
-            print(f"  {what}: {len(its)} runs, {steps} steps, {1000 * each:.0f} ms each")
+            print(f"  {what}: {len(group)} runs, {steps} steps, {1000 * each:.0f} ms each")
     for row, reason in rows.left_out.items():
         print(f"row {row}: left out: {reason}")
     at_once = workers(next(iter(grids.values())))

@@ -70,7 +70,7 @@ class Plane(NamedTuple):
 
 def planes(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], split: str, base: str) -> Iterator[Plane]:
     """The planes of a model whose rows this study has, all of them."""
-    cells = {place: its[0].cell for place, its in jobs.items() if place.split == split}
+    cells = {place: batch[0].cell for place, batch in jobs.items() if place.split == split}
     plain = cells[SplitRow(split, base)]
     for fields in spec.ablations.planes:
         rows = {
@@ -89,7 +89,7 @@ def options_of(cell: Cell) -> dict[str, Any]:
 
 def rest_of(cell: Cell, fields: Sequence[str]) -> dict[str, Any]:
     """The settings of a cell but for some options of its model."""
-    return cell.settings | {"options": {name: its for name, its in options_of(cell).items() if name not in fields}}
+    return cell.settings | {"options": {name: value for name, value in options_of(cell).items() if name not in fields}}
 
 
 def plane_figure(done: Runs, plane: Plane, columns: Columns, says: Mapping[str, str]) -> Figure:

@@ -57,7 +57,7 @@ def every_task(done: Runs, split: str) -> list[list[str]]:
     """A header, and a line for each row: of each task the lowest test, and the lowest of all with its name."""
     places = [place for place in done if place.split == split]
     scores = {place: list(mean_scores(done[place])) for place in places}
-    tasks = sorted({score.task for its in scores.values() for score in its}, key=by_task)
+    tasks = sorted({score.task for group in scores.values() for score in group}, key=by_task)
     return [["row", *tasks, LOWEST], *([place.row, *line(scores[place], tasks)] for place in places)]
 
 
@@ -75,17 +75,17 @@ def mean_scores(runs: Sequence[Run]) -> Iterator[Score]:
     """The mean over seeds of every test and task that a row has records of."""
     values: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        for subset, task, its in tested(run):
-            values.setdefault((subset, task), []).append(100 * its["accuracy"])
-    for (subset, task), its in values.items():
-        yield Score(statistics.mean(its), subset, task)
+        for subset, task, record in tested(run):
+            values.setdefault((subset, task), []).append(100 * record["accuracy"])
+    for (subset, task), accuracies in values.items():
+        yield Score(statistics.mean(accuracies), subset, task)
 
 
 def tested(run: Run) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Subset, task and scores of what a run is tested on."""
     for subset, tasks in run.subsets.items():
         if subset not in UNTESTED:
-            yield from ((subset, task, its) for task, its in tasks.items() if its["accuracy"] is not None)
+            yield from ((subset, task, found) for task, found in tasks.items() if found["accuracy"] is not None)
 
 
 HEADER = ("split", "row", "seed", "subset", "task", "accuracy", "n")
@@ -96,14 +96,14 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
     done, base = read_runs(spec, jobs), base_row(spec)
     write_csv(out / "ablations.csv", HEADER, scores_of(done))
     data = data_of(jobs)
-    columns, trained = {split: columns_of(its) for split, its in data.items()}, curves(jobs)
+    columns, trained = {split: columns_of(source) for split, source in data.items()}, curves(jobs)
     training = training_curves(trained)
     ratio, seeds, runs = (
         spec.ablations.ratio,
         max(map(len, jobs.values())),
-        [run for its in done.values() for run in its],
+        [run for group in done.values() for run in group],
     )
-    ratios = {split: ratio if its.kind == "spatial" else None for split, its in data.items()}
+    ratios = {split: ratio if source.kind == "spatial" else None for split, source in data.items()}
     tasks = {split: every_task(done, split) for split in columns}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}
     write_text(out / "ablations.tex", "\n".join(to_latex(tables[split], caption(split)) for split in columns))
@@ -117,17 +117,18 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
         says=rows_explained(spec, [place.row for place in jobs] + [claim.row for claim in spec.ablations.claims]),
         tests={
             split: columns_explained(
-                [*its, *claimed(spec, split), *((its[0][0], task) for task in tasks[split][0][1:-1])], data[split].kind
+                [*shown, *claimed(spec, split), *((shown[0][0], task) for task in tasks[split][0][1:-1])],
+                data[split].kind,
             )
-            for split, its in columns.items()
+            for split, shown in columns.items()
         },
         verdicts=VERDICTS,
         meaning=meaning(
-            seeds, fewest_pairs(map(counted, runs), [column for its in columns.values() for column in its])
+            seeds, fewest_pairs(map(counted, runs), [column for shown in columns.values() for column in shown])
         ),
         seeds=seeds,
         trained_on=trained_on(data),
-        record_numbers={split: records_of(done, split, its) for split, its in columns.items()},
+        record_numbers={split: records_of(done, split, shown) for split, shown in columns.items()},
         ratio=" / ".join(ratio) if ratio and any(ratios.values()) else "",
         ratio_says=spec.ablations.ratio_says,
         claims=[
@@ -135,12 +136,12 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
             *(claim_row(done, claim, base) for claim in spec.ablations.claims if claim.split in columns),
         ],
         figures={
-            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, its, base))
-            for split, its in columns.items()
+            split: write_figure(out / "figures" / f"{split}.png", accuracy_figure(done, split, shown, base))
+            for split, shown in columns.items()
         },
         tasks=tasks,
         chances=CHANCES,
-        planes={split: list(draw_planes(out, spec, jobs, done, split, its)) for split, its in columns.items()},
+        planes={split: list(draw_planes(out, spec, jobs, done, split, shown)) for split, shown in columns.items()},
         training=write_figure(out / "figures" / "training.png", training) if training else "",
         alike=alike(trained),
         terms=TERMS,
@@ -162,7 +163,7 @@ def draw_planes(
 
 def smoke_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> str:
     """The sentence on a smoke run, if these runs are one."""
-    every = [job for its in jobs.values() for job in its]
+    every = [job for batch in jobs.values() for job in batch]
     results = [result for job in every if (result := finished(job.folder))]
     return smoke_words([job.cell.recipe.steps for job in every], records_in(results))
 
@@ -170,8 +171,8 @@ def smoke_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> str:
 def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
     """What the first row of each split is trained and tested on: another row may have further tests."""
     data: dict[str, CellData] = {}
-    for place, its in jobs.items():
-        data.setdefault(place.split, its[0].cell.data)
+    for place, batch in jobs.items():
+        data.setdefault(place.split, batch[0].cell.data)
     return data
 
 
@@ -180,7 +181,7 @@ def trained_on(data: Mapping[str, CellData]) -> str:
     or what the user gave."""
     if "own" in data:
         return "your own split"
-    shares = sorted({its.axes["pairs"] for its in data.values()})
+    shares = sorted({source.axes["pairs"] for source in data.values()})
     pairs, grids = " and ".join(f"{share:.0%}" for share in shares), " or the ".join(data)
     return f"the hardest cell of the {grids} grid, with {pairs} of the animal pairs, none of them swapped too"
 
@@ -192,22 +193,25 @@ def counted(run: Run) -> dict[tuple[str, str], Count]:
 
 def records_of(done: Runs, split: str, columns: Columns) -> str:
     """How many records the columns of a table are of."""
-    runs = [run for place, its in done.items() if place.split == split for run in its]
+    runs = [run for place, group in done.items() if place.split == split for run in group]
     return record_line(map(counted, runs), {column: column_name(*column) for column in columns})
 
 
 def curves(jobs: Mapping[SplitRow, Sequence[Job]]) -> list[Curve]:
     """The finished runs in the figure of how all trained: a column per split, a colour per row."""
     return [
-        Curve(place.split, place.row, job.folder) for place, its in jobs.items() for job in its if finished(job.folder)
+        Curve(place.split, place.row, job.folder)
+        for place, batch in jobs.items()
+        for job in batch
+        if finished(job.folder)
     ]
 
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
     """What each row changes: in words, where the model has any, and as a line of configuration."""
     lines, words = all_rows(spec), spec.ablations.says
-    its = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
-    return {row: text or "a line of configuration" for row, text in its.items() if row != base_row(spec)}
+    texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
+    return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}
 
 
 def scores_of(done: Runs) -> Iterator[tuple[Any, ...]]:

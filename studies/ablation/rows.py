@@ -77,10 +77,10 @@ def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Every model with and without swapped captions, and what training is made of."""
-    for model, its in specs().items():
+    for model, other in specs().items():
         if model != spec.name:
             yield titled(model), f"model={model}"
-        if "captions" not in its.negatives:  # which has them by itself
+        if "captions" not in other.negatives:  # which has them by itself
             yield f"{titled(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
     if spec.altered_graphs:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"
@@ -169,8 +169,8 @@ def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
 def types_of(spec: ScorerSpec) -> dict[str, type]:
     """The fields that a row of a model may set, with their types."""
     defaults = [split_fields(kind) for kind in kinds().values()]
-    defaults += [{item.name: item.default for item in fields(own)} for own in (GraphSource, Recipe, spec.config)]
-    return {name: type(default) for its in defaults for name, default in its.items()}
+    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
+    return {name: type(default) for values in defaults for name, default in values.items()}
 
 
 def model_of(spec: ScorerSpec, line: str) -> str:
@@ -212,7 +212,8 @@ def trained_with(spec: ScorerSpec, line: str) -> set[str]:
 def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bool:
     """Whether a row can differ from the model as it is on such a split, of a kind or of the grid's."""
     names, recipe = changes(spec, line).keys(), kinds()[kind or ("spatial" if relational else "binding")]
-    for_splits = names & {name for its in kinds().values() for name in split_fields(its)} - trained_with(spec, line)
+    of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with(spec, line)
+    for_splits = names & of_splits
     if not for_splits <= split_fields(recipe).keys():
         return False
     other = model_of(spec, line) != spec.name
@@ -226,17 +227,17 @@ def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:
     split = {name: values[name] for name in values if name in known}
     if split and grid.split:
         raise UserError(f"row {line!r}: {min(split)} is decided by the file of --split; leave the row out")
-    own = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
+    options = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
     base = replace(grid.recipe_given, **split) if split else grid.base
     graphs = replace(grid.graph_source, **of_the(GraphSource, values))
     if not graphs.plain and "graphs" not in spec_of(model).reads:
         raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
-    return replace(grid, models=(model,), graph_source=graphs, base=base, **own)
+    return replace(grid, models=(model,), graph_source=graphs, base=base, **options)
 
 
 def changed(spec: ScorerSpec, cell: Cell, line: str) -> Cell:
     """A row's cell with its fields of the recipe, tuned ones too, and of the model's options."""
-    own, values = spec_of(model_of(spec, line)), changes(spec, line)
-    options = cell.options | of_the(own.config, values)
-    recipe = {name: its for name, its in of_the(Recipe, values).items() if name not in of_the(own.config, values)}
-    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(own.configured(options)))
+    other, values = spec_of(model_of(spec, line)), changes(spec, line)
+    options = cell.options | of_the(other.config, values)
+    recipe = {name: value for name, value in of_the(Recipe, values).items() if name not in of_the(other.config, values)}
+    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(other.configured(options)))

@@ -40,8 +40,8 @@ COLUMNS: dict[str, Columns] = {
 def columns_of(data: CellData) -> Columns:
     """Subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
     usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
-    own = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
-    return tuple(column for column in usual if column[0] in data.tests and column not in own) + own
+    rule_columns = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
+    return tuple(column for column in usual if column[0] in data.tests and column not in rule_columns) + rule_columns
 
 
 class Run(NamedTuple):
@@ -64,9 +64,11 @@ def read_runs(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[
     names = spec.ablations.ratio
     return {
         place: [
-            read_run(job.folder, job.cell.seed, columns_of(job.cell.data), names) for job in its if finished(job.folder)
+            read_run(job.folder, job.cell.seed, columns_of(job.cell.data), names)
+            for job in batch
+            if finished(job.folder)
         ]
-        for place, its in jobs.items()
+        for place, batch in jobs.items()
     }
 
 

@@ -92,14 +92,14 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
         delta = second[key].value - first[key].value
         clusters.setdefault((key[0], first[key].animals), []).append(delta)
     sums, counts = (np.array([[f(deltas)] for deltas in clusters.values()], np.float64) for f in (sum, len))
-    low, high = intervals(sums, counts, [own for own, _ in clusters], seed)[:, 0].clip(-1, 1)
+    low, high = intervals(sums, counts, [cluster_seed for cluster_seed, _ in clusters], seed)[:, 0].clip(-1, 1)
     return Difference(
         float(sums.sum() / counts.sum()),
         float(low),
         float(high),
         len(keys),
         len(clusters),
-        len({own for own, _ in clusters}),
+        len({cluster_seed for cluster_seed, _ in clusters}),
     )
 
 
@@ -127,7 +127,7 @@ def counts_of(points: Points) -> dict[Column, Count]:
     animals: dict[Column, list[str]] = {}
     for key, point in points.items():
         animals.setdefault(key[1:3], []).append(point.animals)
-    return {column: Count(len(its), len(set(its))) for column, its in animals.items()}
+    return {column: Count(len(pairs), len(set(pairs))) for column, pairs in animals.items()}
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
@@ -141,12 +141,12 @@ def record_line(runs: Iterable[Counts], columns: Mapping[Column, str]) -> str:
     all runs, by what each column is called; empty where nothing is finished."""
     every = list(runs)
     found = {name: [run[column] for run in every if column in run] for column, name in columns.items()}
-    return ", ".join(f"{name} {numbers_of(its)}" for name, its in found.items() if its)
+    return ", ".join(f"{name} {numbers_of(counts)}" for name, counts in found.items() if counts)
 
 
 def numbers_of(counts: Sequence[Count]) -> str:
     """ "64 to 96 (6)": records and animal pairs of one test."""
-    records, pairs = (span(its) for its in zip(*counts, strict=True))
+    records, pairs = (span(numbers) for numbers in zip(*counts, strict=True))
     return f"{records} ({pairs})"
 
 

@@ -129,13 +129,13 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     above = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE)
     value, draws, start = {}, {}, 0
     for model, curve in curves.items():
-        own = slice(start, start := start + len(curve.images))
-        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, own]
+        columns = slice(start, start := start + len(curve.images))
+        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, columns]
         value[model] = float(hypervolume(images, heights, axis)[0])
-        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, own], axis) + undefined
+        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, columns], axis) + undefined
     first, *others = curves
-    own = {model: with_interval(value[model], draws[model], pairs) for model in curves}
-    return own | {
+    alone = {model: with_interval(value[model], draws[model], pairs) for model in curves}
+    return alone | {
         f"{model} − {first}": with_interval(value[model] - value[first], draws[model] - draws[first], pairs)
         for model in others
     }
@@ -197,9 +197,9 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
     means = (sums.sum(0) / counts.sum(0))[None]
     drawn = resampled_means(sums, counts, seeds, seed)
     value = ratios(first, other, means >= target)[0]
-    its = ratios(first, other, drawn >= target)
-    known = its[~np.isnan(its)]
-    if not enough(counts, seeds).all() or len(known) <= len(its) / 2:
+    by_draw = ratios(first, other, drawn >= target)
+    known = by_draw[~np.isnan(by_draw)]
+    if not enough(counts, seeds).all() or len(known) <= len(by_draw) / 2:
         return ImageRatio(float(value), math.nan, math.nan)
     tail = (1 - CONFIDENCE) / 2
     low = np.quantile(known, tail, method="lower")  # between a number and infinity there is none

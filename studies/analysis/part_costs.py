@@ -82,8 +82,8 @@ def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Calla
 
 def parameters(scorer: "Scorer") -> dict[str, int]:
     """Numbers of weights by part."""
-    towers = {name: sum(its.numel() for its in own) for name, own in scorer.backbones().items()}
-    return towers | {"own": sum(its.numel() for its in scorer.parameters()) - sum(towers.values())}
+    towers = {name: sum(weight.numel() for weight in part) for name, part in scorer.backbones().items()}
+    return towers | {"own": sum(weight.numel() for weight in scorer.parameters()) - sum(towers.values())}
 
 
 def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> tuple[int, int, int]:

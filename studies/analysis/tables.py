@@ -79,7 +79,7 @@ def described(
     means, spreads = (part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     texts = [
-        list(map(text, *its)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *its in both
+        list(map(text, *pair)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *pair in both
     ]
     return pd.DataFrame(texts, means.index, means.columns)
 

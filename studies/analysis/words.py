@@ -65,7 +65,7 @@ def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
 
 def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
     """How many records each test of each finished run has, by task."""
-    return [scores["n"] for its in results for tasks in its["subsets"].values() for scores in tasks.values()]
+    return [scores["n"] for result in results for tasks in result["subsets"].values() for scores in tasks.values()]
 
 
 # Each task's question: what the false caption says.
@@ -118,7 +118,7 @@ def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str
     subsets = [subset for subset, _ in columns]
     texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
     prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
-    if shown := [name.replace("_", " ") for name in prefixes if any(its.startswith(f"{name}_") for its in subsets)]:
+    if shown := [name.replace("_", " ") for name in prefixes if any(test.startswith(f"{name}_") for test in subsets)]:
         texts[", ".join(shown)] = "the relation between an image's two animals, which its caption states"
     return texts | explained([task for _, task in columns], f"the hard negative: {KINDS[kind].task}")
 

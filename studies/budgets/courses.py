@@ -102,8 +102,8 @@ class Trained:
 def cell_for(config: Study, grid: Grid, run: Run, data: CellData, seed: int) -> Cell:
     """The cell of a run on some data."""
     recipe = recipe_of(config, run.setup, run.steps)
-    own = replace(grid, architecture=run.setup.architecture, recipe=recipe)
-    return cell_of(own, run.setup.model, data, seed)
+    varied = replace(grid, architecture=run.setup.architecture, recipe=recipe)
+    return cell_of(varied, run.setup.model, data, seed)
 
 
 # Accuracy on validation below which a model is about at chance.
@@ -194,11 +194,11 @@ def of_trunk(trained: Trained, split: str, setup: Setup, seed: int) -> dict[Run,
     """What is known of the budgets of one choice and seed; none after the first that has not ended."""
     known = {}
     for steps in trained.config.budgets:
-        own = Run(split, setup, seed, steps)
-        value = validation_of(trained.job(own))
+        run = Run(split, setup, seed, steps)
+        value = validation_of(trained.job(run))
         if value is None:
             break
-        known[own] = value
+        known[run] = value
     return known
 
 

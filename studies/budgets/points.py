@@ -67,18 +67,18 @@ def points_of(trained: Trained, split: str, setup: Setup) -> list[Point]:
     jobs = {
         steps: [trained.job(Run(split, setup, seed, steps)) for seed in range(config.seeds)] for steps in config.budgets
     }
-    alike = [job for its in jobs.values() for job in its]
-    whole = {steps: its for steps, its in jobs.items() if all(finished(job.folder) for job in its)}
-    return [point_of(steps, its, alike) for steps, its in whole.items()]
+    alike = [job for batch in jobs.values() for job in batch]
+    whole = {steps: batch for steps, batch in jobs.items() if all(finished(job.folder) for job in batch)}
+    return [point_of(steps, batch, alike) for steps, batch in whole.items()]
 
 
 def point_of(steps: int, jobs: Sequence[Job], alike: Sequence[Job]) -> Point:
     """One budget, all of whose seeds are finished."""
     each = [judged(job.folder, job.cell.seed, job.cell.data.recipe.judged) for job in jobs]
-    records = {key: point for own in each for key, point in own.items()}
+    records = {key: point for points in each for key, point in points.items()}
     results = collect(job.folder for job in jobs)
     validation = mean(result["subsets"]["validation"]["swap"]["accuracy"] for result in results)
-    shares = tuple(mean(point.value for point in own.values()) for own in each)
+    shares = tuple(mean(point.value for point in points.values()) for points in each)
     return Point(steps, cost_of(jobs[0], alike), validation, shares, level(records), records, tuple(jobs))
 
 

@@ -91,21 +91,21 @@ def validations(budgets: Sequence[int], known: Known, split: str, setup: Setup) 
 
 
 def runs_of(trained: Trained) -> list[tuple[Run, Job]]:
-    pairs = [(own, trained.job(own)) for own in known_of(trained)]
-    return [(own, job) for own, job in pairs if finished(job.folder)]
+    pairs = [(run, trained.job(run)) for run in known_of(trained)]
+    return [(run, job) for run, job in pairs if finished(job.folder)]
 
 
 def result_rows(trained: Trained) -> Iterator[dict[str, Any]]:
     """A row for each finished run, subset and task."""
     done = runs_of(trained)
     alike: dict[tuple[str, Setup], list[Job]] = {}
-    for own, job in done:
-        alike.setdefault((own.split, own.setup), []).append(job)
-    for own, job in done:
-        cost: Cost = cost_of(job, alike[own.split, own.setup])
-        its = own.setup._asdict() | {"split": own.split, "steps": own.steps}
-        its |= {"flops": cost.flops, "cpu_seconds": "" if math.isnan(cost.cpu_seconds) else cost.cpu_seconds}
-        yield from (row | its for row in rows([finished(job.folder)]))
+    for run, job in done:
+        alike.setdefault((run.split, run.setup), []).append(job)
+    for run, job in done:
+        cost: Cost = cost_of(job, alike[run.split, run.setup])
+        labels = run.setup._asdict() | {"split": run.split, "steps": run.steps}
+        labels |= {"flops": cost.flops, "cpu_seconds": "" if math.isnan(cost.cpu_seconds) else cost.cpu_seconds}
+        yield from (row | labels for row in rows([finished(job.folder)]))
 
 
 def publish(trained: Trained) -> Path:
@@ -133,7 +133,9 @@ def publish(trained: Trained) -> Path:
         decay=config.decay,
         stopped={f"{line.split}, {line.model}": state(line) for line in lines},
         meaning=meaning(config.seeds, fewest_pairs(counts.values(), [("", "")])),
-        record_numbers="; ".join(f"{split} {numbers_of(list(its.values()))}" for split, its in counts.items()),
+        record_numbers="; ".join(
+            f"{split} {numbers_of(list(by_column.values()))}" for split, by_column in counts.items()
+        ),
         verdicts=VERDICTS,
         tables={name: to_rows(table) for name, table in tables.items()},
         figures={name: write_figure(out / "figures" / f"{name}.png", figure) for name, figure in figures.items()},
@@ -151,7 +153,7 @@ def judged_by(trained: Trained) -> dict[str, tuple[str, ...]]:
 def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     """All figures that there are runs for."""
     recipes = {split: grid.split_of(0, **grid.places[0]) for split, grid in trained.grids.items()}
-    judged = {split: in_title(its) for split, its in judged_by(trained).items()}
+    judged = {split: in_title(names) for split, names in judged_by(trained).items()}
     if not any(line.points for line in lines):
         return {}
     tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}

@@ -24,7 +24,7 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
         sparing(lambda: publish(trained))
 
     while waiting := next_runs(config, known_of(trained), tuple(grids)):
-        jobs = [trained.job(own) for own in waiting]
+        jobs = [trained.job(each) for each in waiting]
         print(f"{len(jobs)} runs of {described(waiting)} steps", flush=True)
         show()
         try:
@@ -40,13 +40,13 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
 def trained_on(config: Study, grids: Mapping[str, Grid], out: Path) -> Trained:
     """What turns runs into jobs, once all images and split files are there."""
     rendered = {split: render(grid, cores(grid)) for split, grid in grids.items()}
-    files = {data: file for _, its in rendered.values() for data, file in its.items()}
+    files = {data: file for _, found in rendered.values() for data, file in found.items()}
     return Trained(config, grids, {split: identity for split, (identity, _) in rendered.items()}, files, out)
 
 
 def described(runs: Iterable[Run]) -> str:
     """The budgets of some runs."""
-    return ", ".join(map(str, sorted({own.steps for own in runs})))
+    return ", ".join(map(str, sorted({run.steps for run in runs})))
 
 
 def all_runs(config: Study, names: tuple[str, ...]) -> list[Run]:
@@ -84,16 +84,16 @@ def plan(config: Study, grids: Mapping[str, Grid]) -> None:
         data = Noise(splits(grid)[0], grid.resolution)
         runs = all_runs(config, (split,))
         for setup in dict.fromkeys(run.setup for run in runs):
-            own = [run for run in runs if run.setup == setup]
-            trunks = [[run for run in own if run.seed == seed] for seed in dict.fromkeys(run.seed for run in own)]
-            shared = sum(steps_taken(config, its) for its in trunks)
-            cell = cell_for(config, grid, own[0], *data_of(grid, "")[0])
+            same = [run for run in runs if run.setup == setup]
+            trunks = [[run for run in same if run.seed == seed] for seed in dict.fromkeys(run.seed for run in same)]
+            shared = sum(steps_taken(config, trunk) for trunk in trunks)
+            cell = cell_for(config, grid, same[0], *data_of(grid, "")[0])
             seconds = step_seconds(cell, data)
             steps, before = shared, 0.0
             if cell.base:  # each budget starts from its own, which is trained for as many steps
-                steps, before = sum(run.steps for run in own), shared * step_seconds(cell.base, data)
-            training, count = training + before + steps * seconds + REST_SECONDS * len(own), count + len(own)
-            print(f"{split}, {named(setup)}: {len(own)} runs, {steps} steps, {1000 * seconds:.0f} ms each", flush=True)
+                steps, before = sum(run.steps for run in same), shared * step_seconds(cell.base, data)
+            training, count = training + before + steps * seconds + REST_SECONDS * len(same), count + len(same)
+            print(f"{split}, {named(setup)}: {len(same)} runs, {steps} steps, {1000 * seconds:.0f} ms each", flush=True)
     at_once = min(workers(next(iter(grids.values()))), count)
     total = STUDY_SECONDS + rendering + training / at_once
     print(f"at most about {shown(total)} in all, {at_once} runs at once, as busy as this machine is now")

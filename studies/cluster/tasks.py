@@ -114,7 +114,8 @@ class Tasks:
                 self.failed[name] = f"{self.label(name)}: {why(state, handle)}; its log: {handle.log}"
                 print(f"failed: {self.failed[name]}", flush=True)
         counts = Counter(
-            f"{its.state.lower()} {f'({its.reason})' if its.reason else ''}".strip() for its in state_of.values()
+            f"{status.state.lower()} {f'({status.reason})' if status.reason else ''}".strip()
+            for status in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 

@@ -77,13 +77,13 @@ def score_waiting(
     print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
     left_out: dict[str, str] = {}
     for model in dict.fromkeys(piece.model for piece in waiting):
-        own = [piece for piece in waiting if piece.model == model]
+        of_model = [piece for piece in waiting if piece.model == model]
         try:
             prepared = prepare(model)
         except UserError as error:
-            leave_out(left_out, own, error)
+            leave_out(left_out, of_model, error)
             continue
-        for piece in own:
+        for piece in of_model:
             if finished(piece.folder):  # two names of one thing
                 continue
             try:
@@ -141,13 +141,13 @@ def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
     if cut is None:
         return {}
-    long = [text.text for text, its in zip(texts, cut, strict=True) if its]
+    long = [text.text for text, is_cut in zip(texts, cut, strict=True) if is_cut]
     return {"texts": len(long), "of": len(texts), "context": scorer.texts.context, "first": long[0] if long else ""}
 
 
 def unread_texts(results: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
     """What reports say of each model on each `what` (a key of results) where not all texts were read whole."""
-    said = {f"{its['model']} on {its[what]}": words_of(its) for its in results}
+    said = {f"{result['model']} on {result[what]}": words_of(result) for result in results}
     return {name: text for name, text in said.items() if text}
 
 

@@ -109,7 +109,7 @@ def towers(grid: Grid, model: str) -> TowerConfig:
 
     A model that wasn't tuned beside others that were takes theirs, if they agree and no others are requested.
     """
-    best, theirs = tuned(grid).get(model), {its.architecture for its in tuned(grid).values()}
+    best, theirs = tuned(grid).get(model), {recipe.architecture for recipe in tuned(grid).values()}
     architecture = best.architecture if best else grid.architecture
     if not best and len(theirs) == 1 and architecture == Grid.architecture:
         architecture = theirs.pop()
@@ -141,7 +141,9 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 def cell_line(grid: Grid) -> str:
     """What the first place of a grid is: its world, its resolution and its shares of pairs, in words."""
-    values = {name: f"{its:.0%}" if isinstance(its, float) else str(its) for name, its in grid.places[0].items()}
+    values = {
+        name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
+    }
     place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
     return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
 
@@ -171,7 +173,7 @@ def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
 
 def used_fields(model: str, fields: dict[str, Any]) -> dict[str, Any]:
     """A recipe's fields without those of a loss that the model hasn't: the one against altered graphs."""
-    return {name: its for name, its in fields.items() if spec_of(model).altered_graphs or not name.startswith("local_")}
+    return {name: x for name, x in fields.items() if spec_of(model).altered_graphs or not name.startswith("local_")}
 
 
 def shown(value: Any) -> str:
@@ -183,8 +185,8 @@ def options_of(grid: Grid, model: str) -> dict[str, Any]:
     """A model's own options that are not its defaults: the study's, or those that tuning chose; none of one that isn't
     among its models, but trained before one of them."""
     best, spec = tuned(grid).get(model), spec_of(model)
-    own = getattr(grid.scorers, spec.flag) if model in grid.scorers.models else spec.config()
-    return differing(replace(own, **best.options)) if best else differing(own)
+    config = getattr(grid.scorers, spec.flag) if model in grid.scorers.models else spec.config()
+    return differing(replace(config, **best.options)) if best else differing(config)
 
 
 def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
@@ -232,4 +234,4 @@ def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
 
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
-    return [cell_of(grid, model, *its) for its in data_of(grid, store_identity) for model in grid.models]
+    return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]

@@ -109,12 +109,12 @@ def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
     values = {name: list(dict.fromkeys(place[name] for place in grid.places)) for name in grid.places[0]}
     if "split" in values:  # files are at places of their own
         return Side("split", values["split"]), Side("", [None]), [{}]
-    varied = [name for name, its in values.items() if len(its) > 1 and name not in FRACTIONS]
+    varied = [name for name, choices in values.items() if len(choices) > 1 and name not in FRACTIONS]
     sides = []
     for name in FRACTIONS:
         chosen = varied.pop(0) if len(values[name]) == 1 and varied else name
         sides.append(Side(chosen, sorted(values[chosen]) if chosen == "pairs" else values[chosen]))
-    rest = [dict(zip(varied, its, strict=True)) for its in product(*(values[name] for name in varied))]
+    rest = [dict(zip(varied, choices, strict=True)) for choices in product(*(values[name] for name in varied))]
     return sides[0], sides[1], rest
 
 
@@ -183,7 +183,7 @@ def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[st
         (subset, task): {model: mean_accuracy(results, model, subset, place, task) for model in grid.models}
         for subset, task in tests
     }
-    tests = [test for test in tests if any(its.mean is not None for its in means[test].values())] or tests
+    tests = [test for test in tests if any(mean.mean is not None for mean in means[test].values())] or tests
     order = ranked(results, grid.models, tests)
     lines = -(-len(tests) // int((WIDEST - BAR_NAMES) / BAR_PANEL))
     columns = -(-len(tests) // lines)  # four are two by two, not three and one
@@ -207,9 +207,9 @@ def ranked(results: Sequence[dict[str, Any]], models: Sequence[str], tests: Sequ
 
     def level(model: str) -> float:
         scores = [
-            its["subsets"].get(subset, {}).get(task)
-            for its in results
-            if its["model"] == model
+            result["subsets"].get(subset, {}).get(task)
+            for result in results
+            if result["model"] == model
             for subset, task in tests
         ]
         known = [score["accuracy"] for score in scores if score and score["accuracy"] is not None]
@@ -227,14 +227,14 @@ def liked(results: Sequence[dict[str, Any]], model: str, test: tuple[str, str], 
 def draw(axis: Axes, means: Sequence[Mean], pale: Sequence[bool]) -> None:
     """A bar for each model, some of them pale; to the right of all bars, where no line runs, its number and, of several
     seeds, the deviation, which is drawn too."""
-    for y, (its, faint) in enumerate(zip(means, pale, strict=True)):
-        text = gap(its.seeds) if its.mean is None else f"{100 * its.mean:.1f}"
-        text += f" ±{100 * its.deviation:.1f}" if its.deviation is not None else ""
+    for y, (mean, faint) in enumerate(zip(means, pale, strict=True)):
+        text = gap(mean.seeds) if mean.mean is None else f"{100 * mean.mean:.1f}"
+        text += f" ±{100 * mean.deviation:.1f}" if mean.deviation is not None else ""
         axis.text(103, y, text, va="center", fontsize=8)
-        if its.mean is not None:
-            axis.barh(y, 100 * its.mean, height=0.72, color=COLOURS[0], alpha=0.35 if faint else 1)
-        if its.deviation is not None:
-            axis.errorbar(100 * its.mean, y, xerr=100 * its.deviation, color="0.2", linewidth=1, capsize=2)
+        if mean.mean is not None:
+            axis.barh(y, 100 * mean.mean, height=0.72, color=COLOURS[0], alpha=0.35 if faint else 1)
+        if mean.deviation is not None:
+            axis.errorbar(100 * mean.mean, y, xerr=100 * mean.deviation, color="0.2", linewidth=1, capsize=2)
     chance_line(axis, "x")
     axis.tick_params(labelsize=8, length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)

@@ -90,10 +90,10 @@ class Grid(ModelOptions, RunOptions):
     def split_of(self, seed: int, **place: Any) -> SplitRecipe:
         """The recipe of the split at one place of the grid."""
         plain = self.recipe_given
-        own = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
+        values = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
         if not self.template:
-            own["template"] = plain.template
-        return replace(plain, **own | place | {"seed": plain.seed + seed})
+            values["template"] = plain.template
+        return replace(plain, **values | place | {"seed": plain.seed + seed})
 
     @cached_property
     def files(self) -> dict[SplitFile, Path]:

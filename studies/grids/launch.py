@@ -126,12 +126,12 @@ def check_overrides(grid: Grid, preset: Grid) -> None:
     given = [name for name in Recipe.__dataclass_fields__ if getattr(grid.recipe, name) != getattr(preset.recipe, name)]
     given += [name for name in ("architecture", "pretrained") if getattr(grid, name) != getattr(preset, name)]
     # Models whose recipe is the grid's own take these options.
-    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(grid, its) for its in grid.models)]
+    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(grid, m) for m in grid.models)]
     for model, best in tuned(grid).items():
         spec = spec_of(model)
-        own, plain = getattr(grid.scorers, spec.flag), sized(spec, grid.scorers.size)
+        config, plain = getattr(grid.scorers, spec.flag), sized(spec, grid.scorers.size)
         before = getattr(preset.scorers, spec.flag, plain)
-        changed = [name for name in best.options if getattr(own, name) != getattr(before, name)]
+        changed = [name for name in best.options if getattr(config, name) != getattr(before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
     if lost and grid.pretrained and grid.tuned in ("", PAPER_RECIPES):
         raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
@@ -178,13 +178,13 @@ def check_model(grid: Grid, model: str) -> None:
     from menagerie.models.contract import attempt, build, check_contract
     from menagerie.models.towers.small import SMALL_TOWERS
 
-    own, options = towers(grid, model), grid.scorers.of(model)
+    here, options = towers(grid, model), grid.scorers.of(model)
     negatives = bool(negatives_of(grid.recipe, spec_of(model).negatives).texts)
-    if own.architecture in SMALL_TOWERS:
-        check_contract(model, own, options, negatives)
+    if here.architecture in SMALL_TOWERS:
+        check_contract(model, here, options, negatives)
         return
-    scratch = replace(own, pretrained="")
-    attempt(model, f"on {own.architecture} can't be built", lambda: build(model, scratch, options))
+    scratch = replace(here, pretrained="")
+    attempt(model, f"on {here.architecture} can't be built", lambda: build(model, scratch, options))
     nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
     check_contract(model, nano, dict(spec_of(model).smoke), negatives)
 

@@ -71,17 +71,19 @@ def write_errors(
     for result in results:
         source = Source(result["seed"], out / "cells" / result["id"], splits[result["id"]])
         places.setdefault(place_of(result, place), []).append(source)
-    parts = [breakdown(tuple(its)).assign(**dict(zip(place, key, strict=True))) for key, its in places.items()]
+    parts = [breakdown(tuple(sources)).assign(**dict(zip(place, key, strict=True))) for key, sources in places.items()]
     if parts:
         whole = pd.concat(parts, ignore_index=True)
         to_csv(out / "errors.csv", whole[[*place, *(name for name in whole if name not in place)]])
     models = dict.fromkeys(key[0] for key in places)
-    return [section({key: its for key, its in places.items() if key[0] == model}, tests, place) for model in models]
+    return [
+        section({key: sources for key, sources in places.items() if key[0] == model}, tests, place) for model in models
+    ]
 
 
 def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Mapping[str, str], names: Sequence[str]) -> Section:
     """What is said of one model; the surest records are those of its first place and seed, the hardest."""
-    sources = tuple(source for its in places.values() for source in its)
+    sources = tuple(source for of_place in places.values() for source in of_place)
     (model, *values), (first, *_) = next(iter(places.items()))
     facts = [f"{name.replace('_', ' ')} {ticked(name, value)}" for name, value in zip(names[1:], values, strict=True)]
     rows = to_rows(table(breakdown(sources), list(tests)).rename(columns=tests))

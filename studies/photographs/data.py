@@ -74,8 +74,8 @@ class TransferData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        own = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
-        return self.train.axes | own
+        place = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
+        return self.train.axes | place
 
     @property
     def name(self) -> str:
@@ -107,12 +107,16 @@ class TransferData:
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
-            own = tests_in(test)
-            tests |= own
+            benches = tests_in(test)
+            tests |= benches
             texts.update(
-                text for its in own.values() for item in its.items for each in item.texts for text in all_of(each)
+                text
+                for bench in benches.values()
+                for item in bench.items
+                for each in item.texts
+                for text in all_of(each)
             )
-            texts.update(split_texts(next(iter(own.values())).data.split))
+            texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
             chosen = sorted(

@@ -33,7 +33,7 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
     figure = Figure((NAMES + 3 * PANEL, ROW * 1.5 * len(names) + 0.9), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True, sharex=True)
     for axis, measure in zip(axes, (RECOGNITION, SWAPS, KNOWN), strict=True):
-        for row in (its for its in rows if its.measure == measure):
+        for row in (gap for gap in rows if gap.measure == measure):
             y = names.index((row.model, row.test))
             draw_level(axis, row.synthetic, y - 0.1, RENDERED)
             draw_level(axis, row.photographs, y + 0.1, PHOTOGRAPHED)
@@ -54,14 +54,14 @@ def looks() -> list[Line2D]:
     return [Line2D([], [], linestyle="none", marker=marker, color=color, label=name) for color, marker, name in kinds]
 
 
-def draw_level(axis: Axes, its: Level, y: float, look: tuple[str, str, str]) -> None:
+def draw_level(axis: Axes, shown: Level, y: float, look: tuple[str, str, str]) -> None:
     """A point with its interval, lying."""
     color, marker, _ = look
-    if math.isnan(its.mean):
+    if math.isnan(shown.mean):
         return
-    axis.plot([100 * its.mean], [y], marker=marker, color=color, markersize=5, linestyle="none")
-    if not math.isnan(its.low):
-        axis.plot([100 * its.low, 100 * its.high], [y, y], color=color, linewidth=1.5)
+    axis.plot([100 * shown.mean], [y], marker=marker, color=color, markersize=5, linestyle="none")
+    if not math.isnan(shown.low):
+        axis.plot([100 * shown.low, 100 * shown.high], [y, y], color=color, linewidth=1.5)
 
 
 def dress(axis: Axes) -> None:
@@ -74,15 +74,15 @@ def step_figure(rows: Sequence[Step]) -> Figure:
     """(b) Accuracy by the number of photographs in training: a row a measure, photographs of tested and of other
     animals beside one another."""
     held = {row.test for row in rows} >= {HELD_OUT}
-    own = [row for row in rows if row.test == HELD_OUT or not held]
-    worlds = [world for world in (OWN, OTHERS) if any(row.world == world for row in own)]
+    rows_shown = [row for row in rows if row.test == HELD_OUT or not held]
+    worlds = [world for world in (OWN, OTHERS) if any(row.world == world for row in rows_shown)]
     figure = Figure((WIDTH * len(worlds) + 0.4, 2.4 * len(BOTH)), layout="constrained")
     axes = figure.subplots(len(BOTH), len(worlds), squeeze=False, sharey="row", sharex="col")
     models = list(dict.fromkeys(row.model for row in rows))
     names = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     for line, measure in zip(axes, BOTH, strict=True):
         for axis, world in zip(line, worlds, strict=True):
-            here = [row for row in own if row.world == world and row.measure == measure]
+            here = [row for row in rows_shown if row.world == world and row.measure == measure]
             places = sorted({row.count for row in here})
             for number, model in enumerate(models):
                 mine = {row.count: row for row in here if row.model == model}
@@ -106,12 +106,12 @@ def draw_curve(
     axis: Axes, points: Sequence[tuple[int, Level]], style: dict[str, str], stroke: str, shift: float
 ) -> None:
     """Means with their intervals, upright; lines of several models a little beside one another."""
-    known = sorted((x, its) for x, its in points if not math.isnan(its.mean))
+    known = sorted((x, value) for x, value in points if not math.isnan(value.mean))
     at = [x + 0.05 * shift for x, _ in known]
-    axis.plot(at, [100 * its.mean for _, its in known], linestyle=stroke, linewidth=1.5, markersize=4, **style)
-    for x, (_, its) in zip(at, known, strict=True):
-        if not math.isnan(its.low):
-            axis.plot([x, x], [100 * its.low, 100 * its.high], color=style["color"], linewidth=1, linestyle=stroke)
+    axis.plot(at, [100 * value.mean for _, value in known], linestyle=stroke, linewidth=1.5, markersize=4, **style)
+    for x, (_, value) in zip(at, known, strict=True):
+        if not math.isnan(value.low):
+            axis.plot([x, x], [100 * value.low, 100 * value.high], color=style["color"], linewidth=1, linestyle=stroke)
 
 
 def keys(models: Sequence[str]) -> list[Line2D]:
@@ -127,7 +127,7 @@ def ladder_figure(rows: Sequence[Ladder], targets: Sequence[float]) -> Figure:
     figure = Figure((WIDTH * len(BOTH) + 0.4, 3.0), layout="constrained")
     for axis, measure in zip(figure.subplots(1, len(BOTH), sharey=True), BOTH, strict=True):
         images = sorted({n for row in rows for n in row.images})
-        for row in (its for its in rows if its.measure == measure):
+        for row in (ladder for ladder in rows if ladder.measure == measure):
             number = models.index(row.model)
             style, places = line_style(number), [images.index(n) + 1 for n in row.images]
             draw_curve(axis, list(zip(places, map(level, row.scratch), strict=True)), style, SCRATCH, number + 0.5)
@@ -151,7 +151,7 @@ def change_figure(rows: Sequence[Change]) -> Figure:
     figure = Figure((NAMES + 2 * PANEL, ROW * len(names) + 0.9), layout="constrained")
     axes = figure.subplots(1, len(BOTH), sharey=True)
     for axis, measure in zip(axes, BOTH, strict=True):
-        for row in (its for its in rows if its.measure == measure):
+        for row in (change for change in rows if change.measure == measure):
             y = names.index((row.model, row.factor))
             if row.test == SYNTHETIC:
                 draw_level(axis, row.difference, y - 0.1, RENDERED)
@@ -184,7 +184,7 @@ def sample_sheets(jobs: Jobs, folder: Path) -> dict[str, str]:
 
 def sample_of(test: Tested, file: Path) -> str:
     """Some images of a test, drawn evenly, as a file and a data URI; empty where it has none."""
-    bench = next((its for its in tests_in(test).values() if len(its.data)), None)
+    bench = next((tested for tested in tests_in(test).values() if len(tested.data)), None)
     if bench is None:
         return ""
     swaps = [item for item in bench.items if item.group == "swap"]

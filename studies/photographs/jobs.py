@@ -142,11 +142,11 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
     found: dict[str, dict[SplitRecipe, None]] = {}
     for training in trainings:
         base = training._replace(factor="")
-        own = [base] if training.world == SYNTHETIC else []
-        for its in (training, *own):
-            recipe = train_recipe(config, its, worlds)
-            check_pairs(recipe, world_name(its))
-            found.setdefault(world_name(its), {})[recipe] = None
+        plain = [base] if training.world == SYNTHETIC else []
+        for run in (training, *plain):
+            recipe = train_recipe(config, run, worlds)
+            check_pairs(recipe, world_name(run))
+            found.setdefault(world_name(run), {})[recipe] = None
         for world in (PHOTOGRAPHS, NATURAL) if training.kind == SPATIAL else worlds_tested(training):
             if world in worlds:
                 found.setdefault(world, {})[recipe_tested(config, training.kind, training.seed, world, worlds)] = None

@@ -58,9 +58,9 @@ def of_test(points: Points, label: str) -> Points:
     """The records of the tests in one world; their keys name the subset alone."""
     found = {}
     for (seed, subset, task, scene, caption), score in points.items():
-        world, _, own = subset.rpartition("/")
+        world, _, name = subset.rpartition("/")
         if world == label:
-            found[seed, own, task, scene, caption] = score
+            found[seed, name, task, scene, caption] = score
     return found
 
 
@@ -93,11 +93,11 @@ def compared(first: Points, second: Points) -> tuple[Level, Level, Level]:
         return NOTHING, NOTHING, NOTHING
     drawn, known, has = resampled_means(sums, counts, seeds), enough(counts, seeds), counts > 0
     means = [mean(sums, counts, group) for group in (0, 1)]
-    own = [with_interval(means[k], drawn[:, k], int(has[:, k].sum()), bool(known[k]), 0.0) for k in (0, 1)]
+    levels = [with_interval(means[k], drawn[:, k], int(has[:, k].sum()), bool(known[k]), 0.0) for k in (0, 1)]
     if not has.any(0).all():
-        return *own, NOTHING
+        return *levels, NOTHING
     gap = with_interval(means[1] - means[0], drawn[:, 1] - drawn[:, 0], int(has.all(1).sum()), bool(known.all()))
-    return *own, gap._replace(signed=True)
+    return *levels, gap._replace(signed=True)
 
 
 def mean(sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], group: int) -> float:
@@ -122,9 +122,9 @@ def tally(groups: list[Points]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.
     clusters: dict[tuple[int, str], list[list[float]]] = {}
     for number, points in enumerate(groups):
         for key, score in points.items():
-            own = clusters.setdefault((key[0], score.animals), [[0.0, 0.0] for _ in groups])
-            own[number][0] += score.value
-            own[number][1] += 1
+            sums = clusters.setdefault((key[0], score.animals), [[0.0, 0.0] for _ in groups])
+            sums[number][0] += score.value
+            sums[number][1] += 1
     keys = sorted(clusters)
     table = np.array([clusters[key] for key in keys], np.float64).reshape(len(keys), len(groups), 2)
     return table[..., 0], table[..., 1], [seed for seed, _ in keys]
@@ -180,13 +180,13 @@ class Lines:
         """The records of one test, of pairs that neither the training nor any of `others` shows; empty before all seeds
         are finished."""
         seeds = [training._replace(seed=seed) for seed in range(self.study.config.seeds)]
-        if not all(its in self.done for its in seeds):
+        if not all(run in self.done for run in seeds):
             return {}
-        points = of_test(merged(points_of(self.done[its].folder, its.seed) for its in seeds), label)
-        compared = [training, *others, *(its.start for its in (training, *others) if its.start)]
+        points = of_test(merged(points_of(self.done[run].folder, run.seed) for run in seeds), label)
+        compared = [training, *others, *(run.start for run in (training, *others) if run.start)]
 
         def seen(seed: int) -> set[str]:
-            return set().union(*(self.trained_pairs(its._replace(seed=seed)) for its in compared))
+            return set().union(*(self.trained_pairs(run._replace(seed=seed)) for run in compared))
 
         return without_pairs(points, seen)
 

@@ -120,21 +120,21 @@ def gap_words(rows: list[questions.Gap]) -> list[str]:
     for row in rows:
         found.setdefault((row.model, row.test), {})[row.measure] = row
     return [
-        f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {its[RECOGNITION].gap} "
-        f"points to {its[RECOGNITION].photographs} %, swaps by {its[SWAPS].gap} to {its[SWAPS].photographs} %, and "
-        f"swaps where all is recognised by {its[KNOWN].gap if KNOWN in its else '– (no scene is, rendered)'}."
-        for (model, test), its in found.items()
+        f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {gaps[RECOGNITION].gap} "
+        f"points to {gaps[RECOGNITION].photographs} %, swaps by {gaps[SWAPS].gap} to {gaps[SWAPS].photographs} %, and "
+        f"swaps where all is recognised by {gaps[KNOWN].gap if KNOWN in gaps else '– (no scene is, rendered)'}."
+        for (model, test), gaps in found.items()
     ]
 
 
 def step_words(rows: list[questions.Step]) -> list[str]:
     """What (b) found, at the most photographs of the tested animals."""
-    own = [row for row in rows if row.world == OWN and row.count]
-    most = max((row.count for row in own), default=0)
+    of_tested = [row for row in rows if row.world == OWN and row.count]
+    most = max((row.count for row in of_tested), default=0)
     return [
         f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {row.count} others of each "
         f"animal: {row.scratch} % from scratch, {row.tuned} % after synthetic training ({row.saved} points)."
-        for row in own
+        for row in of_tested
         if row.count == most
     ]
 
@@ -157,10 +157,10 @@ def publish(study: Study) -> Path:
     lines = Lines(study, done)
     rows = {part: rows_of(part, lines) for part in config.parts}
     pairs = pairs_of(rows)
-    texts = {part: table_of(part, its, config) for part, its in rows.items() if its}
+    texts = {part: table_of(part, found, config) for part, found in rows.items() if found}
     for part, table in texts.items():
         to_csv(out / f"{part}.csv", table)
-    drawn = {part: figure_of(part, its, config) for part, its in rows.items() if its}
+    drawn = {part: figure_of(part, found, config) for part, found in rows.items() if found}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -192,7 +192,7 @@ def publish(study: Study) -> Path:
 
 def pairs_of(rows: dict[str, list[Any]]) -> list[int]:
     """How many animal pairs, each of one seed, the measures of all parts are over; of each number one."""
-    levels = [value for its in rows.values() for row in its for value in row if isinstance(value, Level)]
+    levels = [value for found in rows.values() for row in found for value in row if isinstance(value, Level)]
     return sorted({level.clusters for level in levels} - {0})
 
 

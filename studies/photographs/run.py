@@ -64,7 +64,7 @@ def some_trainings(config: Any, material: Material, lacking: list[str]) -> list[
 
 def waiting_jobs(jobs: Jobs, trainings: list[Training]) -> list[Job]:
     """What can be trained now and isn't finished; two runs with the same settings are one job."""
-    found = {job.cell.id: job for its in trainings if (job := jobs.job(its))}
+    found = {job.cell.id: job for training in trainings if (job := jobs.job(training))}
     return [job for job in found.values() if finished(job.folder) is None]
 
 
@@ -99,7 +99,7 @@ def plan(config: Any) -> None:
         for world, recipes in recipes_of(config, trainings, worlds).items():
             store = ImageStore(config.store, load_world(str(worlds[world])), config.resolution)
             cost = estimate(
-                store, sorted({scene for its in recipes for scene in its.scenes_to_render()}), cores(config)
+                store, sorted({scene for recipe in recipes for scene in recipe.scenes_to_render()}), cores(config)
             )
             rendering += cost.seconds
             print(f"{world}: {cost.scenes} scenes to render, {cost.megabytes:.0f} MB, {shown(cost.seconds)}")
@@ -114,13 +114,13 @@ def plan(config: Any) -> None:
 
 def model_seconds(config: Any, model: str, trainings: list[Training], worlds: Any) -> float:
     """Processor seconds of all runs of a model, tests included."""
-    seconds, steps, own = 0.0, 0, [its for its in trainings if its.model == model]
-    for kind in dict.fromkeys(its.kind for its in own):
-        here = [its for its in own if its.kind == kind]
+    seconds, steps, of_model = 0.0, 0, [run for run in trainings if run.model == model]
+    for kind in dict.fromkeys(run.kind for run in of_model):
+        here = [run for run in of_model if run.kind == kind]
         recipe = train_recipe(config, here[0], worlds)
         cell = cell_of(config, model, SplitData(recipe, world_name(here[0])), 0)
         each = step_seconds(cell, Noise(recipe, config.resolution))
-        count = sum(steps_of(config, its, cell.recipe).steps for its in here)
+        count = sum(steps_of(config, run, cell.recipe).steps for run in here)
         print(f"{model}: {len(here)} runs of {kind}, {count} steps, {1000 * each:.0f} ms each")
         seconds, steps = seconds + each * count, steps + count
-    return seconds + REST_SECONDS * len(own)
+    return seconds + REST_SECONDS * len(of_model)

@@ -58,10 +58,12 @@ def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tupl
     for seed in range(config.seeds) if photographs.several else ():
         tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
         yield f"{HELD_OUT}-{seed}", (tested, False)
-    runs = (its._replace(model="", images=0, tuned=False) for its in all_trainings(config, material))
+    runs = (run._replace(model="", images=0, tuned=False) for run in all_trainings(config, material))
     for training in dict.fromkeys(runs):
         if training.world == OWN:
-            files = {name: kept(its, training.seed, training.count) for name, its in photographs.several.items()}
+            files = {
+                name: kept(pictures, training.seed, training.count) for name, pictures in photographs.several.items()
+            }
         elif training.world == OTHERS:
             files = {name: photographs.others[name] for name in drawn(photographs, training.seed, training.count)}
         else:
@@ -213,5 +215,5 @@ def check_apart(config: Any, material: Material, files: Mapping[str, Path]) -> N
 def cutouts_in(path: Path) -> dict[bytes, Path]:
     """The photographs that a world file names, by SHA-256."""
     entries = read_table(path).get("animal", {}).values()
-    files = [path.parent / its for entry in entries for its in entry.get("cutouts", ())]
+    files = [path.parent / name for entry in entries for name in entry.get("cutouts", ())]
     return {sha256(file): file for file in files}

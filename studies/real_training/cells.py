@@ -42,12 +42,14 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
     models = {folder: read_config(folder).model for folder in folders}
-    own = [folder for folder in folders if same_scorer(models[folder], model)]
-    if not own:
+    of_model = [folder for folder in folders if same_scorer(models[folder], model)]
+    if not of_model:
         there = ", ".join(sorted(set(models.values())))
         raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {place_of(folder.parent).get("seed") for folder in own}
-    same = own if len(seeds) == 1 else [folder for folder in own if place_of(folder.parent).get("seed") == seed]
+    seeds = {place_of(folder.parent).get("seed") for folder in of_model}
+    same = (
+        of_model if len(seeds) == 1 else [folder for folder in of_model if place_of(folder.parent).get("seed") == seed]
+    )
     if not same:
         raise UserError(
             f"--from {name}: it has no {model} of seed {seed}, only of {sorted(map(str, seeds))}; lower --seeds"
@@ -101,7 +103,7 @@ def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]
         for seed in range(config.seeds)
         for model, place in chosen(config)
     ]
-    return list({its.cell.id: its for its in every}.values())
+    return list({run.cell.id: run for run in every}.values())
 
 
 def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: TrainedOn, seed: int) -> Planned:
@@ -123,8 +125,8 @@ def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place
     )
     cell = cell_of(grid, model, data, seed)
     if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
-        own = replace(recorded(cell.towers, elsewhere=True), load=False)
-        cell = replace(cell, start=start, base=None, towers=own)
+        as_read = replace(recorded(cell.towers, elsewhere=True), load=False)
+        cell = replace(cell, start=start, base=None, towers=as_read)
     return Planned(cell, place, rendered.files[synthetic] if synthetic else there.opening.root)
 
 
@@ -137,14 +139,14 @@ def grid_with_steps(config: Config, images: int) -> Grid:
     return replace(grid, recipe=replace(grid.recipe, steps=steps))
 
 
-def closed(its: TowerConfig) -> bool:
+def closed(config: TowerConfig) -> bool:
     """Whether towers have a vocabulary of their own."""
-    return (its.tokenizer or "closed") == "closed" and its.architecture in SMALL_TOWERS
+    return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
 def recipes(config: Config, photos: Photos) -> dict[str, str]:
     """The recipe of each model, on each set of sources that takes other steps."""
-    images = {sources: its.numbers.images for (sources, _), its in photos.items()}
+    images = {sources: described.numbers.images for (sources, _), described in photos.items()}
     several = len(set(images.values())) > 1 and bool(config.epochs)
     lines = {}
     for model in config.models:

@@ -114,12 +114,14 @@ def parser_of(model: str, parser: str) -> str:
 def chosen(config: Config) -> Iterator[tuple[str, TrainedOn]]:
     """Every model at every place, once: a model that reads captions alone is the same with every parser."""
     every = (
-        (model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models
+        (model, place._replace(parser=parser_of(model, place.parser)))
+        for place in places(config)
+        for model in config.models
     )
     return iter(dict.fromkeys(every))
 
 
 def constant(config: Config) -> dict[str, Any]:
     """The axes that don't vary, with their value."""
-    rows = [its._asdict() for _, its in chosen(config)]
+    rows = [place._asdict() for _, place in chosen(config)]
     return {name: rows[0][name] for name in TrainedOn._fields if len({row[name] for row in rows}) == 1}

@@ -51,8 +51,8 @@ class RealData:
     @property
     def settings(self) -> dict[str, Any]:
         """The photographs, the split and its share."""
-        own = {"photographs": self.photographs, "version": VERSION}
-        return own | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
+        photographs = {"photographs": self.photographs, "version": VERSION}
+        return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     def counts(self) -> dict[str, Any]:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}

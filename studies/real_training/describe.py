@@ -42,9 +42,9 @@ QUALITY = 95
 
 def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
     """Render, export and rename; returns the data root. What is there already stays."""
-    own = replace(recipe, seed=recipe.seed + SEED)
+    others = replace(recipe, seed=recipe.seed + SEED)
     images = ImageStore(store, load_world(recipe.world), resolution)
-    split = make_splits(images, [own], workers)[own]
+    split = make_splits(images, [others], workers)[others]
     root, exported = out / "rendered", out / "rendered" / "export"
     root.mkdir(parents=True, exist_ok=True)
     subsets = [subset for subset in PARTS if subset in {"train", *recipe.all_tests}]
@@ -62,16 +62,16 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
     annotations = folder / "annotations" / f"captions_{part}.json"
     if annotations.exists():  # which is written last
         return
-    numbers = {its["id"]: first + place for place, its in enumerate(content["images"])}
+    numbers = {image["id"]: first + place for place, image in enumerate(content["images"])}
     entries = []
-    for its in content["images"]:
-        name = f"{numbers[its['id']]:012d}.jpg"
-        with whole_file(folder / part / name) as temporary, Image.open(images / its["file_name"]) as picture:
+    for image in content["images"]:
+        name = f"{numbers[image['id']]:012d}.jpg"
+        with whole_file(folder / part / name) as temporary, Image.open(images / image["file_name"]) as picture:
             picture.save(temporary, "JPEG", quality=QUALITY)
-        entries.append({"id": numbers[its["id"]], "file_name": name})
+        entries.append({"id": numbers[image["id"]], "file_name": name})
     texts = [
-        {"id": first + place, "image_id": numbers[its["image_id"]], "caption": its["caption"]}
-        for place, its in enumerate(content["annotations"])
+        {"id": first + place, "image_id": numbers[note["image_id"]], "caption": note["caption"]}
+        for place, note in enumerate(content["annotations"])
     ]
     write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
@@ -82,10 +82,10 @@ def folders_of(config: Config) -> Given:
 
     if not config.images:
         return {}
-    own = {folder for name in names() for folder in load(name).images}
+    read_by_sources = {folder for name in names() for folder in load(name).images}
     tests = {folder for name in registry.names() for folder in registry.load(name).images}
-    given = folders_given(config.images, own | tests)
-    if twice := next((name for name in sorted(own) if len(given.get(name, ())) > 1), None):
+    given = folders_given(config.images, read_by_sources | tests)
+    if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
         raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
     return given
 
@@ -120,7 +120,7 @@ def described(config: Config, root: Path, folders: Given) -> dict[tuple[str, str
     """What every cell trains on, by sources and parser; prints the counts."""
     out = kept_out(config, root, folders)
     found = {}
-    for sources, parser in dict.fromkeys((its.sources, its.parser) for _, its in chosen(config)):
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in chosen(config)):
         opening = opening_of(config, sources, parser, root, folders, out)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, config.allow_unanswered))

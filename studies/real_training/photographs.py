@@ -120,8 +120,8 @@ class HeldOut(Benchmark):
         """`names` are those of the photographs of each source."""
         self.name, self.sources = "the held-out photographs", list(sources)
         self.places: dict[str, tuple[int, int]] = {}
-        for s, own in enumerate(names):
-            for i, name in enumerate(own):
+        for s, source_names in enumerate(names):
+            for i, name in enumerate(source_names):
                 if name in chosen:
                     self.places.setdefault(name, (s, i))
         known = {name: self._caption(name) for name in sorted(self.places)}

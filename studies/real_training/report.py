@@ -41,7 +41,7 @@ class Study(NamedTuple):
 
     def results(self) -> list[dict[str, Any]]:
         """Results of the finished cells."""
-        return collect(self.out / "cells" / its.cell.id for its in self.runs)
+        return collect(self.out / "cells" / run.cell.id for run in self.runs)
 
     def pieces(self) -> dict[str, list[Piece]]:
         """Benchmarks of the finished cells, by cell."""
@@ -49,7 +49,7 @@ class Study(NamedTuple):
 
     def scores(self) -> dict[str, list[dict[str, Any]]]:
         """Results of benchmarks by cell."""
-        return {cell: results_of(its) for cell, its in self.pieces().items()}
+        return {cell: results_of(pieces) for cell, pieces in self.pieces().items()}
 
 
 def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> Path:
@@ -81,26 +81,26 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
         lacking=lacking(frame),
         left_out=left_out or {},
         benchmarks=f"{FOLDER}/report.html" if (study.out / FOLDER / "report.html").exists() else "",
-        figures={name: write_figure(study.out / "figures" / f"{name}.png", its) for name, its in figures.items()},
+        figures={name: write_figure(study.out / "figures" / f"{name}.png", drawn) for name, drawn in figures.items()},
         finished=len(results),
         cells=len(study.runs),
         seeds=config.seeds,
         config=flat(asdict(config)),
         notes={**notes, **where_it_ran(study.out, results)},
-        smoke=smoke_words([its.cell.recipe.steps for its in study.runs]),
+        smoke=smoke_words([run.cell.recipe.steps for run in study.runs]),
     )
 
 
 def published(study: Study) -> dict[str, Any]:
     """What papers report, by benchmark; none of a rehearsal, whose files have the names alone."""
-    subjects = [] if study.config.rehearse else [its for own in study.tests.subjects.values() for its in own]
-    return {subject.label: subject.spec.published for subject in subjects}
+    tested = [] if study.config.rehearse else [subject for some in study.tests.subjects.values() for subject in some]
+    return {subject.label: subject.spec.published for subject in tested}
 
 
 def guess(study: Study) -> float:
     """What guessing gives on the held-out photographs, in percent."""
-    numbers = [its.numbers for its in study.photos.values()]
-    return 100 / (1 + min([OTHERS, *(its.held_out - 1 for its in numbers)]))
+    numbers = [described.numbers for described in study.photos.values()]
+    return 100 / (1 + min([OTHERS, *(count.held_out - 1 for count in numbers)]))
 
 
 def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
@@ -113,11 +113,11 @@ def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
 def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What cells had of the weights that they started with."""
     return {
-        f"{its['model']} {its['sources']}, from {its['start']}, seed {its['seed']}": Carried.recorded(
-            its["carried"]
+        f"{result['model']} {result['sources']}, from {result['start']}, seed {result['seed']}": Carried.recorded(
+            result["carried"]
         ).text
-        for its in results
-        if "carried" in its
+        for result in results
+        if "carried" in result
     }
 
 
@@ -156,8 +156,8 @@ def run(config: Config, out: Path, folders: Given) -> None:
     photos = described(config, root, folders)
     runs = planned(config, photos, rendered_splits(config, cores(grid)))
     check_false_captions(runs)
-    tests = Tests.of(config, [its.place.parser for its in runs], root, folders)
-    jobs = [Job(its.cell, its.data_file, out, execution=Execution.of(config)) for its in runs]
+    tests = Tests.of(config, [each.place.parser for each in runs], root, folders)
+    jobs = [Job(each.cell, each.data_file, out, execution=Execution.of(config)) for each in runs]
     notes = recipes(config, photos)
     for name, text in notes.items():
         print(f"{name}: {text}")
@@ -178,14 +178,14 @@ def check_false_captions(runs: Sequence[Planned]) -> None:
     """Raise before training for a model whose loss needs false captions of data that have none."""
     from menagerie.models.recipe import negatives_of
 
-    for its in runs:
+    for run in runs:
         if (
-            its.place.mix < 1
-            and negatives_of(its.cell.recipe, its.cell.negatives).texts
-            and not its.cell.data.synthetic
+            run.place.mix < 1
+            and negatives_of(run.cell.recipe, run.cell.negatives).texts
+            and not run.cell.data.synthetic
         ):
             raise UserError(
-                f"{its.cell.model} trains with false captions, which photographs don't have; choose another model or "
+                f"{run.cell.model} trains with false captions, which photographs don't have; choose another model or "
                 "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
             )
 
@@ -195,10 +195,10 @@ def print_carried(runs: Sequence[Planned], out: Path) -> None:
     from menagerie.models.carry_over import Carried
     from menagerie.studies.runs.results import finished
 
-    for its in runs:
-        carried = (finished(out / "cells" / its.cell.id) or {}).get("carried")
+    for run in runs:
+        carried = (finished(out / "cells" / run.cell.id) or {}).get("carried")
         if carried:
-            print(f"{its.cell.name}: {Carried.recorded(carried).text}")
+            print(f"{run.cell.name}: {Carried.recorded(carried).text}")
 
 
 def plan(config: Config, folders: Given) -> None:
@@ -216,14 +216,14 @@ def plan(config: Config, folders: Given) -> None:
     runs = planned(alone, photos, Rendered((), {}))
     torch.set_num_threads(config.threads)
     total = 0.0
-    for model, place in dict.fromkeys((its.cell.model, its.place) for its in runs):
-        own = [its.cell for its in runs if (its.cell.model, its.place) == (model, place)]
-        data = own[0].data.open(config.data_root).train
-        fresh = replace(own[0], start=None, towers=replace(own[0].towers, pretrained="", load=True))
+    for model, place in dict.fromkeys((run.cell.model, run.place) for run in runs):
+        alike = [run.cell for run in runs if (run.cell.model, run.place) == (model, place)]
+        data = alike[0].data.open(config.data_root).train
+        fresh = replace(alike[0], start=None, towers=replace(alike[0].towers, pretrained="", load=True))
         seconds = step_seconds(fresh, data)
-        cells = len(own) * len(config.mix)
-        total += len(config.mix) * steps_of(own) * seconds + REST_SECONDS * cells
-        print(f"{own[0].name}: {cells} cells, {own[0].recipe.steps} steps each, {1000 * seconds:.0f} ms a step")
+        cells = len(alike) * len(config.mix)
+        total += len(config.mix) * steps_of(alike) * seconds + REST_SECONDS * cells
+        print(f"{alike[0].name}: {cells} cells, {alike[0].recipe.steps} steps each, {1000 * seconds:.0f} ms a step")
     at_once = min(workers(grid_of(config)), len(runs) * len(config.mix))
     about = shown(STUDY_SECONDS + total / at_once)
     print(f"about {about} of training in all, {at_once} cells at once; benchmarks are not counted")

@@ -61,7 +61,9 @@ def score(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> d
     """Score what isn't scored yet, and write the report of all records; returns why some can't be scored."""
     import torch
 
-    every = [piece for its in pieces(runs, tests, out, config.unknown_words == "skip").values() for piece in its]
+    every = [
+        piece for of_cell in pieces(runs, tests, out, config.unknown_words == "skip").values() for piece in of_cell
+    ]
     if not every:
         return {}
     there = not config.device.startswith("cuda") or torch.cuda.is_available()  # cells may have been trained elsewhere
@@ -81,8 +83,8 @@ def tidy(cells: Sequence[Mapping[str, Any]], scores: Mapping[str, Sequence[Mappi
     rows = []
     for cell in cells:
         place = {**{name: cell.get(name, NONE) for name in AXES}, "seed": cell["seed"], "cell": cell["id"]}
-        its = cell["subsets"]["validation"][GROUP]
-        held = {"official": its["official"], "neutral": its["accuracy"], "tie_rate": its["tie_rate"], "n": its["n"]}
+        test = cell["subsets"]["validation"][GROUP]
+        held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
         rows.append(place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held)
         for result in scores.get(cell["id"], ()):
             what = {"benchmark": result["benchmark"]}
@@ -96,17 +98,17 @@ def headlines(frame: pd.DataFrame, published: Mapping[str, Published]) -> pd.Dat
 
     Rows of papers are marked as theirs. Columns that say where are left out where they say the same in all rows.
     """
-    own = frame[frame.kind == HEADLINE]
-    own = own.assign(column=own.benchmark + (": " + own.name.astype(str)).where(own.name != "", ""))
-    table = described(pivot(own, list(AXES), ["column"], "official"), deviations=True).reset_index()
+    shown = frame[frame.kind == HEADLINE]
+    shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
+    table = described(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
     names = [name for name in table.columns if name not in AXES]
     theirs = [
         {"model": model + THEIRS, **{name: DASH for name in AXES[1:]}, **row}
-        for model in dict.fromkeys(model for its in published.values() for model in its)
+        for model in dict.fromkeys(model for numbers in published.values() for model in numbers)
         if set((row := row_of(model, names, published)).values()) != {DASH}
     ]
     table = pd.concat([table, pd.DataFrame(theirs, columns=table.columns)], ignore_index=True)
-    return table.drop(columns=[name for name in AXES[1:] if own[name].nunique() < 2])
+    return table.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
 
 
 def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published]) -> dict[str, str]:
@@ -122,9 +124,9 @@ def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published
 def data_table(photos: Mapping[tuple[str, str], Described]) -> pd.DataFrame:
     """How much there is of each set of sources with each parser."""
     rows = []
-    for (sources, parser), its in photos.items():
-        left = ", ".join(f"{count} {reason}" for reason, count in (*its.numbers.left_out, *its.numbers.refused))
-        numbers = (its.numbers.images, its.numbers.held_out, its.numbers.captions)
-        rows.append([sources, parser, *map(str, numbers), left or "none", its.numbers.parsed or DASH])
+    for (sources, parser), there in photos.items():
+        left = ", ".join(f"{count} {reason}" for reason, count in (*there.numbers.left_out, *there.numbers.refused))
+        numbers = (there.numbers.images, there.numbers.held_out, there.numbers.captions)
+        rows.append([sources, parser, *map(str, numbers), left or "none", there.numbers.parsed or DASH])
     columns = ["sources", "parser", "photographs", "held out", "captions", "left out", "parsed"]
     return pd.DataFrame(rows, columns=columns)

@@ -165,11 +165,11 @@ def own_files(*paths: str) -> str:
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
     here = [file for file in files if file.is_file()]
-    hashed, own = hashlib.sha256(), [each for file in here for each in sources(file)]
-    for path in own:
+    hashed, files_read = hashlib.sha256(), [each for file in here for each in sources(file)]
+    for path in files_read:
         with open_file(path) as file:
             hashed.update(file.read())
-    return hashed.hexdigest()[:12] if own else ""
+    return hashed.hexdigest()[:12] if files_read else ""
 
 
 def sources(file: Path) -> list[Path]:

@@ -74,19 +74,21 @@ class ScorerOptions:
         return differing(getattr(self, spec_of(model).flag))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = [getattr(self, item.name) for item in fields(self)]
+        configs = [getattr(self, item.name) for item in fields(self)]
         # Plain values: in another process a user's own file has to be run before its config can be had.
-        values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in own)
+        values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
         return restored, (self.size, self.models, values)
 
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     """The class with a field for each of `models`."""
-    own = [(spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models]
-    if len({flag for flag, *_ in own}) < len(own):
+    items = [
+        (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
+    ]
+    if len({flag for flag, *_ in items}) < len(items):
         raise UserError(f"two of {', '.join(models)} have one name for their options; rename a class")
-    kind = make_dataclass("ScorerOptions", own, bases=(ScorerOptions,), frozen=True)
+    kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
     kind.models, kind.size, kind.__module__ = models, size, __name__
     return kind
 
@@ -103,7 +105,7 @@ def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
 
 def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
     """What was pickled."""
-    configs = (spec_of(model).config(**its) for model, its in zip(models, values, strict=True))
+    configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
     return options_class(size, models)(*configs)
 
 
@@ -115,12 +117,12 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
     """The configuration with options for the `file.py:Class` that a command line names after --models."""
-    own = [model for model in values_of("--models", arguments) if ".py:" in model]
+    classes = [model for model in values_of("--models", arguments) if ".py:" in model]
     for name in ("scorers", "grid"):
         inner = getattr(config, name, None)
-        if own and isinstance(inner, ScorerOptions):
-            return replace(config, scorers=scorer_options(inner.size, own))
-        if own and is_dataclass(inner):
+        if classes and isinstance(inner, ScorerOptions):
+            return replace(config, scorers=scorer_options(inner.size, classes))
+        if classes and is_dataclass(inner):
             return replace(config, **{name: with_own_scorers(inner, arguments)})
     return config
 

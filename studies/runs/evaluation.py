@@ -50,11 +50,11 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
         else:
             outcomes[item.group].append(test.outcome(item, matrix))
     tasks = {}
-    for group, its in outcomes.items():
-        official, neutral, tie_rate, n = summarise(its)
+    for group, found in outcomes.items():
+        official, neutral, tie_rate, n = summarise(found)
         tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, its in quads.items():  # officially: a tie is wrong
-        tasks[f"quad {part}"] = {"accuracy": summarise(its).official, "tie_rate": None, "n": len(its)}
+    for part, found in quads.items():  # officially: a tie is wrong
+        tasks[f"quad {part}"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
 
 

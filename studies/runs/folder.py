@@ -124,9 +124,9 @@ def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) 
     """
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
-    runs = [its["provenance"] for its in (results_in(out) if results is None else results) if its.get("provenance")]
+    runs = [each["provenance"] for each in (results_in(out) if results is None else results) if each.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
-    known |= {name: text for name in OF_RUNS if (text := together(its.get(name) for its in runs or [study]))}
+    known |= {name: text for name in OF_RUNS if (text := together(run.get(name) for run in runs or [study]))}
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
 

@@ -26,12 +26,12 @@ def processor() -> str:
 def described(cpuinfo: str) -> str:
     """What Linux says of the first processor, in a line; empty where it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
-    its = {key.strip(): value.strip() for key, _, value in lines}
-    if "model name" not in its:
+    facts = {key.strip(): value.strip() for key, _, value in lines}
+    if "model name" not in facts:
         return ""
-    numbers = [f"{name.removeprefix('cpu ')} {its[name]}" for name in NUMBERS if name in its]
-    flags = its.get("flags", "").split()
-    return ", ".join([its["model name"], *numbers, *[name for name in VECTORS if name in flags][:1]])
+    numbers = [f"{name.removeprefix('cpu ')} {facts[name]}" for name in NUMBERS if name in facts]
+    flags = facts.get("flags", "").split()
+    return ", ".join([facts["model name"], *numbers, *[name for name in VECTORS if name in flags][:1]])
 
 
 def check_device(device: str) -> None:

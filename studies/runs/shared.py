@@ -197,8 +197,8 @@ def trunk_key(cell: Cell) -> str:
     """Hash of all settings but the number of steps, and what follows from it."""
     from menagerie.models.training.feed import single_steps
 
-    own = {"steps", "decay", "single_object_phase"}
-    recipe = {name: value for name, value in cell.settings["recipe"].items() if name not in own}
+    of_length = {"steps", "decay", "single_object_phase"}
+    recipe = {name: value for name, value in cell.settings["recipe"].items() if name not in of_length}
     return digest(cell.settings | {"recipe": recipe, "single_steps": single_steps(cell.recipe)})
 
 

@@ -46,12 +46,12 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     figure = Figure(panels_size(list(chosen), (9.4, 4.2), (2.4, 2.1)), layout="constrained")
     panels = model_panels(figure, list(chosen))
     for axis, strong in panels:
-        for k, (model, its) in enumerate(chosen.items()):
+        for k, (model, front) in enumerate(chosen.items()):
             if model in strong:
                 tried = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-                draw_front(axis, tried, its, line_style(k))
+                draw_front(axis, tried, front, line_style(k))
             else:
-                axis.plot([p.images for p in its], [100 * p.test for p in its], **PALE)
+                axis.plot([p.images for p in front], [100 * p.test for p in front], **PALE)
         axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
         chance_line(axis)
     for axis, _ in panels:
@@ -66,14 +66,14 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     return figure
 
 
-def draw_front(axis: Axes, tried: Sequence[Point], its: Sequence[Point], style: dict[str, str]) -> None:
+def draw_front(axis: Axes, tried: Sequence[Point], front: Sequence[Point], style: dict[str, str]) -> None:
     """One model's Pareto front on validation, a line, on the test, where it needn't rise, and all that was tried."""
     accuracies = [100 * p.accuracy for p in tried]
     axis.plot([p.images for p in tried], accuracies, **style | {"linestyle": "none"}, **RING)
-    images = [p.images for p in its]
+    images = [p.images for p in front]
     thin = {"color": style["color"], "linewidth": 1}
-    axis.step(images, [100 * p.accuracy for p in its], where="post", **thin)
-    axis.plot(images, [100 * p.test for p in its], **style, linestyle="none", markersize=5)
+    axis.step(images, [100 * p.accuracy for p in front], where="post", **thin)
+    axis.plot(images, [100 * p.test for p in front], **style, linestyle="none", markersize=5)
 
 
 def front_keys(config: SampleStudy, front: str) -> list[Line2D]:

@@ -102,7 +102,7 @@ class Runs:
                 break
         best = ended[means.index(max(means))]
         equal = ended[self.config.budgets.index(equal_steps(self.config))]
-        return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
+        return [run | {"equal": at_equal, "at_cap": not stopped} for run, at_equal in zip(best, equal, strict=True)]
 
     def has_converged(self, means: Sequence[float]) -> bool:
         """Whether no larger budget is trained: the last ones brought no rise, or there is no room for one."""

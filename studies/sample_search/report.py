@@ -161,10 +161,12 @@ def counts_by_run(out: Path, all_points: Sequence[Point]) -> list[tuple[str, dic
     for point in all_points:
         known = point.trial.user_attrs
         for cell, tally in zip(known.get("cells", ()), known.get("tests", ()), strict=True):
-            own = {TEST: Count(sum(int(count) for _, count in tally.values()), len(tally))}
+            counts = {TEST: Count(sum(int(count) for _, count in tally.values()), len(tally))}
             if finished(out / "cells" / cell):
-                own |= {column: its for column, its in counts_in(out / "cells" / cell).items() if column == VALIDATION}
-            found[cell] = own
+                counts |= {
+                    column: count for column, count in counts_in(out / "cells" / cell).items() if column == VALIDATION
+                }
+            found[cell] = counts
     return list(found.items())
 
 

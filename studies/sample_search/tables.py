@@ -93,7 +93,7 @@ HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singl
 
 def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
     """All trials, by question and model, as they are in the storage."""
-    named = ((*name.split(" ", 1), trial) for name, own in trials.items() for trial in own)
+    named = ((*name.split(" ", 1), trial) for name, tried in trials.items() for trial in tried)
     return [Point(model, question, trial) for question, model, trial in named]
 
 
@@ -115,9 +115,9 @@ def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[s
 def volumes_of(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
     """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
-        model: Curve([point.images for point in its], [point.trial.user_attrs["tests"] for point in its])
-        for model, its in chosen.items()
-        if its
+        model: Curve([point.images for point in settings], [point.trial.user_attrs["tests"] for point in settings])
+        for model, settings in chosen.items()
+        if settings
     }
     return pareto.volumes(curves, axis_of(config)) if curves else {}
 
@@ -144,8 +144,8 @@ def pareto_table(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> 
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
         [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
-        for model, its in chosen.items()
-        for point in its
+        for model, settings in chosen.items()
+        for point in settings
     ]
     return pd.DataFrame(rows, columns=header)
 
@@ -181,7 +181,7 @@ def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.Dat
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
     rows = [
-        [word, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())]
+        [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
         for name, word in zip(SETTING, HEADER[2:], strict=True)
     ]
     return pd.DataFrame(rows, columns=["parameter", *config.models])

@@ -43,7 +43,7 @@ class Coded(NamedTuple):
 
     def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Coded":
         numbers = np.flatnonzero(mask)
-        keys, animals = ([its[k] for k in numbers] for its in (self.keys, self.animals))
+        keys, animals = ([values[k] for k in numbers] for values in (self.keys, self.animals))
         return Coded(keys, animals, self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
@@ -75,7 +75,7 @@ def coding(folder: Path, model: str, data: CellData, data_file: Path, seed: int)
     """The items of a finished run, encoded."""
     scorer, tests = load_checkpoint(folder / CHECKPOINT, model), data.open(data_file).tests
     parts = {"validation": tests["validation"]}, {name: tests[name] for name in data.tests}
-    return Coding(*(coded(scorer, its, seed) for its in parts))
+    return Coding(*(coded(scorer, tested, seed) for tested in parts))
 
 
 def codings(jobs: Sequence[Job]) -> dict[int, Coding]:
@@ -104,10 +104,10 @@ def of_test(scorer: Scorer, name: str, test: Benchmark, seed: int) -> Coded:
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
-    own = images[[numbers[item.images[0]] for item in items]]
+    image_codes = images[[numbers[item.images[0]] for item in items]]
     both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
     keys = [key_of(item, name, seed) for item in items]
-    return Coded(keys, [item.cluster for item in items], own[:, None] * both, own**2)
+    return Coded(keys, [item.cluster for item in items], image_codes[:, None] * both, image_codes**2)
 
 
 def key_of(item: Item, subset: str, seed: int) -> Key:

@@ -51,8 +51,8 @@ def sweep_figure(
         for axis, column in zip(line, columns, strict=False):
             draw_accuracies(axis, done, split, column, field, values)
             for number, name in enumerate(beside, start=1):
-                if its := accuracies(done.get(SplitRow(split, name), ()), *column):
-                    axis.axhline(statistics.mean(its), **level(number))
+                if level_values := accuracies(done.get(SplitRow(split, name), ()), *column):
+                    axis.axhline(statistics.mean(level_values), **level(number))
             chance_line(axis, stretch=False)
             axis.set_title(column_name(*column).replace(": ", "\n"), fontsize=9)
         draw_parameters(line[-1], parameters, field, values)
@@ -74,10 +74,10 @@ def draw_accuracies(
     """The seeds and the means of one sweep."""
     means = []
     for value in values:
-        its = accuracies(done.get(SplitRow(split, f"{field}={value}"), ()), *column)
-        axis.plot([value] * len(its), its, "o", color=line_style(0)["color"], alpha=0.4, markersize=3)
-        if its:
-            means.append((value, statistics.mean(its)))
+        reached = accuracies(done.get(SplitRow(split, f"{field}={value}"), ()), *column)
+        axis.plot([value] * len(reached), reached, "o", color=line_style(0)["color"], alpha=0.4, markersize=3)
+        if reached:
+            means.append((value, statistics.mean(reached)))
     axis.plot(*zip(*means, strict=True) if means else ([], []), color=line_style(0)["color"])
 
 
@@ -147,7 +147,7 @@ def chosen_slots(scenes: Seen, most: int = 3) -> list[int]:
 
     Sharp: the mean over scenes of the largest share of a word. The favourite has most of the attention over all scenes.
     """
-    sharpness = np.mean([its.max(1) for its in scenes.shares], 0)
+    sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
     agree = scenes.cosines.mean(0) >= AGREE
     order = [slot for slot in np.argsort(-sharpness, kind="stable").tolist() if agree[slot] or not agree.any()]
     chosen: dict[str, int] = {}

@@ -32,8 +32,8 @@ Selected = dict[tuple[str, str], Points]  # by ranking ("" for all slots) and ha
 
 def slot_accuracies(validation: Coded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
     """Accuracy of each slot by itself on some tasks."""
-    its = validation.of_tasks(tasks)
-    return its.values(np.eye(its.products.shape[-1], dtype=its.products.dtype)).mean(0)
+    items = validation.of_tasks(tasks)
+    return items.values(np.eye(items.products.shape[-1], dtype=items.products.dtype)).mean(0)
 
 
 def selected(codings: Mapping[int, Coding], random_halves: int) -> Selected:
@@ -88,9 +88,9 @@ def selection_table(points: Selected) -> pd.DataFrame:
     whole = points["", ALL]
     tasks = tasks_of(whole)
     rows = []
-    for (ranking, kept), its in points.items():
-        each = [accuracy(its, [task]) for task in tasks]
-        delta = None if kept == ALL else over_tasks(whole, its, tasks)
+    for (ranking, kept), records in points.items():
+        each = [accuracy(records, [task]) for task in tasks]
+        delta = None if kept == ALL else over_tasks(whole, records, tasks)
         row = [ranking or DASH, kept, *(f"{value:.1f}" for value in [*each, float(np.mean(each))])]
         rows.append([*row, str(delta or DASH)])
     return pd.DataFrame(rows, columns=["ranked by", "slots", *tasks, "average", "minus all slots"])
@@ -124,7 +124,7 @@ def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
 
     sigmoid(s theta / 4), s = max(100, e^alpha); cross-entropy over s times the two cosines of the masked image.
     """
-    products, squares = (torch.from_numpy(its).double() for its in (items.products, items.squares))
+    products, squares = (torch.from_numpy(array).double() for array in (items.products, items.squares))
     theta = torch.zeros(products.shape[-1], dtype=torch.float64, requires_grad=True)
     alpha = torch.tensor(math.log(LEAST_SCALE), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.SGD([theta, alpha], RATE, MOMENTUM)
@@ -177,15 +177,15 @@ def over_seeds(seeds: Mapping[int, Coding], parts: int, task: str) -> Masked:
     """The points of all seeds, each with a mask of its own."""
     points: tuple[Points, ...] = ({}, {}, {}, {})
     for seed, coding in seeds.items():
-        validation, tests = (its.in_parts(parts) for its in coding)
-        own = validation.of_tasks([task])
-        if not own.keys:
+        validation, tests = (coded.in_parts(parts) for coded in coding)
+        trained_on = validation.of_tasks([task])
+        if not trained_on.keys:
             continue
-        weights = np.stack([np.ones(parts), trained_mask(own, seed)], 1)
-        for pair, items in ((points[:2], own), (points[2:], tests)):
+        weights = np.stack([np.ones(parts), trained_mask(trained_on, seed)], 1)
+        for pair, items in ((points[:2], trained_on), (points[2:], tests)):
             values = items.values(weights)
-            for its, column in zip(pair, values.T, strict=True):
-                its.update(items.points(column))
+            for side, column in zip(pair, values.T, strict=True):
+                side.update(items.points(column))
     return Masked(points[:2], points[2:])
 
 
@@ -195,11 +195,11 @@ def mask_table(results: Mapping[MaskRow, Masked], names: Mapping[str, str]) -> p
     rows = []
     for place, (validation, tests) in results.items():
         others = [task for task in tasks_of(tests[0]) if task != place.task]
-        fit, own, rest = (
-            [accuracy(its, tasks) for its in both]
+        fit, same_task, rest = (
+            [accuracy(records, tasks) for records in both]
             for both, tasks in ((validation, [place.task]), (tests, [place.task]), (tests, others))
         )
-        shown = [f"{before:.1f} → {after:.1f}" for before, after in (fit, own, rest)]
+        shown = [f"{before:.1f} → {after:.1f}" for before, after in (fit, same_task, rest)]
         delta, change = over_tasks(*tests, others), for_each_gained(fit, rest)
         ratio = DASH if change is None else f"{change:+.3f}"
         rows.append([names[place.model], place.shape, place.task, *shown, str(delta or DASH), ratio])
@@ -217,7 +217,7 @@ def papers_measure(result: Masked, task: str) -> float | None:
     validation, tests = result
     others = [other for other in tasks_of(tests[0]) if other != task]
     return for_each_gained(
-        *([accuracy(its, tasks) for its in both] for both, tasks in ((validation, [task]), (tests, others)))
+        *([accuracy(records, tasks) for records in both] for both, tasks in ((validation, [task]), (tests, others)))
     )
 
 

@@ -50,7 +50,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
     done = Done(config, rows, jobs, read_runs(ablated(MODEL), jobs), columns_of(data))
     points, masks = selections(done), trained_masks(done)
     tables = tables_of(done, points, masks)
-    counts = [tested_counts(job) for its in jobs.values() for job in whole(its)]
+    counts = [tested_counts(job) for batch in jobs.values() for job in whole(batch)]
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     write_text(out / "tables.tex", "\n".join(to_latex(table, CAPTIONS[name]) for name, table in tables.items()))
@@ -76,8 +76,8 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         meaning=meaning(config.seeds, fewest_pairs(counts, done.columns)),
         captions=CAPTIONS,
         figures=figures(out / "figures", done),
-        finished=len({job.folder for its in jobs.values() for job in whole(its)}),
-        runs=len({job.folder for its in jobs.values() for job in its}),
+        finished=len({job.folder for batch in jobs.values() for job in whole(batch)}),
+        runs=len({job.folder for batch in jobs.values() for job in batch}),
         base=rows.base,
         alike=alike(curves(done)),
         agreeing=AGREE,
@@ -109,7 +109,7 @@ def tested_counts(job: Job) -> dict[tuple[str, str], Count]:
 
 def tested(done: Done, points: Selected) -> list[tuple[str, str]]:
     """The subsets and tasks of all tables."""
-    found = {key[1:3] for its in points.values() for key in its}
+    found = {key[1:3] for records in points.values() for key in records}
     return [*done.columns, *sorted(found), *(("validation", task) for task in done.config.mask_tasks)]
 
 
@@ -132,13 +132,13 @@ def figures(folder: Path, done: Done) -> dict[str, str]:
 
 def curves(done: Done) -> list[Curve]:
     """The finished runs in the figure of how all trained, each once."""
-    labels = {job.folder: place.row for place, its in reversed(done.jobs.items()) for job in whole(its)}
+    labels = {job.folder: place.row for place, batch in reversed(done.jobs.items()) for job in whole(batch)}
     return [Curve(group_of(done, row), shown(row), folder) for folder, row in reversed(labels.items())]
 
 
 def group_of(done: Done, row: str) -> str:
     """The column of panels that a row's training is in: few lines can be told apart in one."""
-    swept = next((field for field, its in done.rows.sweeps.items() if row in its), "")
+    swept = next((field for field, rows in done.rows.sweeps.items() if row in rows), "")
     return SWEPT[swept] if swept else "rows of table 6, models"
 
 

@@ -47,8 +47,8 @@ def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path
     for cell in cells(grid, identity):
         varied = lines.items() if cell.model == MODEL else ((title(cell.model), ""),)
         for row, line in varied:
-            its = changed(spec, cell, line) if line else cell
-            jobs.setdefault(SplitRow(grid.kind, row), []).append(Job(its, files[cell.data], out, row, execution))
+            other = changed(spec, cell, line) if line else cell
+            jobs.setdefault(SplitRow(grid.kind, row), []).append(Job(other, files[cell.data], out, row, execution))
     return jobs
 
 

@@ -49,7 +49,7 @@ class Done(NamedTuple):
 
     def runs_of(self, names: Sequence[str]) -> Runs:
         """The finished runs of some rows."""
-        return {place: its for place, its in self.runs.items() if place.row in names}
+        return {place: group for place, group in self.runs.items() if place.row in names}
 
     @property
     def ladder(self) -> list[str]:
@@ -59,7 +59,7 @@ class Done(NamedTuple):
     @property
     def swept(self) -> dict[str, list[int]]:
         """The values of each swept field."""
-        return {name: [int(row.partition("=")[2]) for row in its] for name, its in self.rows.sweeps.items()}
+        return {name: [int(row.partition("=")[2]) for row in rows] for name, rows in self.rows.sweeps.items()}
 
     @property
     def beside(self) -> list[str]:
@@ -82,7 +82,7 @@ class Done(NamedTuple):
 
     def parameters(self) -> dict[str, int]:
         """The parameters of each row that has a finished run."""
-        first = {place.row: its[0] for place, all_of in self.jobs.items() if (its := whole(all_of))}
+        first = {place.row: done_jobs[0] for place, all_of in self.jobs.items() if (done_jobs := whole(all_of))}
         return {row: finished(job.folder)["parameters"] for row, job in first.items()}
 
 
@@ -91,7 +91,7 @@ def selections(done: Done) -> Selected:
     if "selection" not in done.config.parts:
         return {}
     coded = codings(done.jobs_of(done.rows.base))
-    in_slots = {seed: Coding(*(its.in_parts(done.slots) for its in coding)) for seed, coding in coded.items()}
+    in_slots = {seed: Coding(*(items.in_parts(done.slots) for items in coding)) for seed, coding in coded.items()}
     return selected(in_slots, done.config.random_halves)
 
 
@@ -101,7 +101,7 @@ def trained_masks(done: Done) -> dict[MaskRow, Masked]:
         return {}
     names = {model: done.rows.base if model == MODEL else title(model) for model in done.config.models}
     coded = {model: codings(done.jobs_of(name)) for model, name in names.items()}
-    return masked({model: its for model, its in coded.items() if its}, done.slots, done.config.mask_tasks)
+    return masked({model: by_seed for model, by_seed in coded.items() if by_seed}, done.slots, done.config.mask_tasks)
 
 
 def tables_of(done: Done, points: Selected, masks: Mapping[MaskRow, Masked]) -> dict[str, pd.DataFrame]:
@@ -114,7 +114,7 @@ def tables_of(done: Done, points: Selected, masks: Mapping[MaskRow, Masked]) -> 
     if done.ladder:
         tables["ladder"] = rows_table(done, done.ladder)
     if any(done.swept.values()):
-        swept = [row for its in done.rows.sweeps.values() for row in its]
+        swept = [row for rows in done.rows.sweeps.values() for row in rows]
         tables["sweeps"] = rows_table(done, [done.rows.base, *swept, *done.beside])
     return tables
 
@@ -201,18 +201,18 @@ def of_mask_pair(claim: str, row: str, task: str, sides: Sequence[Masked | None]
     claim that only one of both confirms, or contradicts, is undecided."""
     if None in sides:
         return verdict(claim, row, DASH, None, 1)
-    changes = [changes_elsewhere(its, task) for its in sides]
+    changes = [changes_elsewhere(mask, task) for mask in sides]
     columns = {key[1:3] for key in changes[0]}
-    delta = difference(*(pooled(its, columns) for its in changes), "", "")
+    delta = difference(*(pooled(mask, columns) for mask in changes), "", "")
     tests = (
-        f"all tests: {', '.join(dict.fromkeys(name for _, name in sorted(columns, key=lambda its: by_task(its[1]))))}"
+        f"all tests: {', '.join(dict.fromkeys(name for _, name in sorted(columns, key=lambda mask: by_task(mask[1]))))}"
     )
     found = verdict(claim, row, tests, delta, 1)
-    theirs, own = (papers_measure(its, task) for its in sides)
-    if theirs is None or own is None:
+    theirs, ours = (papers_measure(mask, task) for mask in sides)
+    if theirs is None or ours is None:
         return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")
-    agrees = (own > theirs) == (delta is not None and delta.mean > 0)
-    beside = f"{found.difference}; the paper's measure, % for each % gained: {own:+.3f} against {theirs:+.3f}"
+    agrees = (ours > theirs) == (delta is not None and delta.mean > 0)
+    beside = f"{found.difference}; the paper's measure, % for each % gained: {ours:+.3f} against {theirs:+.3f}"
     return found._replace(difference=beside, outcome=found.outcome if agrees else "undecided")
 
 

@@ -173,9 +173,9 @@ def paper_tables(
 ) -> dict[str, tuple[PaperTable, pd.DataFrame]]:
     """The paper's tables of which any benchmark was scored, by title; `table` is that of results.csv."""
     return {
-        f"Table {its.number}: {its.title}": (its, filled(its, table, pieces, left_out))
-        for its in TABLES
-        if set(table.benchmark) & {column.benchmark for column in its.columns}
+        f"Table {layout.number}: {layout.title}": (layout, filled(layout, table, pieces, left_out))
+        for layout in TABLES
+        if set(table.benchmark) & {column.benchmark for column in layout.columns}
     }
 
 
@@ -183,7 +183,7 @@ def filled(
     layout: PaperTable, table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
 ) -> pd.DataFrame:
     """One table: our models, each by the official rule, with ties shared and with its ties, then the paper's."""
-    own = list(our_rows(layout, table, pieces, left_out))
+    here = list(our_rows(layout, table, pieces, left_out))
     source = f"OC-CLIP paper, table {layout.number}"
     theirs = [
         [f"{model}{THEIRS}", source, *(figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH))]
@@ -192,11 +192,11 @@ def filled(
     guessed = chances_of(pieces)
     kinds = ("headline", "group")
     found = [
-        next((its for kind in kinds if (its := guessed.get((c.benchmark, kind, c.name)))), None) for c in layout.columns
+        next((one for kind in kinds if (one := guessed.get((c.benchmark, kind, c.name)))), None) for c in layout.columns
     ]
     chance = ["chance", "", *map(percent, found)]
     return pd.DataFrame(
-        [*own, chance, *theirs], columns=["model", "source", *(column.title for column in layout.columns)]
+        [*here, chance, *theirs], columns=["model", "source", *(column.title for column in layout.columns)]
     )
 
 
@@ -238,7 +238,8 @@ def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:
 def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
     """All tables in LaTeX."""
     caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
-    return "\n".join(to_latex(frame, caption.format(its.title, its.number, its.note)) for its, frame in tables.values())
+    texts = (to_latex(frame, caption.format(table.title, table.number, table.note)) for table, frame in tables.values())
+    return "\n".join(texts)
 
 
 Chances = dict[tuple[str, str], float]
@@ -258,6 +259,6 @@ def chances_in(bench: PhotographSet) -> Chances:
         return {}
     items = list(bench.items)
     outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
-    groups = {("group", name): summarise(its) for name, its in by_group(items, outcomes).items()}
-    headlines = {("headline", name): its for name, its in bench.headlines(items, outcomes).items()}
-    return {name: its.neutral for name, its in (groups | headlines).items() if its.neutral is not None}
+    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
+    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
+    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}

@@ -95,12 +95,12 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
 
 def pieces_of(models: Sequence[Model], subjects: Sequence[Subject], out: Path, skip: bool) -> list[Piece]:
     contents = [
-        {"benchmark": its.label, "records": its.records, **identity_of(its.bench, its.parser)} for its in subjects
+        {"benchmark": one.label, "records": one.records, **identity_of(one.bench, one.parser)} for one in subjects
     ]
     return [
-        Piece(model, its, out, skip, digest({"model": model.weights, **what, "skip": skip, "version": VERSION}))
+        Piece(model, one, out, skip, digest({"model": model.weights, **what, "skip": skip, "version": VERSION}))
         for model in models
-        for its, what in zip(subjects, contents, strict=True)
+        for one, what in zip(subjects, contents, strict=True)
     ]
 
 

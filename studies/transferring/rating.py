@@ -32,7 +32,7 @@ def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> 
         matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
         return [result for pool, scores in matrices for result in bench.results(pool, scores)]
     scores = score_items(codes.scorer, bench, encode=encode)
-    return [Result(item, its, bench.outcome(item, its)) for item, its in zip(bench.items, scores, strict=True)]
+    return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
 
 
 def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
@@ -95,16 +95,16 @@ def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return
     for k, row in enumerate(scores):
-        own = min(item.own(k), key=row.__getitem__)
+        true_text = min(item.own(k), key=row.__getitem__)
         best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
-        if row[best] >= row[own]:
+        if row[best] >= row[true_text]:
             yield {
                 **{
                     "image": item.images[k],
                     "record": item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}",
                 },
-                **{"true": item.texts[own].text, "preferred": item.texts[best].text},
-                "scores": [float(row[own]), float(row[best])],
+                **{"true": item.texts[true_text].text, "preferred": item.texts[best].text},
+                "scores": [float(row[true_text]), float(row[best])],
             }
 
 

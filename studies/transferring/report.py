@@ -43,15 +43,15 @@ class Wrong(NamedTuple):
 def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     """The results of the finished pieces, under the labels of this command."""
     done = [(piece, finished(piece.folder)) for piece in pieces]
-    return [its | {"model": piece.model.label, "benchmark": piece.subject.label} for piece, its in done if its]
+    return [result | {"model": piece.model.label, "benchmark": piece.subject.label} for piece, result in done if result]
 
 
 def tidy(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A row for each number; fractions of 1."""
     rows = [
-        {"model": its["model"], "benchmark": its["benchmark"], "kind": kind, "name": name, **values, "piece": its["id"]}
-        for its in results
-        for kind, name, values in measured(its)
+        {"model": one["model"], "benchmark": one["benchmark"], "kind": kind, "name": name, **values, "piece": one["id"]}
+        for one in results
+        for kind, name, values in measured(one)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -71,11 +71,11 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = 
     A model that scores things equal has another row, of its ties. `counts` puts behind our numbers of how many records
     they are.
     """
-    own = table[table.kind == "headline"]
-    columns = list(dict.fromkeys(zip(own.benchmark, own.name, strict=True)))
+    headlines = table[table.kind == "headline"]
+    columns = list(dict.fromkeys(zip(headlines.benchmark, headlines.name, strict=True)))
     rows, titles = {}, titles_of(pieces)
     for model in titles:
-        values = {(row.benchmark, row.name): row for row in own[own.model == model].itertuples(index=False)}
+        values = {(row.benchmark, row.name): row for row in headlines[headlines.model == model].itertuples(index=False)}
         for value, label in (("official", titles[model]), ("tie_rate", f"{titles[model]}: ties")):
             cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
             if counts and value == "official":
@@ -86,7 +86,7 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[Piece], counts: bool = 
     guessed = chances_of(pieces)
     rows["chance"] = [percent(guessed.get((bench, "headline", name))) for bench, name in columns]
     published = {piece.subject.label: piece.subject.spec.published for piece in pieces}
-    for model in dict.fromkeys(model for its in published.values() for model in its):
+    for model in dict.fromkeys(model for figures in published.values() for model in figures):
         numbers = [published[bench].get(model, {}).get(name) for bench, name in columns]
         if any(number is not None for number in numbers):
             rows[model + THEIRS] = [DASH if number is None else f"{number:.1f}" for number in numbers]
@@ -128,7 +128,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         headlines=to_rows(headline_table(table, pieces, counts=True)),
         models=about(models),
         terms=TERMS,
-        papers={name: (its.note, to_rows(frame)) for name, (its, frame) in papers.items()},
+        papers={name: (layout.note, to_rows(frame)) for name, (layout, frame) in papers.items()},
         benchmarks={label: to_rows(benchmark_table(table, pieces, label)) for label in labels},
         shows={piece.subject.label: piece.subject.spec.about for piece in pieces},
         wrong={piece.name: wrong for piece in pieces if (wrong := surely_wrong(piece))},
@@ -153,10 +153,10 @@ def lacking(table: pd.DataFrame) -> dict[str, str]:
     """Of each model and benchmark of which records weren't scored: how many, and of how many."""
     groups = table[table.kind == "group"]
     parts = {}
-    for (model, label), own in groups.groupby(["model", "benchmark"], sort=False):
-        left = {word: int(own[word].sum()) for word in ("missing", "unread")}
+    for (model, label), rows in groups.groupby(["model", "benchmark"], sort=False):
+        left = {word: int(rows[word].sum()) for word in ("missing", "unread")}
         if any(left.values()):
-            scored = int(own.n.sum())
+            scored = int(rows.n.sum())
             reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
             parts[f"{model} on {label}"] = f"{scored} of {scored + sum(left.values())} scored; {reasons}"
     return parts
@@ -180,10 +180,10 @@ def surely_wrong(piece: Piece) -> list[Wrong]:
     if not wrong:
         return []
     bench = piece.subject.bench.framed(PIXELS, squashed=False, interpolation="bicubic")
-    pixels = bench.images([its["image"] for its in wrong]).permute(0, 2, 3, 1).numpy()
+    pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()
     return [
-        Wrong(photograph(image), its["record"], its["true"], its["preferred"], *(f"{x:#.4g}" for x in its["scores"]))
-        for image, its in zip(pixels, wrong, strict=True)
+        Wrong(photograph(image), one["record"], one["true"], one["preferred"], *(f"{x:#.4g}" for x in one["scores"]))
+        for image, one in zip(pixels, wrong, strict=True)
     ]
 
 
@@ -209,9 +209,9 @@ def preparing(device: str, folder: CodeFolder | None) -> Callable[[Model], Loade
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
 
     def prepare(model: Model) -> Loaded:
-        its = load(model, device)
-        side = its.framing.resolution
-        return Loaded(its, attempt(model.label, "fails", lambda: Codes(its.scorer, model.weights, side, folder)))
+        loaded = load(model, device)
+        side = loaded.framing.resolution
+        return Loaded(loaded, attempt(model.label, "fails", lambda: Codes(loaded.scorer, model.weights, side, folder)))
 
     return prepare
 

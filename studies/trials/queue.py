@@ -94,7 +94,7 @@ class Trials:
         """Whether no trial waits or runs in the searches whose names begin so, whoever opened them."""
         names = [name for name in self.names() if name.startswith(start)]
         trials = (self.storage.get_all_trials(self._study(name), deepcopy=False) for name in names)
-        return all(trial.state.is_finished() for its in trials for trial in its)
+        return all(trial.state.is_finished() for of_search in trials for trial in of_search)
 
     def take(self, search: Search) -> optuna.Trial | None:
         """A trial to run, which then is this worker's own; None where none is ready."""

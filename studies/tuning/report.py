@@ -131,7 +131,7 @@ def write_report(
 
 def ties(means: Mapping[str, str]) -> list[str]:
     """The models whose chosen trials have the same mean, as it is shown."""
-    groups = {mean: [model for model, its in means.items() if its == mean] for mean in means.values()}
+    groups = {mean: [model for model, shown_mean in means.items() if shown_mean == mean] for mean in means.values()}
     return [" and ".join(models) for models in groups.values() if len(models) > 1]
 
 
@@ -170,8 +170,8 @@ def history(rows: Sequence[dict[str, Any]], models: Sequence[str], winners: Mapp
     panels = model_panels(figure, models)
     for axis, strong in panels:
         for number, model in enumerate(models):
-            own = [row for row in rows if row["model"] == model]
-            draw_course(axis, own, winners.get(model), line_style(number) if model in strong else None)
+            of_model = [row for row in rows if row["model"] == model]
+            draw_course(axis, of_model, winners.get(model), line_style(number) if model in strong else None)
         chance_line(axis)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.supxlabel("trial", fontsize=10)

@@ -52,9 +52,9 @@ class Runs:
         config = self.worker.config
         recipe = replace(config.grid.recipe, **{name: point[name] for name in SEARCHED})
         flag, scorers = spec_of(model).flag, config.grid.scorers
-        own = replace(scorers, **{flag: replace(getattr(scorers, flag), **own_options(point))})
+        varied = replace(scorers, **{flag: replace(getattr(scorers, flag), **own_options(point))})
         only = {"models": (model,), "architecture": point["architecture"], "seeds": config.final_seeds}
-        cell = cells(replace(config.grid, recipe=recipe, scorers=own, **only), self.worker.store)[seed]
+        cell = cells(replace(config.grid, recipe=recipe, scorers=varied, **only), self.worker.store)[seed]
         execution = Execution.of(config.grid)
         return Job(cell, self.worker.files[cell.data], self.worker.out, execution=execution)
 
@@ -148,7 +148,7 @@ def split_files(config: Tuning) -> tuple[str, dict[CellData, Path]]:
 def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial], list[FrozenTrial]]]) -> None:
     """Write `trials.csv`, `best.json` and the report from the trials of each model and their repeats; then raise if
     one has no recipe."""
-    rows: list[Row] = [row for model, its in trials.items() for row in rows_of(model, *its)]
+    rows: list[Row] = [row for model, both in trials.items() for row in rows_of(model, *both)]
     if not any(row["options"] for row in rows):
         rows = [{name: value for name, value in row.items() if name != "options"} for row in rows]
     write_trials(out / "trials.csv", rows)
@@ -157,8 +157,8 @@ def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial]
         write_record(out / "best.json", chosen, indent=1)
     for model, recipe in chosen.items():
         print(f"{model}: validation {recipe['validation']:.1%} with {recipe['architecture']}, {recipe['recipe']}")
-    tried = {model: its for model, (its, _) in trials.items()}
-    failed = {name: why for model, its in tried.items() for name, why in failures(model, its).items()}
+    tried = {model: searched for model, (searched, _) in trials.items()}
+    failed = {name: why for model, searched in tried.items() for name, why in failures(model, searched).items()}
     print(f"report: {write_report(out, rows, tried, failed, config)}")
     if missing := sorted(trials.keys() - chosen.keys()):
         raise UserError(f"every trial of {', '.join(missing)} failed; the report has the reasons")

@@ -44,7 +44,7 @@ class Tuning(Protocol):
 
 def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
     """What is searched: the same of every model's recipe, and what its spec names of its own options."""
-    own = {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
+    options = {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
     shared = {
         "learning_rate": FloatDistribution(min(config.learning_rates), max(config.learning_rates), log=True),
         "weight_decay": FloatDistribution(1e-2, 1.0, log=True),
@@ -53,7 +53,7 @@ def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
         "single_object_phase": CategoricalDistribution(PHASES),
         "architecture": CategoricalDistribution(config.architectures),
     }
-    return shared | own
+    return shared | options
 
 
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
@@ -73,10 +73,10 @@ def own_options(params: Params) -> dict[str, Any]:
 def first_point(config: Tuning, model: str) -> Params:
     """The grid's own recipe and options, as far as the space holds them, for the first trial of every model: a share
     of single-object scenes that the data decide is no point of it."""
-    own = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
+    given = asdict(config.grid.recipe) | {"architecture": config.grid.architecture}
     options = asdict(getattr(config.grid.scorers, spec_of(model).flag))
-    own |= {f"{OWN}{name}": value for name, value in options.items()}
-    return {name: own[name] for name, values in space(config, model).items() if holds(values, own[name])}
+    given |= {f"{OWN}{name}": value for name, value in options.items()}
+    return {name: given[name] for name, values in space(config, model).items() if holds(values, given[name])}
 
 
 def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
@@ -99,8 +99,8 @@ def parameters(grid: Grid, model: str, architecture: str, options: Mapping[str, 
     """Their number, with options of the model's own in place of the grid's."""
     from menagerie.models.contract import build
 
-    own = towers(replace(grid, architecture=architecture), model)
-    scorer = build(model, own, grid.scorers.of(model) | dict(options or {}))
+    here = towers(replace(grid, architecture=architecture), model)
+    scorer = build(model, here, grid.scorers.of(model) | dict(options or {}))
     return sum(parameter.numel() for parameter in scorer.parameters())
 
 
