@@ -28,6 +28,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import Ablations, ScorerSpec
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
@@ -57,15 +58,10 @@ def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
     return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec)), "partial": dict(partial(spec))}
 
 
-def titled(model: str) -> str:
-    """A model as reports call it."""
-    return specs()[model].title or model
-
-
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Other models, and other graphs for this one where it reads any."""
     others = [model for model in CONTROLS if model in specs() and model != spec.name]
-    yield from ((titled(model), f"model={model}") for model in others)
+    yield from ((title_of(model), f"model={model}") for model in others)
     if "graphs" not in spec.reads:
         return
     for name, what in ERRORS.items():
@@ -79,14 +75,14 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Every model with and without swapped captions, and what training is made of."""
     for model, other in specs().items():
         if model != spec.name:
-            yield titled(model), f"model={model}"
+            yield title_of(model), f"model={model}"
         if "captions" not in other.negatives:  # which has them by itself
-            yield f"{titled(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
+            yield f"{title_of(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
     if spec.altered_graphs:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
     for model in dict.fromkeys(("clip", spec.name)):
-        yield from ((f"{titled(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
+        yield from ((f"{title_of(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
 
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:

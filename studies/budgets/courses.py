@@ -7,37 +7,74 @@ about as much as the one before. Budgets of the choice that is left rise until v
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple
 
+import tyro
+
+from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
+from menagerie.envs.core.ranges import RATE, RUNS, SEEDS, STEPS, Range
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.cells import cell_of, data_of
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import DIVERGED, Cell, Execution, Job
+from menagerie.studies.runs.command_line import RunOptions, ScorerOptions, scorer_options
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.results import finished
 
 
-@runtime_checkable
-class Study(Protocol):
-    """The configuration of a study of compute: the fields of `studies/compute.py`."""
+@dataclass(frozen=True)
+class Config(RunOptions):
+    """One study of compute."""
 
-    models: tuple[str, ...]
-    budgets: tuple[int, ...]
-    patience: int
-    rise: float
-    bar: float
-    seeds: int
-    architectures: tuple[str, ...]
-    learning_rates: tuple[float, ...]
-    batches: tuple[int, ...]
-    warmup: int
-    decay: float
-    weight_decay: float
-    singles_share: float
-    singles_steps: int
+    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "negclip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
+    splits: Annotated[tuple[str, ...], DATA, FIRST] = ("binding", "spatial")
+    """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
+    cell: Annotated[str, DATA, FIRST] = "breadth"
+    """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+    budgets: Annotated[tuple[int, ...], WHAT, FIRST, STEPS] = (500, 1000, 2000, 4000, 6000)
+    """Optimiser steps, rising; at each there is a finished model."""
+    patience: Annotated[int, WHAT, FIRST, RUNS] = 2
+    """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
+    rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
+    """The least rise that counts, as a share: 0.005 is half a point."""
+    bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
+    """Accuracy on what is unseen from which on a model counts as one that binds."""
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
+    """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
+    architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("mini",)
+    """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers."""
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, RATE] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
+    """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
+    batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6)] = (64,)
+    """Images of a step to choose from."""
+    warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
+    """Steps of linear warm-up."""
+    decay: Annotated[float, TRAINING, Range(0.0, 1.0)] = 0.2
+    """Share of the steps, the last ones, in which the rate falls to zero."""
+    weight_decay: Annotated[float, TRAINING] = 0.05
+    """Decoupled weight decay."""
+    singles_share: Annotated[float, TRAINING] = 0.5
+    """Share of a batch that shows one animal alone."""
+    singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
+    """First steps, which show lone animals only; the same in all budgets."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be rendered and trained, and how long it takes at most."""
+
+    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+        """The study on the split of a recipe of the user's."""
+        return replace(self, base=recipe)
 
 
 class Setup(NamedTuple):
@@ -61,12 +98,12 @@ class Run(NamedTuple):
     steps: int
 
 
-def setups_of(config: Study, model: str) -> list[Setup]:
+def setups_of(config: Config, model: str) -> list[Setup]:
     choices = product(config.architectures, config.batches, config.learning_rates)
     return [Setup(model, *choice) for choice in choices]
 
 
-def recipe_of(config: Study, setup: Setup, steps: int) -> Recipe:
+def recipe_of(config: Config, setup: Setup, steps: int) -> Recipe:
     """The training recipe of a choice and a budget."""
     return Recipe(
         steps=steps,
@@ -84,7 +121,7 @@ def recipe_of(config: Study, setup: Setup, steps: int) -> Recipe:
 class Trained:
     """Turns runs into jobs: the grid of each split, the data of each of its seeds, and the study's folder."""
 
-    config: Study
+    config: Config
     grids: Mapping[str, Grid]
     identities: Mapping[str, str]
     """Of the image store, by split."""
@@ -99,7 +136,7 @@ class Trained:
         return Job(cell, self.files[data], self.out, f"{run.split}, {run.steps} steps", Execution.of(grid))
 
 
-def cell_for(config: Study, grid: Grid, run: Run, data: CellData, seed: int) -> Cell:
+def cell_for(config: Config, grid: Grid, run: Run, data: CellData, seed: int) -> Cell:
     """The cell of a run on some data."""
     recipe = recipe_of(config, run.setup, run.steps)
     varied = replace(grid, architecture=run.setup.architecture, recipe=recipe)
@@ -126,7 +163,7 @@ class Course(NamedTuple):
     """Whether validation has stopped rising: no larger budget would be trained."""
 
 
-def course_of(config: Study, known: Known, split: str, model: str) -> Course:
+def course_of(config: Config, known: Known, split: str, model: str) -> Course:
     """How far a model is at a split, by what is known of validation."""
     left = setups_of(config, model)
     for steps in config.budgets:
@@ -145,7 +182,7 @@ def best_half(setups: Sequence[Setup], accuracies: Sequence[float]) -> list[Setu
     return [setups[k] for k in order[: -(-len(setups) // 2)]]
 
 
-def rising(config: Study, known: Known, split: str, setup: Setup) -> Course:
+def rising(config: Config, known: Known, split: str, setup: Setup) -> Course:
     """The course of the one choice that is left: each budget with all seeds."""
     means: list[float] = []
     for steps in config.budgets:
@@ -168,7 +205,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
     return max(means[-patience:]) <= max(means[:-patience]) + rise
 
 
-def next_runs(config: Study, known: Known, splits: Sequence[str]) -> list[Run]:
+def next_runs(config: Config, known: Known, splits: Sequence[str]) -> list[Run]:
     """What can be trained now: of each model at each split one budget, the longest runs first."""
     courses = [course_of(config, known, split, model) for split in splits for model in config.models]
     return sorted((run for course in courses for run in course.missing), key=lambda run: -run.steps)
@@ -180,25 +217,18 @@ def diverged(job: Job) -> bool:
 
 
 def known_of(trained: Trained) -> Known:
-    """Accuracy on validation of every run that ended, 0 of those whose loss is no number."""
+    """Accuracy on validation of every run that ended, 0 of those whose loss is no number.
+
+    Of the budgets of one choice and seed none is known after the first that has not ended.
+    """
     config, known = trained.config, {}
-    for split in trained.grids:
-        for model in config.models:
-            for setup in setups_of(config, model):
-                for seed in range(config.seeds):
-                    known |= of_trunk(trained, split, setup, seed)
-    return known
-
-
-def of_trunk(trained: Trained, split: str, setup: Setup, seed: int) -> dict[Run, float]:
-    """What is known of the budgets of one choice and seed; none after the first that has not ended."""
-    known = {}
-    for steps in trained.config.budgets:
-        run = Run(split, setup, seed, steps)
-        value = validation_of(trained.job(run))
-        if value is None:
-            break
-        known[run] = value
+    for split, model in product(trained.grids, config.models):
+        for setup, seed in product(setups_of(config, model), range(config.seeds)):
+            for steps in config.budgets:
+                run = Run(split, setup, seed, steps)
+                if (value := validation_of(trained.job(run))) is None:
+                    break
+                known[run] = value
     return known
 
 

@@ -7,7 +7,8 @@ import matplotlib
 import numpy as np
 
 from menagerie.envs.core.figure_style import CHANCE, chance_line, legend_above, line_style
-from menagerie.studies.budgets.points import Line, Point, title
+from menagerie.studies.budgets.points import Line, Point
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
@@ -140,4 +141,4 @@ def finish(rows: np.ndarray, name: str) -> None:
 
 def keys(lines: Sequence[Line]) -> list[Line2D]:
     models = list(dict.fromkeys(line.model for line in lines))
-    return [Line2D([], [], label=title(model), **line_style(number)) for number, model in enumerate(models)]
+    return [Line2D([], [], label=title_of(model), **line_style(number)) for number, model in enumerate(models)]

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
 from menagerie.studies.budgets.costs import Cost, cost_of
-from menagerie.studies.budgets.courses import BEGUN, Course, Run, Setup, Study, Trained
+from menagerie.studies.budgets.courses import BEGUN, Config, Course, Run, Setup, Trained
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.results import collect, finished
 
@@ -110,7 +110,7 @@ VERDICTS = {
 }
 
 
-def verdict(config: Study, line: Line) -> str:
+def verdict(config: Config, line: Line) -> str:
     """Which of `VERDICTS` holds for a model at a split."""
     best = line.best
     if best is None:
@@ -122,7 +122,7 @@ def verdict(config: Study, line: Line) -> str:
     return "undecided"
 
 
-def below(config: Study, course: Course) -> str:
+def below(config: Config, course: Course) -> str:
     """What is to be said of a model below the bar whose validation hasn't stopped rising."""
     *before, last = course.validation or (0.0,)
     if course.missing or not before:
@@ -132,7 +132,7 @@ def below(config: Study, course: Course) -> str:
     return "not yet" if last > max(before) + config.rise else "open"
 
 
-def sentences(config: Study, lines: Sequence[Line]) -> list[str]:
+def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
     """For each split one on the first model, and one on each other that is finished there."""
     said = []
     for split in dict.fromkeys(line.split for line in lines):
@@ -140,11 +140,11 @@ def sentences(config: Study, lines: Sequence[Line]) -> list[str]:
         if first.best is None:
             continue
         said.append(on_first(config, first, first.best))
-        said += [on_other(first.best, title(first.model), line, line.best) for line in others if line.best]
+        said += [on_other(first.best, title_of(first.model), line, line.best) for line in others if line.best]
     return said
 
 
-def on_first(config: Study, line: Line, best: Point) -> str:
+def on_first(config: Config, line: Line, best: Point) -> str:
     """How far the first model comes with compute."""
     ends = {
         "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
@@ -156,7 +156,7 @@ def on_first(config: Study, line: Line, best: Point) -> str:
     }
     place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
     return (
-        f"{place} {title(line.model)} prefers the true caption in "
+        f"{place} {title_of(line.model)} prefers the true caption in "
         f"{percent(best.level)} of what is unseen, after the {best.steps} steps that validation chose of up to "
         f"{line.points[-1].steps} ({spent(best)}): {ends[verdict(config, line)]}."
     )
@@ -166,7 +166,7 @@ def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
     """How much better another model is at its own best budget, and what it needs to be as good as the first."""
     gap, match = above(first, best), line.matching(first.validation)
     times = f"with {best.cost.flops / first.cost.flops:.2g} times the operations"
-    text = f"{title(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"
+    text = f"{title_of(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"
     if match is None:
         return f"{text}; at no budget is it as good on validation as {first_title} at its best."
     share = f"with {match.cost.flops / first.cost.flops:.2g} times the operations"
@@ -194,8 +194,3 @@ def spent(point: Point) -> str:
 def short(value: float) -> str:
     """A quantity with three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def title(model: str) -> str:
-    """A model's name in reports."""
-    return spec_of(model).title or spec_of(model).name

@@ -27,9 +27,9 @@ from menagerie.studies.budgets.points import (
     percent,
     sentences,
     short,
-    title,
     verdict,
 )
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.figures import TITLES
 from menagerie.studies.runs.cell import Job
@@ -48,7 +48,7 @@ def best_table(trained: Trained, lines: Sequence[Line]) -> pd.DataFrame:
         best, base = line.best, first[line.split]
         gap = str(above(base, best)) if best and base and base is not best else DASH
         known = shown(best) if best else [WAITING] * 6
-        table.append([line.split, title(line.model), *known, gap, verdict(trained.config, line)])
+        table.append([line.split, title_of(line.model), *known, gap, verdict(trained.config, line)])
     return pd.DataFrame(table, columns=["split", "model", *HEADER, "above the first", "outcome"])
 
 
@@ -65,7 +65,7 @@ def shown(point: Point) -> list[str]:
 def budget_table(lines: Sequence[Line]) -> pd.DataFrame:
     """A row for each model, split and budget."""
     table = [
-        [line.split, title(line.model), str(line.course.setup), *shown(point)]
+        [line.split, title_of(line.model), str(line.course.setup), *shown(point)]
         for line in lines
         for point in line.points
     ]
@@ -76,7 +76,7 @@ def choice_table(trained: Trained) -> pd.DataFrame:
     """Validation (%) of every choice with the first seed by budget; a dash where it went no further."""
     config, known = trained.config, known_of(trained)
     table = [
-        [split, title(model), str(setup), *validations(config.budgets, known, split, setup)]
+        [split, title_of(model), str(setup), *validations(config.budgets, known, split, setup)]
         for split in trained.grids
         for model in config.models
         for setup in setups_of(config, model)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
-from menagerie.studies.budgets.courses import Run, Setup, Study, Trained, cell_for, diverged, known_of, next_runs
+from menagerie.studies.budgets.courses import Config, Run, Setup, Trained, cell_for, diverged, known_of, next_runs
 from menagerie.studies.grids.cells import data_of
 from menagerie.studies.grids.grid import Grid, cores, splits, workers
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Job
 
 
-def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
+def run(config: Config, grids: Mapping[str, Grid], out: Path) -> None:
     """Train what isn't finished, each round's runs at once, and write tables and report."""
     from menagerie.studies.budgets.report import publish
     from menagerie.studies.runs.dispatch import run_cells
@@ -37,7 +37,7 @@ def run(config: Study, grids: Mapping[str, Grid], out: Path) -> None:
     print(f"report: {publish(trained)}")
 
 
-def trained_on(config: Study, grids: Mapping[str, Grid], out: Path) -> Trained:
+def trained_on(config: Config, grids: Mapping[str, Grid], out: Path) -> Trained:
     """What turns runs into jobs, once all images and split files are there."""
     rendered = {split: render(grid, cores(grid)) for split, grid in grids.items()}
     files = {data: file for _, found in rendered.values() for data, file in found.items()}
@@ -49,7 +49,7 @@ def described(runs: Iterable[Run]) -> str:
     return ", ".join(map(str, sorted({run.steps for run in runs})))
 
 
-def all_runs(config: Study, names: tuple[str, ...]) -> list[Run]:
+def all_runs(config: Config, names: tuple[str, ...]) -> list[Run]:
     """All runs, in order, if validation rose with every budget and the first choices were the best."""
     known: dict[Run, float] = {}
     while runs := next_runs(config, known, names):
@@ -57,14 +57,14 @@ def all_runs(config: Study, names: tuple[str, ...]) -> list[Run]:
     return list(known)
 
 
-def steps_taken(config: Study, runs: list[Run]) -> int:
+def steps_taken(config: Config, runs: list[Run]) -> int:
     """Steps of the runs of one choice and seed: the longest stable phase, and the decay of each."""
     decays = [round(config.decay * run.steps) for run in runs]
     longest = max(range(len(runs)), key=lambda k: runs[k].steps)
     return runs[longest].steps - decays[longest] + sum(decays)
 
 
-def plan(config: Study, grids: Mapping[str, Grid]) -> None:
+def plan(config: Config, grids: Mapping[str, Grid]) -> None:
     """Print what is to be rendered and trained, and how long both take at most."""
     import torch
 

@@ -21,14 +21,14 @@ QUERIES = 5  # of the state of a job, before it counts as ended
 
 @dataclass
 class Interruption:
-    """A request to end a task: at once or, while `held`, at its next `check`."""
+    """A request to end a task: at once or, while `deferred`, at its next `check`."""
 
-    held: bool = False
+    deferred: bool = False
     requested: bool = False
 
     def request(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
-        if not self.held:
+        if not self.deferred:
             raise Stopped
 
     def check(self) -> None:
@@ -38,7 +38,7 @@ class Interruption:
 
     def release(self) -> None:
         """From now on end at once; raise `Stopped` if the end was requested meanwhile."""
-        self.held = False
+        self.deferred = False
         self.check()
 
 

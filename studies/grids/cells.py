@@ -235,3 +235,8 @@ def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
     return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
+
+
+def title_of(model: str) -> str:
+    """A model's name in reports."""
+    return spec_of(model).title or spec_of(model).name

@@ -26,7 +26,7 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
-from menagerie.studies.grids.cells import SEARCHED, untuned
+from menagerie.studies.grids.cells import SEARCHED, title_of, untuned
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.figures import bars, heat_maps, sample_sheet, ticked
 from menagerie.studies.grids.tables import (
@@ -37,7 +37,6 @@ from menagerie.studies.grids.tables import (
     summary_of,
     task_tables,
     tasks_of,
-    titles_of,
     varying,
 )
 from menagerie.studies.runs.folder import where_it_ran
@@ -100,7 +99,6 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
-    titles = titles_of(config.models)
     counts = [counts_in(out / "cells" / result["id"]) for result in results]
     swaps = {(test, "swap"): config.label(test) for test in config.tests}
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
@@ -119,7 +117,7 @@ def write_report(
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=f"{config.title}: {listed(list(titles.values()))}",
+        title=f"{config.title}: {listed(list(map(title_of, config.models)))}",
         task=config.task,
         config=reported_config(config),
         notes={**notes, **where_it_ran(out, results)},

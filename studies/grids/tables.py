@@ -47,10 +47,6 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
     return pd.DataFrame(rows, columns=columns)
 
 
-def titles_of(models: Sequence[str]) -> dict[str, str]:
-    return {model: spec_of(model).title or spec_of(model).name for model in models}
-
-
 def values(of_model: Sequence[dict[str, Any]], name: str) -> str:
     """A number that cells of one model have, or the least and the most."""
     least, most = (choose(result[name] for result in of_model) for choose in (min, max))

@@ -138,7 +138,7 @@ def merged(parts: Iterable[Points]) -> Points:
     return whole
 
 
-class Study(NamedTuple):
+class StudyState(NamedTuple):
     """What a report is made of."""
 
     config: Any
@@ -157,7 +157,7 @@ class Study(NamedTuple):
         return self.jobs.out
 
 
-def done_jobs(study: Study) -> dict[Training, Job]:
+def done_jobs(study: StudyState) -> dict[Training, Job]:
     found = {}
     for training in all_trainings(study.config, study.material):
         job = study.jobs.job(training)
@@ -173,7 +173,7 @@ def results_of(done: Mapping[Training, Job]) -> list[dict[str, Any]]:
 class Lines:
     """The records of all seeds of each training, for which all must be finished."""
 
-    def __init__(self, study: Study, done: Mapping[Training, Job]) -> None:
+    def __init__(self, study: StudyState, done: Mapping[Training, Job]) -> None:
         self.study, self.done = study, done
 
     def points(self, training: Training, label: str, *others: Training) -> Points:

@@ -20,7 +20,7 @@ from menagerie.studies.photographs.measures import (
     SWAPS,
     Level,
     Lines,
-    Study,
+    StudyState,
     done_jobs,
     results_of,
 )
@@ -108,7 +108,7 @@ def change_table(rows: list[questions.Change]) -> pd.DataFrame:
     )
 
 
-def audit_table(study: Study) -> pd.DataFrame:
+def audit_table(study: StudyState) -> pd.DataFrame:
     """How many photographs training and test have, and how many both."""
     columns = ["photographs in training", "number", "photographs tested", "their number", "in both"]
     return pd.DataFrame([list(map(str, row)) for row in study.audit], columns=columns)
@@ -149,7 +149,7 @@ FACTOR_WORDS = {
 }
 
 
-def publish(study: Study) -> Path:
+def publish(study: StudyState) -> Path:
     """Write all that the finished runs allow; returns the report."""
     config, out, done = study.config, study.out, done_jobs(study)
     results = results_of(done)

@@ -26,7 +26,7 @@ from menagerie.studies.runs.results import finished
 def run(config: Any, out: Path) -> None:
     """From photographs to the report; what is finished is skipped."""
     from menagerie.studies.photographs.figures import sample_sheets
-    from menagerie.studies.photographs.measures import Study
+    from menagerie.studies.photographs.measures import StudyState
     from menagerie.studies.photographs.report import publish
     from menagerie.studies.runs.dispatch import run_cells
     from menagerie.studies.runs.shared import clear_shared
@@ -43,7 +43,7 @@ def run(config: Any, out: Path) -> None:
         print(f"warning: {', '.join(odd)}: not tuned, unlike the others; compare with care")
     audit = shared_photographs(config, material, worlds)
     samples = sample_sheets(jobs, out / "figures")
-    study, sparing = Study(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
+    study, sparing = StudyState(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
 
     def show(_: Job) -> None:
         sparing(lambda: publish(study))

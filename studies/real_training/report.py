@@ -15,9 +15,10 @@ from menagerie.generators.sources.searched_folders import Given
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import flat, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.grid import cores, workers
-from menagerie.studies.grids.tables import model_table, titles_of
+from menagerie.studies.grids.tables import model_table
 from menagerie.studies.real_training.cells import Photos, Planned, Rendered, planned, recipes, rendered_splits
 from menagerie.studies.real_training.config import NONE, Config, constant, grid_of
 from menagerie.studies.real_training.describe import described
@@ -30,7 +31,7 @@ from menagerie.studies.transferring.pieces import Piece
 from menagerie.studies.transferring.report import lacking, results_of
 
 
-class Study(NamedTuple):
+class StudyState(NamedTuple):
     """A study that was planned, and what is finished of it in its folder."""
 
     config: Config
@@ -52,10 +53,9 @@ class Study(NamedTuple):
         return {cell: results_of(pieces) for cell, pieces in self.pieces().items()}
 
 
-def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> Path:
+def write_report(study: StudyState, notes: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> Path:
     """Write tables and the page from what is finished."""
     results, config = study.results(), study.config
-    titles = titles_of(config.models)
     frame = tidy(results, study.scores())
     write_text(study.out / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
     to_csv(study.out / "results.csv", frame)
@@ -66,7 +66,7 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
     return write_page(
         study.out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=f"Training on photographs: {', '.join(titles.values())}",
+        title=f"Training on photographs: {', '.join(map(title_of, config.models))}",
         rehearsed=config.rehearse,
         table=to_rows(table) if results else [],
         same=", ".join(
@@ -91,19 +91,19 @@ def write_report(study: Study, notes: Mapping[str, Any], left_out: Mapping[str, 
     )
 
 
-def published(study: Study) -> dict[str, Any]:
+def published(study: StudyState) -> dict[str, Any]:
     """What papers report, by benchmark; none of a rehearsal, whose files have the names alone."""
     tested = [] if study.config.rehearse else [subject for some in study.tests.subjects.values() for subject in some]
     return {subject.label: subject.spec.published for subject in tested}
 
 
-def guess(study: Study) -> float:
+def guess(study: StudyState) -> float:
     """What guessing gives on the held-out photographs, in percent."""
     numbers = [described.numbers for described in study.photos.values()]
     return 100 / (1 + min([OTHERS, *(count.held_out - 1 for count in numbers)]))
 
 
-def curve_of(study: Study, result: Mapping[str, Any]) -> Curve:
+def curve_of(study: StudyState, result: Mapping[str, Any]) -> Curve:
     """A finished cell in the figure of how all trained."""
     same = constant(study.config)
     place = [f"{name} {result.get(name, NONE)}" for name in AXES[1:] if name not in same]
@@ -121,7 +121,7 @@ def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def print_table(study: Study) -> None:
+def print_table(study: StudyState) -> None:
     """The headlines on the terminal, a row each: places may be few and headlines many."""
     from rich.console import Console
     from rich.table import Table
@@ -162,7 +162,7 @@ def run(config: Config, out: Path, folders: Given) -> None:
     for name, text in notes.items():
         print(f"{name}: {text}")
 
-    study = Study(config, out, runs, photos, tests)
+    study = StudyState(config, out, runs, photos, tests)
     done = {result["id"] for result in collect(job.folder for job in jobs)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     sparing = Sparing()

@@ -32,7 +32,7 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
         if lines.due():
             line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
             print(f"{line}, {latest.text}" if latest.text else line, flush=True)
-        interruption.held = True
+        interruption.deferred = True
         interruption.check()
 
     try:

@@ -88,7 +88,7 @@ class Ending(Interruption):
     """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
     ends after the step that it is at, whose state is saved, and is requested once."""
 
-    held: bool = True
+    deferred: bool = True
 
     def request(self, number: int, frame: FrameType | None) -> None:
         if not self.requested:

@@ -24,7 +24,7 @@ from menagerie.envs.core.figure_style import (
 )
 from menagerie.studies.analysis import pareto
 from menagerie.studies.analysis.trial_figures import parallel_figures
-from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.sample_search.budget import Config
 from menagerie.studies.sample_search.samplers import surrogate
 from menagerie.studies.sample_search.tables import Point, axis_of, state_of
 
@@ -41,7 +41,7 @@ PANELS = 3  # maps beside one another
 RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1}
 
 
-def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+def pareto_figure(config: Config, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images (log): rings for what was tried (validation), points for the fronts (test)."""
     figure = Figure(panels_size(list(chosen), (9.4, 4.2), (2.4, 2.1)), layout="constrained")
     panels = model_panels(figure, list(chosen))
@@ -76,7 +76,7 @@ def draw_front(axis: Axes, tried: Sequence[Point], front: Sequence[Point], style
     axis.plot(images, [100 * p.test for p in front], **style, linestyle="none", markersize=5)
 
 
-def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
+def front_keys(config: Config, front: str) -> list[Line2D]:
     """What lines and points mean, whatever their colour."""
     grey = {"color": "0.4", "linewidth": 1}
     return [
@@ -88,7 +88,7 @@ def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
     ]
 
 
-def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
+def map_figure(config: Config, all_points: Sequence[Point]) -> Figure:
     """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
     columns = min(PANELS, len(config.models))
     lines = -(-len(config.models) // columns)
@@ -133,7 +133,7 @@ IMAGES = "distinct training images"
 Panels = list[tuple[Axes, Sequence[str]]]
 
 
-def history_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
+def history_figure(config: Config, all_points: Sequence[Point]) -> Figure:
     """By number of trials: hypervolume of the Pareto front (validation), and images of each trial for the target."""
     models = config.models
     width, height = panels_size(models, (9.2, 3.4), (2.4, 1.7))
@@ -166,7 +166,7 @@ def history_panels(figure: Figure, models: Sequence[str]) -> tuple[Panels, Panel
     return model_panels(parts[0], models), model_panels(parts[1], models)
 
 
-def draw_volumes(panels: Panels, config: SampleStudy, all_points: Sequence[Point]) -> None:
+def draw_volumes(panels: Panels, config: Config, all_points: Sequence[Point]) -> None:
     """The hypervolume of what the first search had tried by each of its trials."""
     for k, model in enumerate(config.models):
         whole = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
@@ -177,7 +177,7 @@ def draw_volumes(panels: Panels, config: SampleStudy, all_points: Sequence[Point
         axis.set_ylim(0, None)
 
 
-def draw_images(panels: Panels, config: SampleStudy, all_points: Sequence[Point]) -> None:
+def draw_images(panels: Panels, config: Config, all_points: Sequence[Point]) -> None:
     """The images of each trial of the second search."""
     tried = [p for p in all_points if p.question == "target" and "images" in p.trial.user_attrs]
     for axis, strong in panels:
@@ -188,14 +188,14 @@ def draw_images(panels: Panels, config: SampleStudy, all_points: Sequence[Point]
         count_axis(axis, "y")
 
 
-def volumes_so_far(config: SampleStudy, points: Sequence[Point]) -> list[float]:
+def volumes_so_far(config: Config, points: Sequence[Point]) -> list[float]:
     """Hypervolume on validation of the first, the first two, ... settings."""
     images, accuracy = np.array([p.images for p in points], float), np.array([p.accuracy for p in points])
     counts = range(1, len(points) + 1)
     return [float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(config))) for n in counts]
 
 
-def scatter_reached(axis: Axes, points: Sequence[Point], config: SampleStudy, style: dict[str, str]) -> None:
+def scatter_reached(axis: Axes, points: Sequence[Point], config: Config, style: dict[str, str]) -> None:
     """The images of trials, filled where they reach the target; a cross for one pruned before that is known."""
     for p in points:
         if state_of(config, p.trial) == "pruned":
@@ -205,7 +205,7 @@ def scatter_reached(axis: Axes, points: Sequence[Point], config: SampleStudy, st
         axis.scatter(p.trial.number, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
 
 
-def settings_figures(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, Figure]:
+def settings_figures(config: Config, all_points: Sequence[Point]) -> dict[str, Figure]:
     """For each model the settings of both searches, as parallel coordinates."""
     tried = {model: [p.trial for p in all_points if p.model == model] for model in config.models}
     return parallel_figures(
@@ -213,7 +213,7 @@ def settings_figures(config: SampleStudy, all_points: Sequence[Point]) -> dict[s
     )
 
 
-def percent(config: SampleStudy, trial: FrozenTrial) -> float | None:
+def percent(config: Config, trial: FrozenTrial) -> float | None:
     """Accuracy of a trial on validation in percent; None for one that failed, or was pruned before all seeds ended."""
     known = "accuracy" in trial.user_attrs and state_of(config, trial) != "pruned"
     return 100 * trial.user_attrs["accuracy"] if known else None

@@ -26,7 +26,7 @@ from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch
 from menagerie.studies.sample_search.budget import (
-    SampleStudy,
+    Config,
     Setting,
     cell_of,
     equal_steps,
@@ -58,7 +58,7 @@ Hear = Callable[[int, float], None]
 class Runs:
     """What turns settings into results: a configuration, its image store and the folder of its cells."""
 
-    config: SampleStudy
+    config: Config
     store: "ImageStore"
     out: Path
     interruption: Interruption
@@ -235,7 +235,7 @@ def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
     return (float(trial.user_attrs["images"]),)
 
 
-def report(config: SampleStudy, trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
+def report(config: Config, trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
     """Report accuracy of the run after `results` to Optuna; raise where the trial should end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again

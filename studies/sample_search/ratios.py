@@ -7,11 +7,11 @@ import pandas as pd
 from menagerie.studies.analysis import pareto
 from menagerie.studies.analysis.pareto import Bound, Curve, image_ratio
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.sample_search.budget import SampleStudy, equal_steps
+from menagerie.studies.sample_search.budget import Config, equal_steps
 from menagerie.studies.sample_search.tables import Point, reached_of
 
 
-def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def ratio_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """How many times the images of each further model the first one needs, as a number and in words.
 
     Of settings that were trained until they stopped rising also at equal compute, both with intervals.
@@ -30,7 +30,7 @@ def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFram
     return pd.DataFrame(rows, columns=[*names, "compared", "95 % interval of the ratio"])
 
 
-def ratio_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[list[str]]:
+def ratio_rows(config: Config, all_points: Sequence[Point]) -> list[list[str]]:
     """Each further model, how many times its images the first one needs, and that in words."""
     first, *others = config.models
     need = {model: reached_of(config, all_points, model).bound for model in config.models}
@@ -40,7 +40,7 @@ def ratio_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[list[st
     ]
 
 
-def interval_of(config: SampleStudy, all_points: Sequence[Point], other: str) -> str:
+def interval_of(config: Config, all_points: Sequence[Point], other: str) -> str:
     """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
     curves = []
     for model in (config.models[0], other):
@@ -55,19 +55,18 @@ def interval_of(config: SampleStudy, all_points: Sequence[Point], other: str) ->
 
 def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
     """Which of two models reached the target with how many images, and what that says of their ratio."""
+    mine, theirs = needs.images, rival.images
     if needs.censored and rival.censored:
-        return (
-            f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {rival.images}"
-        )
-    times, reached = f"{needs.images / rival.images:.2f} times as many", "reached the target on validation with"
+        return f"neither reached the target, {one} with up to {mine} images and {other} with up to {theirs}"
+    times, reached = f"{mine / theirs:.2f} times as many", "reached the target on validation with"
     if needs.censored:
-        return f"{other} {reached} {rival.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
+        return f"{other} {reached} {theirs} images, {one} not even with {mine}: {one} needs more than {times}"
     if rival.censored:
-        return f"{one} {reached} {needs.images} images, {other} not even with {rival.images}: {one} needs less than {times}"
-    return f"{one} {reached} {needs.images} images, {other} with {rival.images}: {one} needs {times}"
+        return f"{one} {reached} {mine} images, {other} not even with {theirs}: {one} needs less than {times}"
+    return f"{one} {reached} {mine} images, {other} with {theirs}: {one} needs {times}"
 
 
-def on_the_test(config: SampleStudy, all_points: Sequence[Point]) -> list[str]:
+def on_the_test(config: Config, all_points: Sequence[Point]) -> list[str]:
     """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
     that says otherwise."""
     best = {model: reached_of(config, all_points, model).best for model in config.models}
@@ -86,7 +85,7 @@ def tested(model: str, point: Point, target: float) -> str:
     )
 
 
-def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+def capped_of(config: Config, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
     """Of each model how many settings got the largest budget before validation had stopped rising, and all settings."""
     # By the cells of a setting: both searches share some settings.
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in config.models}

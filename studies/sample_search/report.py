@@ -20,7 +20,7 @@ from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
-from menagerie.studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
+from menagerie.studies.sample_search.budget import Config, equal_steps, images_seen, recipe_of
 from menagerie.studies.sample_search.figures import history_figure, map_figure, pareto_figure, settings_figures
 from menagerie.studies.sample_search.objectives import CHECKS
 from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
@@ -45,7 +45,7 @@ LOOKS = CHECKS + 1  # at a seed: while it trains, and its end
 SEARCHES = {"front": "first", "target": "second"}
 
 
-def ended_early(config: SampleStudy, trial: FrozenTrial) -> float | str:
+def ended_early(config: Config, trial: FrozenTrial) -> float | str:
     """Accuracy on validation of the seed in whose training a trial was pruned, when it was; empty for any other."""
     trained = len(trial.user_attrs.get("validations", ()))
     if state_of(config, trial) != "pruned" or trial.last_step is None:
@@ -53,7 +53,7 @@ def ended_early(config: SampleStudy, trial: FrozenTrial) -> float | str:
     return trial.intermediate_values[trial.last_step] if trial.last_step // LOOKS == trained else ""
 
 
-def trial_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[dict[str, Any]]:
+def trial_rows(config: Config, all_points: Sequence[Point]) -> list[dict[str, Any]]:
     """Every trial as a row of a CSV file."""
     rows = []
     for point in all_points:
@@ -71,7 +71,7 @@ def trial_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[dict[st
     return rows
 
 
-def trial_texts(config: SampleStudy, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def trial_texts(config: Config, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Header and rows of all trials as people read them, in the words and units of the other tables."""
     header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
     table = [[*header, *(f"seed {k} (%)" for k in range(config.seeds))]]
@@ -98,7 +98,7 @@ VALIDATION, TEST = ("validation", "swap"), ("the test", "swap")
 ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
-def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
+def write_all(out: Path, config: Config, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
     """Write all tables, figures and the page; returns the report."""
     all_points = points(trials)
     chosen = pareto_fronts_of(config, all_points)
@@ -170,17 +170,17 @@ def counts_by_run(out: Path, all_points: Sequence[Point]) -> list[tuple[str, dic
     return list(found.items())
 
 
-def judged(config: SampleStudy) -> str:
+def judged(config: Config) -> str:
     """What settings are judged by over seeds, in a word."""
     return "mean" if config.budgets else "median"
 
 
-def recipes(config: SampleStudy) -> dict[str, str]:
+def recipes(config: Config) -> dict[str, str]:
     """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
-def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleStudy) -> None:
+def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Config) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)

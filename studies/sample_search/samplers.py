@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from menagerie.envs.core.seeds import seed_of
 from menagerie.studies.analysis.pareto import CHANCE
-from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.sample_search.budget import Config
 from menagerie.studies.trials.space import Params, Space, from_cube, spread, to_cube
 
 # How far apart, in a cube of side 1, settings say of each other: half an edge. Not fitted: a dozen
@@ -55,7 +55,7 @@ CANDIDATES = 512
 MARGIN = 0.1
 
 
-def space(config: SampleStudy) -> dict[str, BaseDistribution]:
+def space(config: Config) -> dict[str, BaseDistribution]:
     """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
     return {
         "pairs": FloatDistribution(min(config.pairs), max(config.pairs), step=0.05),

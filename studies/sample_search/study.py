@@ -11,7 +11,7 @@ from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.command_line import EXECUTION
-from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
+from menagerie.studies.sample_search.budget import Config, everything, images_of, setting_of
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 # The directions of each search: images and accuracy, images alone.
 QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
 # What doesn't decide results.
-PLACES = EXECUTION | {"storage", "study"}
+FURTHER = EXECUTION | {"storage", "study"}
 
 
-def identity(config: SampleStudy) -> dict[str, Any]:
+def identity(config: Config) -> dict[str, Any]:
     """What must be the same for all that work on one study."""
-    return {name: value for name, value in plain(asdict(config)).items() if name not in PLACES}
+    return {name: value for name, value in plain(asdict(config)).items() if name not in FURTHER}
 
 
-def searches(config: SampleStudy, study: str) -> list["Search"]:
+def searches(config: Config, study: str) -> list["Search"]:
     """Both searches of every model, all Pareto fronts first: their runs are of use to the second ones."""
     from menagerie.studies.sample_search.samplers import ReachPruner
     from menagerie.studies.trials.queue import Search
@@ -49,7 +49,7 @@ def searches(config: SampleStudy, study: str) -> list["Search"]:
     ]
 
 
-def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler":
+def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
     from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
     from menagerie.studies.trials.space import SpaceSampler
@@ -64,15 +64,15 @@ def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler"
     )
 
 
-class Worker(NamedTuple):
+class SearchJob(NamedTuple):
     """What a worker works on."""
 
-    config: SampleStudy
+    config: Config
     study: str
     out: Path
 
 
-def run_worker(worker: Worker, interruption: Interruption) -> None:
+def run_worker(worker: SearchJob, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is stopped."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.image_store import ImageStore
@@ -96,7 +96,7 @@ def run_worker(worker: Worker, interruption: Interruption) -> None:
     work(Trials(config.storage), searches(config, study), objective, helping)
 
 
-def run(config: SampleStudy, study: str, out: Path) -> None:
+def run(config: Config, study: str, out: Path) -> None:
     """Run all trials that still wait, and write the report."""
     from menagerie.studies.runs.shared import clear_shared
     from menagerie.studies.sample_search.report import write_all
@@ -109,13 +109,13 @@ def run(config: SampleStudy, study: str, out: Path) -> None:
         trials.open(search, identity(config))
     fill_store(config)
     resources = Resources(workers(config), config.threads, config.device, config.cluster)
-    run_trials(trials, [both], run_worker, Worker(config, study, out), resources, out)
+    run_trials(trials, [both], run_worker, SearchJob(config, study, out), resources, out)
     clear_shared(out)
     by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
     print(f"report: {write_all(out, config, by_name)}")
 
 
-def fill_store(config: SampleStudy) -> None:
+def fill_store(config: Config) -> None:
     """Render what most settings show, with all cores; workers render the rest of theirs."""
     most = everything(config)
     # As many workers as there are tasks on a cluster are no measure for this machine.

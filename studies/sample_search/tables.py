@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from menagerie.studies.analysis import pareto
 from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Volume
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, images_seen, least
+from menagerie.studies.sample_search.budget import Config, everything, images_of, images_seen, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
 # What is kept of each seed at every budget.
@@ -73,7 +73,7 @@ class Point(NamedTuple):
     def whole(self) -> bool:
         return self.trial.state is TrialState.COMPLETE
 
-    def row(self, config: SampleStudy) -> list[str]:
+    def row(self, config: Config) -> list[str]:
         """Images, passes over them, and the setting, as texts."""
         setting = self.trial.user_attrs["setting"]
         fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
@@ -82,7 +82,7 @@ class Point(NamedTuple):
         return [str(self.images), f"{passes:.0f}", *fractions, *lone]
 
 
-def state_of(config: SampleStudy, trial: FrozenTrial) -> str:
+def state_of(config: Config, trial: FrozenTrial) -> str:
     """complete or pruned, as Optuna has it; missed where all seeds were trained and they miss the target together."""
     ended = len(trial.user_attrs.get("validations", ())) == config.seeds
     return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
@@ -97,12 +97,12 @@ def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
     return [Point(model, question, trial) for question, model, trial in named]
 
 
-def axis_of(config: SampleStudy) -> Axis:
+def axis_of(config: Config) -> Axis:
     """The least and the most distinct images of the space."""
     return Axis(images_of(config, least(config)), images_of(config, everything(config)))
 
 
-def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, list[Point]]:
+def pareto_fronts_of(config: Config, all_points: Sequence[Point]) -> dict[str, list[Point]]:
     """Each model's Pareto front, chosen on validation among the settings of the first search."""
     fronts = {}
     for model in config.models:
@@ -112,7 +112,7 @@ def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[s
     return fronts
 
 
-def volumes_of(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
+def volumes_of(config: Config, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
     """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
         model: Curve([point.images for point in settings], [point.trial.user_attrs["tests"] for point in settings])
@@ -130,7 +130,7 @@ class Reached(NamedTuple):
     most_missed: int | None  # the most images of a setting that did not
 
 
-def reached_of(config: SampleStudy, all_points: Sequence[Point], model: str) -> Reached:
+def reached_of(config: Config, all_points: Sequence[Point], model: str) -> Reached:
     """Images to the target, over the settings of both searches."""
     mine = [point for point in all_points if point.model == model and "images" in point.trial.user_attrs]
     did = [point.whole and point.accuracy >= config.target for point in mine]
@@ -139,7 +139,7 @@ def reached_of(config: SampleStudy, all_points: Sequence[Point], model: str) -> 
     return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
 
 
-def pareto_table(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
+def pareto_table(config: Config, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
     """A row for each setting on a Pareto front."""
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
@@ -156,7 +156,7 @@ def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
 
 
-def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def target_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """For each model what it needs to reach the target."""
     header = [
         "model",
@@ -177,7 +177,7 @@ def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFra
     return pd.DataFrame(rows, columns=header)
 
 
-def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def importance_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
     rows = [

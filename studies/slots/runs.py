@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed
-from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.cells import cells, title_of
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
@@ -45,7 +44,7 @@ def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path
     jobs: Jobs = {}
     spec, execution = ablated(MODEL), Execution.of(grid)
     for cell in cells(grid, identity):
-        varied = lines.items() if cell.model == MODEL else ((title(cell.model), ""),)
+        varied = lines.items() if cell.model == MODEL else ((title_of(cell.model), ""),)
         for row, line in varied:
             other = changed(spec, cell, line) if line else cell
             jobs.setdefault(SplitRow(grid.kind, row), []).append(Job(other, files[cell.data], out, row, execution))
@@ -56,10 +55,6 @@ def shown(row: str) -> str:
     """A row as reports call it: "dim=4" is a width of slots."""
     field, given, value = row.partition("=")
     return f"{SWEPT[field]}: {value}" if given and field in SWEPT else row
-
-
-def title(model: str) -> str:
-    return spec_of(model).title or spec_of(model).name
 
 
 def whole(jobs: Sequence[Job]) -> list[Job]:

@@ -10,6 +10,7 @@ from menagerie.studies.ablation.rows import SplitRow
 from menagerie.studies.ablation.tables import EXPECTED, Columns, Runs, accuracy_table, column_name, judged, merged
 from menagerie.studies.analysis.paired_bootstrap import Difference, difference, pooled
 from menagerie.studies.analysis.tables import DASH, by_task
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.slots.codes import Coding, codings
@@ -30,7 +31,7 @@ from menagerie.studies.slots.masks import (
     selection_table,
     tasks_of,
 )
-from menagerie.studies.slots.runs import MODEL, Jobs, Rows, shown, title, whole
+from menagerie.studies.slots.runs import MODEL, Jobs, Rows, shown, whole
 
 
 class Done(NamedTuple):
@@ -64,7 +65,7 @@ class Done(NamedTuple):
     @property
     def beside(self) -> list[str]:
         """The models beside SPARO, as reports call them."""
-        return [title(model) for model in self.config.models if model != MODEL]
+        return [title_of(model) for model in self.config.models if model != MODEL]
 
     @property
     def slots(self) -> int:
@@ -99,7 +100,7 @@ def trained_masks(done: Done) -> dict[MaskRow, Masked]:
     """The masks of table 5, of all models that have finished; none where it isn't wanted."""
     if "masks" not in done.config.parts:
         return {}
-    names = {model: done.rows.base if model == MODEL else title(model) for model in done.config.models}
+    names = {model: done.rows.base if model == MODEL else title_of(model) for model in done.config.models}
     coded = {model: codings(done.jobs_of(name)) for model, name in names.items()}
     return masked({model: by_seed for model, by_seed in coded.items() if by_seed}, done.slots, done.config.mask_tasks)
 
@@ -110,7 +111,7 @@ def tables_of(done: Done, points: Selected, masks: Mapping[MaskRow, Masked]) -> 
     if points:
         tables["selection"] = selection_table(points)
     if masks:
-        tables["masks"] = mask_table(masks, {model: title(model) for model in done.config.models})
+        tables["masks"] = mask_table(masks, {model: title_of(model) for model in done.config.models})
     if done.ladder:
         tables["ladder"] = rows_table(done, done.ladder)
     if any(done.swept.values()):
@@ -187,11 +188,11 @@ def of_masks(results: Mapping[MaskRow, Masked], model: str, other: str, task: st
         measured(
             f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
             "ImageNet for each % gained: −0.3 against −2.3); over all other tasks",
-            *(f"{title(model)}, a weight for each slot − for each number", numbers),
+            *(f"{title_of(model)}, a weight for each slot − for each number", numbers),
         ),
         measured(
             "... and less than one of equal parts of CLIP's vector with average pooling (table 5: −0.3 against −3.9)",
-            *(f"{title(model)} − {title(other)}, a weight for each slot", theirs),
+            *(f"{title_of(model)} − {title_of(other)}, a weight for each slot", theirs),
         ),
     ]
 

@@ -22,7 +22,7 @@ class FileLeases:
 
     def __init__(self, storage: BaseStorage, folder: Path) -> None:
         self.storage, self.folder = storage, folder
-        self.held: dict[int, FileLock] = {}
+        self.locks: dict[int, FileLock] = {}
 
     @contextlib.contextmanager
     def door(self) -> Iterator[None]:
@@ -35,11 +35,11 @@ class FileLeases:
         lock = FileLock(self.folder / str(trial_id))
         if not lock.acquire(wait=False):
             return False
-        self.held[trial_id] = lock
+        self.locks[trial_id] = lock
         return True
 
     def free(self, trial_id: int) -> None:
-        self.held.pop(trial_id).release()
+        self.locks.pop(trial_id).release()
 
     def abandoned(self, study_id: int) -> list[int]:
         """Running trials of a study that nobody holds; to be called behind the door."""

@@ -29,7 +29,7 @@ from menagerie.studies.tuning.report import Row, best, failures, rows_of, write_
 from menagerie.studies.tuning.space import Tuning, identity, leaders, own_options, parameters, repeats, searches, space
 
 
-class Worker(NamedTuple):
+class SearchJob(NamedTuple):
     """What a worker works on: a study, its folder, its image store's identity and its split files."""
 
     config: Tuning
@@ -43,7 +43,7 @@ class Worker(NamedTuple):
 class Runs:
     """What turns recipes into results."""
 
-    worker: Worker
+    worker: SearchJob
     interruption: Interruption
     """What may end the training runs."""
 
@@ -97,7 +97,7 @@ class Runs:
         return (mean,)
 
 
-def run_worker(worker: Worker, interruption: Interruption) -> None:
+def run_worker(worker: SearchJob, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is stopped. Repeats wait for the end of all searches."""
     trials, runs = Trials(worker.config.storage), Runs(worker, interruption)
     first, second = searches(worker.config, worker.study), repeats(worker.config, worker.study)
@@ -121,7 +121,7 @@ def run(config: Tuning, study: str, out: Path) -> None:
     for model in config.grid.models:
         for search in (first[model], second[model]):
             trials.open(search, identity(config, model))
-    worker, grid = Worker(config, study, out, *split_files(config)), config.grid
+    worker, grid = SearchJob(config, study, out, *split_files(config)), config.grid
     resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
     run_trials(trials, stages, run_worker, worker, resources, out)
     if trials.all_ended(f"{study} "):  # another command may be searching for further models in this folder

@@ -22,7 +22,7 @@ from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.space import draw
 from menagerie.studies.tuning import run
 from menagerie.studies.tuning.report import best, failures, rows_of
-from menagerie.studies.tuning.run import Runs, Worker, publish
+from menagerie.studies.tuning.run import Runs, SearchJob, publish
 from menagerie.studies.tuning.space import first_point, identity, leaders, repeats, searches, space
 
 
@@ -62,7 +62,7 @@ def untrained(tmp_path, monkeypatch):
         for stage in stages:
             for model, each in stage.items():
                 queue.open(each, identity(config, model))
-        run.run_worker(run.Worker(config, "s", out, "store", files), Interruption())
+        run.run_worker(run.SearchJob(config, "s", out, "store", files), Interruption())
         return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
 
     return search
@@ -201,7 +201,7 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
     }
     assert first_point(config, name)["option width"] == 5
     point = first_point(config, name) | {"warmup": 20, "singles_share": 0.5, "option width": 7, "option kind": "b"}
-    job = Runs(Worker(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
+    job = Runs(SearchJob(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
     assert job.cell.options == {"width": 7, "kind": "b"}
 
 
