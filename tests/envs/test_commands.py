@@ -8,7 +8,7 @@ import matplotlib.image
 import pytest
 
 from menagerie.envs.gallery.kinds import KINDS
-from tests.studies.command import run_here
+from tests.command import run_here
 
 
 def _run(*arguments: object) -> subprocess.CompletedProcess:

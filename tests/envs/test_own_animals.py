@@ -18,7 +18,7 @@ from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.worlds import load_world
-from tests.studies.command import run_here
+from tests.command import run_here
 
 DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
 LYNX = re.search(r"cat > lynx.py <<'END'\n(.*?)END\n", DOCS.read_text(), re.DOTALL)[1]

@@ -11,7 +11,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
-from tests.studies.command import WITH_TESTS
+from tests.command import WITH_TESTS
 
 SCRIPT = """
 import os

@@ -16,8 +16,8 @@ from menagerie.envs.stamps.command import Config as PhotosConfig
 from menagerie.envs.stamps.command import run as main
 from menagerie.envs.stamps.package import OF_PUG, stamps, stamps_folder
 from menagerie.envs.worlds import load_world
+from tests.command import run_here
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
-from tests.studies.command import run_here
 
 TEXTS = {
     "animals/mammals/cats/lion": "A lion.",

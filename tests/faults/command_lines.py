@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 TABLE = Path(__file__).with_suffix(".txt")
 LONG = " & ".join(["texture=red"] * 100_000)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.studies.command import QUICK, ROOT
+from tests.command import QUICK, ROOT
 
 MARK = "MENAGERIE_ATTACKED"  # in the environment of a command and of all that it starts
 WHOM = ("parent", "one", "all")

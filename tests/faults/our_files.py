@@ -39,12 +39,12 @@ from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.sample_search.objectives import Interim
 from menagerie.studies.trials.queue import Trials
+from tests.cheap_search import search
 from tests.faults.file_kinds import FileKind
 from tests.faults.judge import ANEW
 from tests.generators.conftest import RECIPE, make_split
 from tests.generators.source_files import make_shards
 from tests.models.builders import scorer
-from tests.studies.cheap_search import search
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]

@@ -13,8 +13,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import in_child
 from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.machine import start_server
+from tests.command import run_here
 from tests.faults.command_lines import Entry, entries, plain, write_files
-from tests.studies.command import run_here
 
 ENTRIES = list(entries())
 AT_ONCE = 5.0  # seconds of this process's own time

@@ -13,8 +13,8 @@ import pytest
 
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
 from menagerie.envs.core.life import Process, is_running, system_name
+from tests.command import ROOT
 from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
-from tests.studies.command import ROOT
 
 EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "0"))
 SECONDS = 5.0  # from a command's end to that of its last process

@@ -17,8 +17,8 @@ from menagerie.generators.audit.run import audit
 from menagerie.generators.audit.several import audit_each
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.tables import read_attribute
+from tests.command import run_here
 from tests.generators.conftest import RECIPE, failed, make_split, overwrite
-from tests.studies.command import run_here
 
 
 def test_holds_on_a_sound_split(split):

@@ -19,7 +19,7 @@ from menagerie.generators.export.write import export
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.pixels import open_split
 from menagerie.generators.storage.split_file import checksum, read_split
-from tests.studies.command import run_here
+from tests.command import run_here
 
 TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
 

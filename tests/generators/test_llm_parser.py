@@ -18,8 +18,8 @@ from menagerie.generators.parsers.llm_prompt import CLOSE, EXAMPLES, OPEN, RULES
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.coco import one_node
+from tests.command import WAIT_SECONDS
 from tests.generators.chat_service import ChatService, Request, Sent
-from tests.studies.command import WAIT_SECONDS
 
 # Table 10 of OC-CLIP: what its language model gives.
 TABLE_10 = {

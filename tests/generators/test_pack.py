@@ -17,10 +17,10 @@ from menagerie.generators.storage import pack as pack_module
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.pixels import PixelReader, open_split
+from tests.command import run_here
 from tests.disks import mounted, with_largest_file
 from tests.faults.judge import outcome
 from tests.generators.conftest import RECIPE, make_split
-from tests.studies.command import run_here
 
 
 @pytest.fixture(scope="session")

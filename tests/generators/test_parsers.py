@@ -26,7 +26,7 @@ from menagerie.generators.sources.captions_file import parse_file, read_captions
 from menagerie.generators.sources.coco import one_node
 from menagerie.generators.vocabulary import Vocabulary
 from menagerie.models.training.targets import Claims, targets_of
-from tests.studies.command import run_here
+from tests.command import run_here
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
 CAT = SceneGraph(("brown cat", "computer"), (Edge("lying on", 0, 1),))

@@ -13,8 +13,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
+from tests.command import run_here
 from tests.generators.conftest import in_memory, make_split
-from tests.studies.command import run_here
 
 TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
 

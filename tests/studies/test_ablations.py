@@ -30,8 +30,8 @@ from menagerie.studies.analysis.paired_bootstrap import Difference
 from menagerie.studies.analysis.tables import DASH, WAITING
 from menagerie.studies.grids.cells import cells, parser_hash
 from menagerie.studies.runs.cell import Job
+from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, run_here
 
 ABLATIONS = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablated("oc-clip")

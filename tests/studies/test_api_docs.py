@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.studies.command import ROOT, as_before, run_here
+from tests.command import ROOT, as_before, run_here
 
 TEXT = (ROOT / "docs" / "api.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.studies.command import GRID, QUICK, ROOT, run_here
+from tests.command import GRID, QUICK, ROOT, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
 

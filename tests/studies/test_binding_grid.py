@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from menagerie.studies.runs.results import COLUMNS
-from tests.studies.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
+from tests.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
 
 
 @pytest.fixture(scope="module")

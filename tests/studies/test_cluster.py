@@ -24,8 +24,8 @@ from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_run
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_cells
+from tests.command import GRID, QUICK, ROOT, ended, run_here, started, until
 from tests.slurm import output_of
-from tests.studies.command import GRID, QUICK, ROOT, ended, run_here, started, until
 
 CELLS = ["--models", "clip", "--pairs", "0.4", "0.8", "--hard-negatives", "0", "1", "--steps", "250"]
 

@@ -41,7 +41,7 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, states
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE, StepClock
-from tests.studies.command import ROOT, run_here
+from tests.command import ROOT, run_here
 
 COMPUTE = [
     sys.executable,

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from tests.command import ROOT, WITH_TESTS, run
 from tests.studies.browser import CHROMIUM, verdict
-from tests.studies.command import ROOT, WITH_TESTS, run
 from tests.studies.dozen import NAMES
 
 DOZEN = [sys.executable, str(ROOT / "tests" / "studies" / "dozen.py")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.console import COMMANDS as LISTED
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 STUDIES = sorted(path.name for path in (ROOT / "studies").glob("[!_]*.py"))
 COMMANDS = [

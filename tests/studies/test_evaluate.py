@@ -13,8 +13,8 @@ from menagerie.generators.storage.split_file import content_identity
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.evaluation.models import Model, models_of, short_labels, worded
+from tests.command import GRID, QUICK, ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
-from tests.studies.command import GRID, QUICK, ROOT, kill_when, run_here
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 PACK = [sys.executable, "-m", "menagerie", "pack"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.studies.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here
 
 MISTAKES = {
     "a misspelt model": (["--models", "clip", "oc-clop"], "unknown model 'oc-clop'; did you mean 'oc-clip'?"),

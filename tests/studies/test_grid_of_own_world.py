@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import trimesh
 
-from tests.studies.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here
 
 
 def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):

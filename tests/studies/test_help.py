@@ -25,8 +25,8 @@ from menagerie.studies import (
 )
 from menagerie.studies.grids import launch
 from menagerie.studies.runs import command_line
+from tests.command import ROOT
 from tests.flags import flags_read
-from tests.studies.command import ROOT
 
 GRIDS = (binding_grid, spatial_grid, split_study)
 STUDIES = {

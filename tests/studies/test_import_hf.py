@@ -28,9 +28,9 @@ from menagerie.generators.sources.registry import load as load_source
 from menagerie.generators.sources.state import state
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.transferring.check import state_of
+from tests.command import ROOT, run_here
 from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
 from tests.models.builders import scorer
-from tests.studies.command import ROOT, run_here
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

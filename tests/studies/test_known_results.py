@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from menagerie.generators.benchmarks.benchmark import QUADS
+from tests.command import QUICK, ROOT, WITH_TESTS, run, run_here
 from tests.studies.browser import plain
-from tests.studies.command import QUICK, ROOT, WITH_TESTS, run, run_here
 
 ORACLES = ROOT / "tests" / "studies" / "oracles.py"
 KINDS = ("Perfect", "Inverted", "Constant", "Random")

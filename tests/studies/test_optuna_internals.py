@@ -21,7 +21,7 @@ from menagerie.studies.trials.optuna_internals import (
     without_heartbeat,
 )
 from menagerie.studies.trials.storage import open_storage
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 # Optuna means them for its own loop.
 pytestmark = pytest.mark.filterwarnings("ignore:Heartbeat of storage")

@@ -8,7 +8,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.own_code import own_sources
 from menagerie.studies.runs.cell import own_files
-from tests.studies.command import QUICK, WAIT_SECONDS
+from tests.command import QUICK, WAIT_SECONDS
 
 LAYERS = """
 from torch import nn

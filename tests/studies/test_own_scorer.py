@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.studies.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here
 
 MINE = """
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ import pytest
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, split_study
-from tests.studies.command import GRID, ROOT, run_here
+from tests.command import GRID, ROOT, run_here
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]
 RULES = ("texture=red & animal=rabbit", "texture[0]=grass")

@@ -51,9 +51,9 @@ from menagerie.studies.photographs.worlds import (
     write_worlds,
 )
 from menagerie.studies.runs.split_file import make_splits
+from tests.command import ROOT, run_here
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
-from tests.studies.command import ROOT, run_here
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
 SMOKE = PRESETS["smoke"]

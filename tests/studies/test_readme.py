@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 
 def block_with(text: str) -> str:

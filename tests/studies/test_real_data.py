@@ -30,12 +30,12 @@ from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
+from tests.command import ROOT
+from tests.command import run as command
 from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
 from tests.generators.chat_service import ChatService, Sent
 from tests.generators.test_llm_parser import written
 from tests.models.builders import small_open_clip
-from tests.studies.command import ROOT
-from tests.studies.command import run as command
 
 IMAGES, SHOWN, HELD_OUT = (
     40,

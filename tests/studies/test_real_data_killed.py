@@ -4,8 +4,8 @@ import csv
 import json
 import sys
 
+from tests.command import ROOT, kill_when, run_here
 from tests.generators.benchmark_files import MATRICES
-from tests.studies.command import ROOT, kill_when, run_here
 from tests.studies.test_real_data import make_photographs
 
 COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip", "oc-clip"]

@@ -3,8 +3,8 @@
 import pytest
 
 from menagerie.envs.core.pages import write_page
+from tests.command import GRID, QUICK, run_here
 from tests.studies.browser import CHROMIUM, CUT, TORN, after, assert_readable, verdict
-from tests.studies.command import GRID, QUICK, run_here
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 

@@ -23,7 +23,7 @@ from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import SMOKE, Grid
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import where_it_ran
-from tests.studies.command import ROOT
+from tests.command import ROOT
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from menagerie.studies.runs.train import Watch
 from menagerie.studies.sample_efficiency import PRESETS
 from menagerie.studies.sample_search.budget import cell_of, job_of, least
 from menagerie.studies.trials.launch import one_command
+from tests.command import ROOT, ended, kill_when, run_here, started, until
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, ended, kill_when, run_here, started, until
 
 SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]

@@ -38,8 +38,8 @@ from menagerie.studies.slots.masks import (
 )
 from menagerie.studies.slots.tables import of_masks, of_selection, of_sweeps
 from menagerie.studies.sparo import PRESETS, check, rows_of
+from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, run_here
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
 SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", "--slot-widths", "8"]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from menagerie.studies.spatial_grid import Config
-from tests.studies.command import ROOT, run_here
+from tests.command import ROOT, run_here
 
 SPATIAL = [sys.executable, str(ROOT / "studies" / "spatial_grid.py"), "--preset", "smoke", "--hard-negatives", "0"]
 SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]

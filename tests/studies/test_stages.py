@@ -11,7 +11,7 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import RESULT
-from tests.studies.command import GRID, QUICK, kill_when, run_here
+from tests.command import GRID, QUICK, kill_when, run_here
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]
 

@@ -3,7 +3,7 @@
 import sys
 
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
-from tests.studies.command import ROOT, run, run_here
+from tests.command import ROOT, run, run_here
 
 
 def test_rendering_is_compared(tmp_path):

@@ -35,7 +35,7 @@ from menagerie.studies.runs.loggers import LOGGERS, check_loggers
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
-from tests.studies.command import GRID, QUICK, run_here
+from tests.command import GRID, QUICK, run_here
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
 

@@ -16,10 +16,10 @@ from menagerie.generators.benchmarks import registry
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.studies.transferring.papers import chances_in
+from tests.command import ROOT, WITH_TESTS, kill_when, run, run_here
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import ROOT, WITH_TESTS, kill_when, run, run_here
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
 OPEN_CLIP = "ViT-S-32-alt"  # the smallest that open_clip knows; without weights they are random

@@ -20,8 +20,8 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.storage import unopened
 from menagerie.studies.trials.workers import process, run_workers, work
-from tests.studies import cheap_search
-from tests.studies.command import ROOT
+from tests import cheap_search
+from tests.command import ROOT
 from tests.studies.postgres import SERVER, server
 
 TRIALS = 40

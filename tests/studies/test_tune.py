@@ -22,8 +22,8 @@ from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.sample_search.budget import everything, split_recipe
 from menagerie.studies.tuning.report import RING, history
 from menagerie.studies.tuning.space import first_point, sampler_of, space
+from tests.command import GRID, ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
-from tests.studies.command import GRID, ROOT, kill_when, run_here
 
 GRIDS = (binding_grid, spatial_grid)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 GRID = [sys.executable, str(ROOT / "studies" / "binding_grid.py")]
 WAIT_SECONDS = 600  # for a command: a machine may be four times slower than ours
 # The smoke preset, smaller still: two cells of a few steps.
