@@ -25,7 +25,7 @@ from menagerie.studies.ablation.tables import (
     columns_of,
     read_runs,
 )
-from menagerie.studies.analysis.paired_bootstrap import Count, counts_of, fewest_pairs, record_line
+from menagerie.studies.analysis.paired_bootstrap import counts_of, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import DASH, WAITING, by_task, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import CHANCES, TERMS, columns_explained, explained_as, records_in, smoke_words
@@ -124,7 +124,10 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
         },
         verdicts=VERDICTS,
         meaning=meaning(
-            seeds, fewest_pairs(map(counted, runs), [column for shown in columns.values() for column in shown])
+            seeds,
+            fewest_pairs(
+                (counts_of(run.points) for run in runs), [column for shown in columns.values() for column in shown]
+            ),
         ),
         seeds=seeds,
         trained_on=trained_on(data),
@@ -186,15 +189,10 @@ def trained_on(data: Mapping[str, CellData]) -> str:
     return f"the hardest cell of the {grids} grid, with {pairs} of the animal pairs, none of them swapped too"
 
 
-def counted(run: Run) -> dict[tuple[str, str], Count]:
-    """How many records a run has of each column."""
-    return counts_of(run.points)
-
-
 def records_of(done: Runs, split: str, columns: Columns) -> str:
     """How many records the columns of a table are of."""
     runs = [run for place, group in done.items() if place.split == split for run in group]
-    return record_line(map(counted, runs), {column: column_name(*column) for column in columns})
+    return record_line((counts_of(run.points) for run in runs), {column: column_name(*column) for column in columns})
 
 
 def curves(jobs: Mapping[SplitRow, Sequence[Job]]) -> list[Curve]:

@@ -55,13 +55,12 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
     from menagerie.models.towers.config import TextSpace, TowerConfig
     from menagerie.models.towers.tokenizers import words_of
 
-    words = words_of(text for each in captions for text in (each.text, *each.graph.nodes, *predicates(each)))
+    graphs = [caption.graph for caption in captions]
+    predicates = [edge.predicate for graph in graphs for edge in graph.edges]
+    texts = [caption.text for caption in captions] + [node for graph in graphs for node in graph.nodes]
+    words = words_of([*texts, *predicates])
     towers = TowerConfig(row.architecture, resolution=resolution)
     return build_scorer(row.scorer, towers, TextSpace(words, row.context)).train()
-
-
-def predicates(caption: "Caption") -> list[str]:
-    return [edge.predicate for edge in caption.graph.edges]
 
 
 def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:

@@ -31,18 +31,13 @@ METHOD = (
 )
 
 
-def few_pairs(count: int) -> str:
-    """How few animal pairs there are, in words."""
-    return "one animal pair" if count == 1 else f"only {count} pairs"
-
-
 def without_interval(low: float, high: float, pairs: int) -> str:
     """What stands in place of an interval over so many animal pairs that would say nothing, and why; empty for others.
 
     One without width is none: it would look like perfect certainty.
     """
     if pairs < FEWEST:
-        return f"{few_pairs(pairs)}: no interval"
+        return "one animal pair: no interval" if pairs == 1 else f"only {pairs} pairs: no interval"
     if math.isnan(low):
         return "only 2 seeds: no interval"
     return "no spread: no interval" if low == high else ""

@@ -159,7 +159,9 @@ def draw_figures(trained: Trained, lines: list[Line]) -> dict[str, Any]:
     tests = {split: ("validation", *recipe.all_tests) for split, recipe in recipes.items()}
     figures = {"compute": compute_figure(lines, trained.config.bar, judged), "scales": other_scales(lines)}
     figures["tests"] = all_tests(lines, tests)
-    longest = [Curve(line.model, line.split, job.folder) for line in lines for job in longest_jobs(line)]
+    longest = [
+        Curve(line.model, line.split, job.folder) for line in lines for point in line.points[-1:] for job in point.jobs
+    ]
     training = training_curves(longest)
     return figures | ({"training": training} if training else {})
 
@@ -174,11 +176,6 @@ def one_seed(records: Points) -> Points:
     """Those of the first seed."""
     first = min(key[0] for key in records)
     return {key: point for key, point in records.items() if key[0] == first}
-
-
-def longest_jobs(line: Line) -> tuple[Any, ...]:
-    """The runs of a line's largest budget."""
-    return line.points[-1].jobs if line.points else ()
 
 
 def state(line: Line) -> str:

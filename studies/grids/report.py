@@ -163,15 +163,10 @@ def file_name(subset: str) -> str:
 
 def curve_of(config: Any, out: Path, result: dict[str, Any]) -> Curve:
     """A finished cell in the figure of how all trained."""
-    place = {name: ticked(name, value) for name, value in place_of_result(config, result).items()}
+    names = place_names(config)[1:]
+    place = {name: ticked(name, value) for name, value in zip(names, place_of(result, names), strict=True)}
     text = f"{place.pop('pairs')} of pairs, {place.pop('hard_negatives')} with negatives"
     return Curve(result["model"], ", ".join([text, *map(" ".join, place.items())]), out / "cells" / result["id"])
-
-
-def place_of_result(config: Any, result: dict[str, Any]) -> dict[str, Any]:
-    """The place of a result, by axis."""
-    names = place_names(config)[1:]
-    return dict(zip(names, place_of(result, names), strict=True))
 
 
 def reported_config(config: Any) -> dict[str, str]:

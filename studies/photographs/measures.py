@@ -21,7 +21,7 @@ from menagerie.studies.photographs.jobs import Jobs, train_recipe
 from menagerie.studies.photographs.trainings import Material, Training, all_trainings
 from menagerie.studies.photographs.worlds import Shared
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.results import collect, finished
+from menagerie.studies.runs.results import finished
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
 MEASURES = {
@@ -164,10 +164,6 @@ def done_jobs(study: StudyState) -> dict[Training, Job]:
         if job is not None and finished(job.folder) is not None:
             found[training] = job
     return found
-
-
-def results_of(done: Mapping[Training, Job]) -> list[dict[str, Any]]:
-    return collect(job.folder for job in done.values())
 
 
 class Lines:

@@ -22,7 +22,6 @@ from menagerie.studies.photographs.measures import (
     Lines,
     StudyState,
     done_jobs,
-    results_of,
 )
 from menagerie.studies.photographs.trainings import (
     FACTORS,
@@ -36,7 +35,7 @@ from menagerie.studies.photographs.trainings import (
 )
 from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 from menagerie.studies.runs.folder import where_it_ran
-from menagerie.studies.runs.results import write_results
+from menagerie.studies.runs.results import collect, write_results
 
 # Tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
@@ -152,7 +151,7 @@ FACTOR_WORDS = {
 def publish(study: StudyState) -> Path:
     """Write all that the finished runs allow; returns the report."""
     config, out, done = study.config, study.out, done_jobs(study)
-    results = results_of(done)
+    results = collect(job.folder for job in done.values())
     write_results(out, results)
     lines = Lines(study, done)
     rows = {part: rows_of(part, lines) for part in config.parts}

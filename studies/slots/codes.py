@@ -106,13 +106,8 @@ def of_test(scorer: Scorer, name: str, test: Benchmark, seed: int) -> Coded:
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_codes = images[[numbers[item.images[0]] for item in items]]
     both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
-    keys = [key_of(item, name, seed) for item in items]
+    keys = [(seed, name, item.group, item.record, item.texts[0].text) for item in items]  # as predictions have them
     return Coded(keys, [item.cluster for item in items], image_codes[:, None] * both, image_codes**2)
-
-
-def key_of(item: Item, subset: str, seed: int) -> Key:
-    """The name of a record, as predictions have it."""
-    return seed, subset, item.group, item.record, item.texts[0].text
 
 
 @torch.no_grad()

@@ -1,20 +1,15 @@
-"""Our numbers in the layout of a paper's tables, with its figures below them, and what guessing gives.
+"""Our numbers in the layout of a paper's tables, with its figures below them, as pages and LaTeX.
 
 Each column also says which number of ours it is. Where the paper doesn't say what a figure is of, the table's note
-does. Guessing: a benchmark's own rules, ties broken at random, for scores that are all equal.
+does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from menagerie.generators.benchmarks.benchmark import summarise
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.studies.analysis.tables import DASH, to_latex
 from menagerie.studies.transferring.pieces import Piece
 
@@ -158,6 +153,7 @@ TABLES = (SUGARCREPE, SPATIAL, WINOGROUND, CHECKLIST_AND_ARO)
 
 
 THEIRS = " (theirs)"
+Number = tuple[str, str, str]  # a benchmark, "group" or "headline", and its name
 PART = "*"  # behind a number that isn't of all records
 # Value of a number, what a row of it is called.
 ROWS = {"official": "here: official rule", "neutral": "here: ties shared", "tie_rate": "here: ties"}
@@ -169,18 +165,22 @@ def percent(value: float | None) -> str:
 
 
 def paper_tables(
-    table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+    table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str], guessed: Mapping[Number, float]
 ) -> dict[str, tuple[PaperTable, pd.DataFrame]]:
     """The paper's tables of which any benchmark was scored, by title; `table` is that of results.csv."""
     return {
-        f"Table {layout.number}: {layout.title}": (layout, filled(layout, table, pieces, left_out))
+        f"Table {layout.number}: {layout.title}": (layout, filled(layout, table, pieces, left_out, guessed))
         for layout in TABLES
         if set(table.benchmark) & {column.benchmark for column in layout.columns}
     }
 
 
 def filled(
-    layout: PaperTable, table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+    layout: PaperTable,
+    table: pd.DataFrame,
+    pieces: Sequence[Piece],
+    left_out: Mapping[str, str],
+    guessed: Mapping[Number, float],
 ) -> pd.DataFrame:
     """One table: our models, each by the official rule, with ties shared and with its ties, then the paper's."""
     here = list(our_rows(layout, table, pieces, left_out))
@@ -189,7 +189,6 @@ def filled(
         [f"{model}{THEIRS}", source, *(figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH))]
         for model, *figures in layout.rows
     ]
-    guessed = chances_of(pieces)
     kinds = ("headline", "group")
     found = [
         next((one for kind in kinds if (one := guessed.get((c.benchmark, kind, c.name)))), None) for c in layout.columns
@@ -240,25 +239,3 @@ def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
     caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
     texts = (to_latex(frame, caption.format(table.title, table.number, table.note)) for table, frame in tables.values())
     return "\n".join(texts)
-
-
-Chances = dict[tuple[str, str], float]
-
-
-def chances_of(pieces: Sequence[Piece]) -> dict[tuple[str, str, str], float]:
-    """What guessing gives, as fractions, by benchmark, "group" or "headline", and name; none where all images meet all
-    texts."""
-    benches = {piece.subject.label: piece.subject.bench for piece in pieces}
-    return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
-
-
-@lru_cache(maxsize=64)  # reports are written anew after every model
-def chances_in(bench: PhotographSet) -> Chances:
-    """What guessing gives on one benchmark."""
-    if isinstance(bench, MatrixBenchmark):
-        return {}
-    items = list(bench.items)
-    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
-    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
-    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
-    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}

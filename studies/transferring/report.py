@@ -3,15 +3,20 @@
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from PIL import Image
 
 from menagerie.envs.core.figure_files import photograph
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
+from menagerie.generators.benchmarks.benchmark import summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.code_store import CodeFolder
 from menagerie.models.evaluation.codes import Codes
@@ -21,7 +26,7 @@ from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_al
 from menagerie.studies.evaluation.models import Model, about, steps_of
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
-from menagerie.studies.transferring.papers import THEIRS, chances_of, latex, paper_tables, percent
+from menagerie.studies.transferring.papers import THEIRS, latex, paper_tables, percent
 from menagerie.studies.transferring.pieces import Loaded, Piece, measured, score_piece
 from menagerie.studies.transferring.texts import described
 
@@ -116,11 +121,12 @@ def benchmark_table(table: pd.DataFrame, pieces: Sequence[Piece], label: str) ->
 def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]) -> Path:
     """Write all tables and report.html."""
     table = write_tables(out, pieces)
-    headlines, papers = headline_table(table, pieces), paper_tables(table, pieces, left_out)
+    headlines, papers = headline_table(table, pieces), paper_tables(table, pieces, left_out, chances_of(pieces))
     models = list(dict.fromkeys(piece.model for piece in pieces))
     caption = f"Official scores in percent;{THEIRS} marks published ones."
     write_text(out / "results.tex", "\n".join(filter(None, (to_latex(headlines, caption), latex(papers)))))
     labels = list(dict.fromkeys(table.benchmark))
+    records = table[table.kind == "group"].groupby(["model", "benchmark"]).n.sum()
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -140,13 +146,8 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
         pieces=len(pieces),
         parsed=list(filter(None, dict.fromkeys(described(piece.subject.parser) for piece in pieces))),
         notes=where_it_ran(out),
-        smoke=smoke_words(steps_of(models), scored_by_piece(table)),
+        smoke=smoke_words(steps_of(models), [int(n) for n in records]),
     )
-
-
-def scored_by_piece(table: pd.DataFrame) -> list[int]:
-    """How many records of each benchmark each model was scored on."""
-    return [int(n) for n in table[table.kind == "group"].groupby(["model", "benchmark"]).n.sum()]
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:
@@ -220,3 +221,25 @@ def score(piece: Piece, loaded: Loaded) -> None:
     """Score one piece under a bar of its images."""
     with image_bar(piece.subject.label) as start:
         score_piece(piece, loaded, start)
+
+
+Chances = dict[tuple[str, str], float]
+
+
+def chances_of(pieces: Sequence[Piece]) -> dict[tuple[str, str, str], float]:
+    """What guessing gives, as fractions, by benchmark, "group" or "headline", and name; none where all images meet all
+    texts."""
+    benches = {piece.subject.label: piece.subject.bench for piece in pieces}
+    return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
+
+
+@lru_cache(maxsize=64)  # reports are written anew after every model
+def chances_in(bench: PhotographSet) -> Chances:
+    """What guessing gives on one benchmark."""
+    if isinstance(bench, MatrixBenchmark):
+        return {}
+    items = list(bench.items)
+    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
+    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
+    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
+    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}

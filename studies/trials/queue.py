@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import differences
-from menagerie.studies.trials.optuna_internals import check_version, resume, set_state
+from menagerie.studies.trials.leases import check_version, resume, set_state
 from menagerie.studies.trials.storage import BEAT_SECONDS, open_storage
 
 

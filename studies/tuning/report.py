@@ -103,6 +103,7 @@ def write_report(
     )
     winners = {model: row["trial"] for model, row in chosen(rows).items()}
     searched = parallel_figures(trials, percent, "validation accuracy (%)", chosen=winners)
+    columns = [f"{name} (%)" if name in ACCURACIES else name for name in list(rows[0])[1:]]
     means = {model: f"{100 * row['repeated']:.1f}" for model, row in chosen(rows).items()}
     return write_page(
         out / "report.html",
@@ -114,7 +115,7 @@ def write_report(
             model: write_figure(out / "figures" / f"parallel-{k}.png", figure)
             for k, (model, figure) in enumerate(searched.items(), start=1)
         },
-        table=[["model", "chosen", *map(headed, list(rows[0])[1:])], *(table_row(row, winners) for row in ordered)],
+        table=[["model", "chosen", *columns], *(table_row(row, winners) for row in ordered)],
         winners=winners,
         means=means,
         ties=ties(means),
@@ -138,11 +139,6 @@ def ties(means: Mapping[str, str]) -> list[str]:
 def counts_of_runs(out: Path) -> list[Counts]:
     """The records of all finished runs that are in the study's folder."""
     return [counts_in(folder) for folder in sorted((out / "cells").glob("*")) if finished(folder)]
-
-
-def headed(column: str) -> str:
-    """The name of a column, with its unit."""
-    return f"{column} (%)" if column in ACCURACIES else column
 
 
 def table_row(row: dict[str, Any], winners: Mapping[str, int]) -> list[str]:

@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
-from menagerie.studies.transferring.papers import chances_in
+from menagerie.studies.transferring.report import chances_in
 from tests.command import ROOT, WITH_TESTS, kill_when, run, run_here
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
