@@ -10,7 +10,7 @@ import pandas as pd
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.models.spec import Claim, ScorerSpec
 from menagerie.studies.ablation.rows import SplitRow
-from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
+from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, merged, pooled, read_points
 from menagerie.studies.analysis.tables import DASH, described, gap, pivot
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import CellData
@@ -96,10 +96,6 @@ def accuracies(runs: Sequence[Run], subset: str, task: str) -> list[float]:
     return [100 * value for value in values if value is not None]
 
 
-def merged(runs: Sequence[Run]) -> Points:
-    return {key: point for run in runs for key, point in run.points.items()}
-
-
 def accuracy_table(done: Runs, split: str, columns: Columns, base: str, ratio: tuple[str, str] | None) -> pd.DataFrame:
     """A row for each of the study: accuracies, how the first column's differs, and a ratio of weights."""
     names = {column: column_name(*column) for column in columns}
@@ -144,7 +140,7 @@ def difference_of(done: Runs, place: SplitRow, columns: Columns, base: str) -> s
 def against_base(done: Runs, place: SplitRow, columns: Sequence[tuple[str, str]], base: str) -> Difference | None:
     """How a row differs from the model as it is, over the records of all `columns`; None where one is missing."""
     sides = [done.get(SplitRow(place.split, base), ()), done.get(place, ())]
-    points = [pooled(merged(runs), columns) for runs in sides]
+    points = [pooled(merged(run.points for run in runs), columns) for runs in sides]
     return difference(*points, "", "")
 
 

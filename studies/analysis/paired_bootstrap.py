@@ -13,6 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.reading import read_text
 from menagerie.models.registry import short_name
+from menagerie.studies.analysis.pareto import Tally
 from menagerie.studies.analysis.two_levels import FEWEST, MANY_PAIRS, intervals, without_interval
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.evaluation import FILE
@@ -76,6 +77,21 @@ def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
             file = folder / FILE
             raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
     return points
+
+
+def merged(parts: Iterable[Points]) -> Points:
+    """The records of several runs."""
+    return {key: point for part in parts for key, point in part.items()}
+
+
+def tally(points: Points) -> Tally:
+    """Points and number of records by animal pair: what a bootstrap draws from."""
+    found: Tally = {}
+    for _, point in sorted(points.items()):
+        entry = found.setdefault(point.animals, [0.0, 0])
+        entry[0] += point.value
+        entry[1] += 1
+    return found
 
 
 def difference(first: Points, second: Points, subset: str, task: str, seed: int = 0) -> Difference | None:
@@ -171,7 +187,7 @@ def compare(first: Path, second: Path) -> Path:
     """Print how B differs from A wherever both have results; writes comparison.csv and .tex into B."""
     import pandas as pd
 
-    from menagerie.studies.analysis.tables import to_csv, to_latex
+    from menagerie.studies.analysis.tables import print_table, to_csv, to_latex
 
     cells = [by_place(run) for run in (first, second)]
     places = [place for place in cells[0] if place in cells[1]]
@@ -184,7 +200,7 @@ def compare(first: Path, second: Path) -> Path:
     to_csv(second / "comparison.csv", table)
     caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
     write_text(second / "comparison.tex", to_latex(table, caption))
-    print_table(rows, f"A: {first}   B: {second}")
+    print_table(COMPARED, rows, f"A: {first}   B: {second}")
     return second / "comparison.csv"
 
 
@@ -220,13 +236,3 @@ def compare_place(
         accuracies = (f"{means[0]:.1f}", f"{means[1]:.1f}")
         rows.append((model, f"{pairs:.0%}", f"{negatives:.0%}", subset, task, *accuracies, str(change), str(change.n)))
     return rows
-
-
-def print_table(rows: list[tuple[str, ...]], title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(*COMPARED, title=title)
-    for row in rows:
-        shown.add_row(*row)
-    Console().print(shown)

@@ -7,6 +7,7 @@ graph, which no image tower makes dearer. The table counts a batch of one GPU, w
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.errors import UserError
@@ -101,8 +102,6 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
     """How many images with as many texts pass per second: the median over repeats, after one that doesn't count."""
-    from statistics import median
-
     import torch
 
     spans = []

@@ -6,7 +6,7 @@ models that prefer the same caption whatever the image are flagged (`flagged`), 
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,3 +172,14 @@ def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
 def meaning_of_flags(cells: pd.DataFrame) -> str:
     """What the flag says, for a page that has any; else nothing."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
+
+
+def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
+    """Show a table on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -19,6 +19,7 @@ from menagerie.studies.analysis.tables import (
     flagged,
     meaning_of_flags,
     pivot,
+    print_table,
     to_csv,
     to_latex,
     to_rows,
@@ -84,16 +85,10 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
 
 def print_swaps(pieces: Sequence[Piece]) -> None:
     """The tables of swaps on the terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
     table, models = table_of(pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
     for split in table.split.unique():
         header, *rows = to_rows(swaps(table[table.split == split], models))
-        shown = Table(*header, title=f"{split}: swaps preferred right, %")
-        for row in rows:
-            shown.add_row(*row)
-        Console().print(shown)
+        print_table(header, rows, f"{split}: swaps preferred right, %")
 
 
 def result_of(piece: Piece) -> dict[str, Any] | None:

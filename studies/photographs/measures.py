@@ -4,7 +4,7 @@ Records of pairs that a training showed are left out.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe, roles_of
-from menagerie.studies.analysis.paired_bootstrap import Points, RecordScore, read_points
+from menagerie.studies.analysis.paired_bootstrap import Points, merged, read_points
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, enough, resampled_means, without_interval
 from menagerie.studies.photographs.collection import Photographs
 from menagerie.studies.photographs.jobs import Jobs, train_recipe
@@ -128,14 +128,6 @@ def tally(groups: list[Points]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.
     keys = sorted(clusters)
     table = np.array([clusters[key] for key in keys], np.float64).reshape(len(keys), len(groups), 2)
     return table[..., 0], table[..., 1], [seed for seed, _ in keys]
-
-
-def merged(parts: Iterable[Points]) -> Points:
-    """The records of several runs."""
-    whole: dict[tuple[int, str, str, str, str], RecordScore] = {}
-    for part in parts:
-        whole |= part
-    return whole
 
 
 class StudyState(NamedTuple):

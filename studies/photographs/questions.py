@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from menagerie.studies.analysis.paired_bootstrap import Points
+from menagerie.studies.analysis.paired_bootstrap import Points, tally
 from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
 from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, Lines, compared, measured
 from menagerie.studies.photographs.trainings import (
@@ -160,17 +160,13 @@ def worths(found: Sequence[Ladder], targets: Sequence[float]) -> list[Worth]:
 
 def tallies(points: Points) -> list[Tally]:
     """Points and numbers of each animal pair, by seed."""
-    found: dict[int, Tally] = {}
-    for key, score in points.items():
-        sums = found.setdefault(key[0], {}).setdefault(score.animals, [0.0, 0])
-        sums[0] += score.value
-        sums[1] += 1
-    return [found[seed] for seed in sorted(found)]
+    seeds = sorted({key[0] for key in points})
+    return [tally({key: score for key, score in points.items() if key[0] == seed}) for seed in seeds]
 
 
 def share(tests: Sequence[Tally]) -> float:
     """The accuracy over all seeds."""
-    both = [sums for tally in tests for sums in tally.values()]
+    both = [sums for test in tests for sums in test.values()]
     return sum(points for points, _ in both) / sum(number for _, number in both)
 
 

@@ -13,7 +13,7 @@ from menagerie.envs.core.pages import write_page
 from menagerie.envs.core.progress import Sparing
 from menagerie.generators.sources.searched_folders import Given
 from menagerie.models.carry_over import Carried
-from menagerie.studies.analysis.tables import flat, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import flat, print_table, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.curves import Curve, training_curves
@@ -121,18 +121,13 @@ def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def print_table(study: StudyState) -> None:
+def print_scores(study: StudyState) -> None:
     """The headlines on the terminal, a row each: places may be few and headlines many."""
-    from rich.console import Console
-    from rich.table import Table
-
     table = headlines(tidy(study.results(), study.scores()), published(study))
     where = [name for name in table if name in AXES]
     labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
-    shown = Table("benchmark", *labels, title="official scores, %, mean and deviation over seeds")
-    for name in table.columns.drop(where):
-        shown.add_row(name, *table[name])
-    Console().print(shown)
+    rows = [(name, *table[name]) for name in table.columns.drop(where)]
+    print_table(["benchmark", *labels], rows, "official scores, %, mean and deviation over seeds")
 
 
 def root_of(config: Config, out: Path) -> Path:
@@ -170,7 +165,7 @@ def run(config: Config, out: Path, folders: Given) -> None:
     run_cells(waiting, config.cluster, workers(grid), out, lambda _: sparing(lambda: write_report(study, notes)))
     print_carried(runs, out)
     report = write_report(study, notes, score(runs, tests, out, config))
-    print_table(study)
+    print_scores(study)
     print(f"report: {report}")
 
 

@@ -84,7 +84,7 @@ class Runs:
                 run_interruptible(job, self.interruption, Watch(interim.look, interim.every))
             else:
                 interim.replay()
-        return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
+        return {"cell": job.cell.id, "validation": validation(job), "test": tally_of(job)}
 
     def converged(self, model: str, setting: Setting) -> list[dict[str, Any]]:
         """The runs of the budget that is best on validation, of equal ones the smallest; beside each the one of the
@@ -118,7 +118,7 @@ class Runs:
     def at_budget(self, job: Job) -> dict[str, Any]:
         """One run of a budget, with its tallies of validation and of the test."""
         self.train(job)
-        known = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
+        known = {"validation": validation(job), "known": tally_of(job, ("validation",)), "test": tally_of(job)}
         return {"cell": job.cell.id, "step": job.cell.recipe.steps, **known}
 
     def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
@@ -165,18 +165,13 @@ class Interim:
             self.hear(int(check), accuracy)
 
 
-def tally(job: Job, tests: tuple[str, ...] = ()) -> Tally:
-    """Points and number of the swaps of some tests, else of those that are judged, by animal pair: what a bootstrap
-    draws from."""
-    from menagerie.studies.analysis.paired_bootstrap import read_points
+def tally_of(job: Job, tests: tuple[str, ...] = ()) -> Tally:
+    """Points and number of the swaps of some tests, else of those that are judged, by animal pair."""
+    from menagerie.studies.analysis.paired_bootstrap import read_points, tally
 
-    points: Tally = {}
-    for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
-        if key[1] in (tests or job.cell.data.recipe.judged) and key[2] == "swap":
-            entry = points.setdefault(point.animals, [0.0, 0])
-            entry[0] += point.value
-            entry[1] += 1
-    return points
+    chosen = tests or job.cell.data.recipe.judged
+    points = read_points([(job.cell.seed, job.folder)])
+    return tally({key: point for key, point in points.items() if key[1] in chosen and key[2] == "swap"})
 
 
 def begin(runs: Runs, trial: Any) -> Setting:

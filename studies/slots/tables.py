@@ -7,8 +7,8 @@ import pandas as pd
 
 from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.rows import SplitRow
-from menagerie.studies.ablation.tables import EXPECTED, Columns, Runs, accuracy_table, column_name, judged, merged
-from menagerie.studies.analysis.paired_bootstrap import Difference, difference, pooled
+from menagerie.studies.ablation.tables import EXPECTED, Columns, Runs, accuracy_table, column_name, judged
+from menagerie.studies.analysis.paired_bootstrap import Difference, difference, merged, pooled
 from menagerie.studies.analysis.tables import DASH, by_task
 from menagerie.studies.grids.cells import title_of
 from menagerie.studies.runs.cell import Job
@@ -222,7 +222,7 @@ def of_sweeps(done: Runs, split: str, columns: Columns, swept: Mapping[str, Sequ
 
     def against(field: str, first: int, second: int) -> Difference | None:
         sides = [done.get(SplitRow(split, f"{field}={value}"), ()) for value in (first, second)]
-        return difference(*(pooled(merged(runs), columns) for runs in sides), "", "")
+        return difference(*(pooled(merged(run.points for run in runs), columns) for runs in sides), "", "")
 
     verdicts, tests = [], ", ".join(column_name(*column) for column in columns)
     if len(values := sorted(swept.get("slots", ()))) > 1:

@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.code_store import CodeFolder
 from menagerie.models.evaluation.codes import Codes
-from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, print_table, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, smoke_words
 from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all, score_waiting, unread_texts
 from menagerie.studies.evaluation.models import Model, about, steps_of
@@ -165,14 +165,9 @@ def lacking(table: pd.DataFrame) -> dict[str, str]:
 
 def print_headlines(pieces: Sequence[Piece]) -> None:
     """The headlines on the terminal, a row each: models may be few and headlines many."""
-    from rich.console import Console
-    from rich.table import Table
-
     table = headline_table(tidy(results_of(pieces)), pieces).set_index("model").T
-    shown = Table("benchmark", *map(str, table.columns), title="official scores, %")
-    for name, row in table.iterrows():
-        shown.add_row(str(name), *row)
-    Console().print(shown)
+    rows = [(str(name), *row) for name, row in table.iterrows()]
+    print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
 
 
 def surely_wrong(piece: Piece) -> list[Wrong]:

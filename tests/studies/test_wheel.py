@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.command import ROOT, WAIT_SECONDS
+from tests.command import ROOT, WAIT_SECONDS
 
 setuptools = pytest.importorskip("setuptools", "77", reason="older ones don't read a licence as pyproject.toml has it")
 FLOORS = ("envs", "generators", "models", "studies")
