@@ -233,7 +233,7 @@ def without_data(monkeypatch, accuracy):
     monkeypatch.setattr(Runs, "job", job)
     objectives = "menagerie.studies.sample_search.objectives"
     monkeypatch.setattr(f"{objectives}.validation", lambda job: accuracy(job.cell.seed, job.cell.recipe.steps))
-    monkeypatch.setattr(f"{objectives}.tally", lambda job, tests=(): {})
+    monkeypatch.setattr(f"{objectives}.tally_of", lambda job, tests=(): {})
 
 
 @pytest.mark.parametrize(
